@@ -1,0 +1,45 @@
+# One word per task, the same word in CI. Each target does its own set-up; nothing is installed by hand.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*
+
+.PHONY: setup demo check test bench docs torture clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $(READY)
+
+demo: setup            ## a long agent conversation measured, planned and compacted; no network, no model
+	$(BIN)/python examples/demo.py
+
+check: setup           ## style, types, architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup            ## all tests, then the coverage that the pure rooms promise
+	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=
+	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing
+
+bench: setup           ## speed and error, as ratios in one run; results under bench/results/
+	$(BIN)/python bench/count.py --json bench/results/count.json
+	$(BIN)/python bench/act.py --json bench/results/act.json
+
+torture: setup         ## the laws with 100,000 examples, then mutation testing; takes hours
+	REFOLD_EXAMPLES=100000 $(BIN)/python -m pytest -q -n 2 tests/laws
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
+	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
+
+docs: setup            ## the documentation as a site under site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants

@@ -1,0 +1,115 @@
+"""Every error refold raises, and nothing else.
+
+RefoldError
+  WindowUnknown         no window for the model and none given
+  DoesNotFit            over the room after every stage
+  InvalidConversation   broken beyond repair
+  FormatError           not the shape of that provider (also a ValueError)
+  AnswerFailed          the summariser did not answer
+  Overflow              the provider refused twice
+  StoreError
+    SessionNotFound     (also a KeyError)
+    Conflict            somebody else appended first
+    LogCorrupt          a hash does not match
+    LogTooNew           written by a newer version
+
+Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome.
+Each error carries its facts as attributes, so that nobody has to parse a message.
+"""
+
+from collections.abc import Mapping
+
+
+class RefoldError(Exception):
+    """Anything refold raises on purpose."""
+
+
+class RefoldWarning(UserWarning):
+    """Something worth a look that did not stop the work."""
+
+
+class WindowUnknown(RefoldError):
+    """No context window is known for a model and the policy forbids a default."""
+
+    def __init__(self, model: str | None) -> None:
+        super().__init__(f"no window is known for model {model!r}: pass window=, or add it to refold.toml")
+        self.model = model
+
+
+class DoesNotFit(RefoldError):
+    """After every stage the conversation is still larger than its room."""
+
+    def __init__(self, tokens: int, room: int, breakdown: Mapping[str, int]) -> None:
+        parts = ", ".join(f"{name} {size:,}" for name, size in breakdown.items() if size)
+        super().__init__(f"{tokens:,} tokens do not fit into {room:,} ({parts}): shorten the largest part")
+        self.tokens = tokens
+        self.room = room
+        self.breakdown = dict(breakdown)
+
+
+class InvalidConversation(RefoldError):
+    """A conversation is broken beyond repair."""
+
+    def __init__(self, message: str, *, index: int | None = None, rule: str = "") -> None:
+        super().__init__(message)
+        self.index = index
+        self.rule = rule
+
+
+class FormatError(RefoldError, ValueError):
+    """A value does not have the shape of the provider it was read as."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+
+
+class AnswerFailed(RefoldError):
+    """The summariser did not answer."""
+
+    def __init__(self, message: str, *, provider: str = "", cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.cause = cause
+
+
+class Overflow(RefoldError):
+    """The provider refused the request for its size, also after an emergency fold."""
+
+    def __init__(self, provider: str | None, limit: int | None, requested: int | None) -> None:
+        asked = f"{requested:,} tokens" if requested else "the request"
+        against = f"a limit of {limit:,}" if limit else "its limit"
+        super().__init__(f"{provider or 'the provider'} refused {asked} against {against} twice")
+        self.provider = provider
+        self.limit = limit
+        self.requested = requested
+
+
+class StoreError(RefoldError):
+    """A store could not do what was asked."""
+
+
+class SessionNotFound(StoreError, KeyError):
+    """No session has this name."""
+
+
+class Conflict(StoreError):
+    """Somebody else appended first."""
+
+    def __init__(self, expected: str | None, found: str | None) -> None:
+        super().__init__(f"the session moved on from {expected} to {found}: read it again and retry")
+        self.expected = expected
+        self.found = found
+
+
+class LogCorrupt(StoreError):
+    """An entry's content does not match its name."""
+
+    def __init__(self, message: str, *, entry: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.entry = entry
+        self.line = line
+
+
+class LogTooNew(StoreError):
+    """A log was written by a newer version of refold."""

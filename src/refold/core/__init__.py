@@ -1,0 +1,1 @@
+"""The pure heart: no files, no network, no clock, no chance."""

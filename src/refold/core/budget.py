@@ -1,0 +1,189 @@
+"""When to act: window, reserve, room, what is used, how full that is; knows nothing of how to shrink."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """How much of a window is left for the answer.
+
+    >>> Reserve(fraction=0.35, most=64_000).tokens(200_000)
+    64000
+    """
+
+    fraction: float = 0.0
+    most: int | None = None
+
+    by_model: bool = False
+    """Never leave more free than the model's longest answer."""
+
+    def tokens(self, window: int, asked: int | None = None, longest: int | None = None) -> int:
+        """Tokens to leave free; what the caller asked for wins."""
+        if asked is not None:
+            return max(0, min(asked, window - 1))
+        limits = [window - math.floor(window * (1 - self.fraction))]
+        limits += [] if self.most is None else [self.most]
+        limits += [longest] if self.by_model and longest is not None else []
+        return min(limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """From which share of the room on a level holds; None: the system does not know the level."""
+
+    notice: float | None = 0.60
+    warning: float | None = 0.80
+    critical: float | None = 0.90
+
+    def of(self, ratio: float) -> Level:
+        """The level at this share."""
+        if self.critical is not None and ratio >= self.critical:
+            return "critical"
+        if self.warning is not None and ratio >= self.warning:
+            return "warning"
+        if self.notice is not None and ratio >= self.notice:
+            return "notice"
+        return "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """When compaction starts by itself: at a share of the room, at an absolute cap, or at both."""
+
+    fraction: float | None = None
+    cap: int | None = None
+    whole: bool = False
+    """Round the line down to a whole token (Ripple)."""
+    on_call: bool = False
+    """Never by itself, but whenever somebody calls (Umwelten)."""
+    enabled: bool = True
+
+    def line(self, room: int) -> float | None:
+        """The number of tokens from which on to act, or None for never."""
+        if not self.enabled:
+            return None
+        share = None if self.fraction is None else room * self.fraction
+        if share is not None and self.whole:
+            share = math.floor(share)
+        lines = [line for line in (share, self.cap) if line is not None]
+        return min(lines) if lines else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How large the history may be after compaction.
+
+    `max(floor((base * fraction - fixed - spare) / margin), floor(base * least))`, where base is the room or
+    the window and `fixed` is what is not history: system prompt, tools, prompt, files.
+    """
+
+    fraction: float = 1.0
+    of_window: bool = False
+    spare: int = 0
+    margin: float = 1.0
+    least: float = 0.0
+    cap: int | None = None
+    """The base is never taken as larger than this."""
+    below: bool = False
+    """Stay under the number; for a target that is the trigger's own line, at which it would start again."""
+
+    def history(self, window: int, room: int, fixed: int) -> int:
+        """Tokens the history may have; never negative."""
+        base = window if self.of_window else room
+        base = base if self.cap is None else min(base, self.cap)
+        wanted = (base * self.fraction - fixed - self.spare) / self.margin
+        wanted = math.ceil(wanted) - 1 if self.below else math.floor(wanted)
+        return max(wanted, math.floor(base * self.least), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """What fills the context."""
+
+    system: int = 0
+    history: int = 0
+    prompt: int = 0
+    tools: int = 0
+    files: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.history + self.fixed
+
+    @property
+    def fixed(self) -> int:
+        """What compaction cannot shrink."""
+        return self.system + self.prompt + self.tools + self.files
+
+    def as_dict(self) -> dict[str, int]:
+        """The parts by name."""
+        return {
+            "system": self.system,
+            "history": self.history,
+            "prompt": self.prompt,
+            "tools": self.tools,
+            "files": self.files,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How full a context is, and whether to act."""
+
+    window: int
+    reserve: int
+    room: int
+    used: int
+    ratio: float
+    level: Level
+    should_compact: bool
+    breakdown: Breakdown
+    messages: int
+    characters: int
+    count_source: str
+    """Where the token counts come from: `estimate`, `given`, `usage+estimate`, a system's name."""
+    window_source: str
+    """Where the window comes from: `given`, `table`, `prefix`, `provider default`, `fallback`, ..."""
+    trigger_tokens: int | None = None
+    """From how many tokens on compaction starts by itself; None for never."""
+
+
+def judge(
+    breakdown: Breakdown,
+    *,
+    window: int,
+    reserve: int,
+    room: int | None = None,
+    trigger: Trigger,
+    levels: Levels,
+    messages: int = 0,
+    characters: int = 0,
+    used: int | None = None,
+    count_source: str = "estimate",
+    window_source: str = "given",
+) -> Budget:
+    """Compare what is used with the room."""
+    room = max(1, window - reserve if room is None else room)
+    used = breakdown.total if used is None else used
+    ratio = used / room
+    line = trigger.line(room)
+    return Budget(
+        window=window,
+        reserve=reserve,
+        room=room,
+        used=used,
+        ratio=ratio,
+        level=levels.of(ratio),
+        should_compact=line is not None and used >= line,
+        breakdown=breakdown,
+        messages=messages,
+        characters=characters,
+        count_source=count_source,
+        window_source=window_source,
+        trigger_tokens=None if line is None else math.ceil(line),
+    )

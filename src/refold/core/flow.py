@@ -1,0 +1,164 @@
+"""How pure code asks a model: it yields questions and receives replies; it never calls anybody.
+
+    def shorten(text):                          # a flow: a generator, pure
+        (reply,) = yield (Ask(f"Shorten: {text}", max_tokens=200),)
+        return text if isinstance(reply, Failed) else reply.text
+
+    run(shorten("..."), my_llm)                 # my_llm: a callable from Ask (a str) to str
+    await arun(shorten("..."), my_async_llm)    # the same flow, driven by an event loop
+
+Several questions yielded at once are independent; the async driver asks them in parallel. A model that
+fails does not raise inside the flow: the flow receives `Failed` and moves on. What is not an `Exception`
+(Ctrl-C, cancellation) closes the flow and passes through.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias, TypeVar
+
+from refold.errors import AnswerFailed
+
+T = TypeVar("T")
+
+
+class Ask(str):
+    """A question to a model: itself the prompt's text, with what else a client needs beside it."""
+
+    __slots__ = ("max_tokens", "purpose", "system")
+
+    system: str
+    """The system prompt."""
+    max_tokens: int | None
+    """How long the answer may be."""
+    purpose: str
+    """Why it is asked, e.g. `summary`, `chunk 2/5`, `merge`."""
+
+    def __new__(
+        cls, text: str, *, system: str = "", max_tokens: int | None = None, purpose: str = "summary"
+    ) -> Self:
+        """Make a question from its text."""
+        self = super().__new__(cls, text)
+        self.system = system
+        self.max_tokens = max_tokens
+        self.purpose = purpose
+        return self
+
+    @property
+    def text(self) -> str:
+        """The prompt as a plain string."""
+        return str.__str__(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model said, with what its provider told about it."""
+
+    text: str
+    finish: str = "stop"
+    """Why it ended: `stop`, `length`, `tool_calls`, `refusal`, or the provider's own word."""
+    calls: int = 0
+    """How many tool calls it made instead of answering."""
+    reasoning: str = ""
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Nobody answered, and why."""
+
+    error: Exception
+
+
+Reply: TypeAlias = Answer | Failed
+Asks: TypeAlias = tuple[Ask, ...]
+Flow: TypeAlias = Generator[Asks, tuple[Reply, ...], T]
+Answerer: TypeAlias = Callable[[Ask], "str | Answer | Awaitable[str | Answer]"]
+
+
+def run(flow: Flow[T], ask: Answerer) -> T:
+    """Drive a flow, asking one question after another."""
+    replies: tuple[Reply, ...] | None = None
+    try:
+        while True:
+            asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
+            replies = tuple(_reply(ask, question) for question in asks)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    finally:
+        flow.close()
+
+
+async def arun(flow: Flow[T], ask: Answerer) -> T:
+    """Drive a flow inside an event loop, asking questions that were yielded together in parallel."""
+    replies: tuple[Reply, ...] | None = None
+    try:
+        while True:
+            asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
+            replies = await _in_parallel(ask, asks)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    finally:
+        flow.close()
+
+
+async def _in_parallel(ask: Answerer, asks: Asks) -> tuple[Reply, ...]:
+    import asyncio  # dear to import; who uses it has paid already
+
+    tasks = [asyncio.ensure_future(_areply(ask, question)) for question in asks]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:  # where one was cancelled the others must not run on
+        for task in tasks:
+            task.cancel()
+
+
+def _reply(ask: Answerer, question: Ask) -> Reply:
+    try:
+        said = ask(question)
+    except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
+        return Failed(error)
+    if inspect.isawaitable(said):
+        if inspect.iscoroutine(said):
+            said.close()
+        raise TypeError("this model is asynchronous: use `await refold.acompact(...)`")
+    return _answer(said)
+
+
+async def _areply(ask: Answerer, question: Ask) -> Reply:
+    try:
+        said = ask(question)
+        return _answer(await said if inspect.isawaitable(said) else said)
+    except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
+        return Failed(error)
+
+
+def _answer(said: Any) -> Reply:
+    if isinstance(said, Answer):
+        return said
+    if isinstance(said, str):
+        return Answer(text=said)
+    return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
+
+
+def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
+    """Run several flows side by side: what they ask at the same time is asked at the same time."""
+    results: dict[int, T] = {}
+    inbox: dict[int, tuple[Reply, ...] | None] = dict.fromkeys(range(len(flows)))
+    while inbox:
+        asked: dict[int, Asks] = {}
+        for number, replies in inbox.items():
+            try:
+                asked[number] = flows[number].send(replies)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as stop:
+                results[number] = stop.value
+        inbox = {}
+        if asked:
+            answers = yield tuple(ask for asks in asked.values() for ask in asks)
+            at = 0
+            for number, asks in asked.items():
+                inbox[number] = answers[at : at + len(asks)]
+                at += len(asks)
+    return [results[number] for number in range(len(flows))]

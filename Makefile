@@ -16,7 +16,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: setup            ## a long agent conversation measured, planned and compacted; no network, no model
-	$(BIN)/python examples/demo.py
+	sh scripts/demo.sh
 
 check: setup           ## style, types, architecture
 	$(BIN)/ruff check .

@@ -1,0 +1,181 @@
+"""The program: finds the command, runs it, and turns every way it can end into a status and one line."""
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+import warnings
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+from refold.cli import screen as screens
+from refold.cli.plain import clean
+from refold.cli.screen import Screen
+from refold.cli.stops import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, WrongUse, reason, status_of
+from refold.errors import RefoldError, RefoldWarning
+
+COMMANDS: Final = {
+    "measure": "how full the window is, what fills it, whether it is time to compact",
+    "plan": "what a compaction would do, why, and what it would cost; changes nothing",
+    "compact": "shorten a conversation; the original stays as it is",
+    "validate": "would a provider take this conversation?",
+    "models": "the windows and prices of models, with the source of each number",
+}
+"""Each command with what it does; it lives in the module of its name, with `arguments`, `run`, `EXAMPLES`."""
+EPILOG: Final = """\
+FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a request body with
+such a list, or JSON lines with a message on each; - reads standard input.
+
+examples:
+  refold measure session.json --model gpt-4o
+  refold plan session.json --window 32k
+  refold compact session.json --window 32k -o shorter.json
+  refold validate shorter.json --format anthropic
+  refold models claude-sonnet
+
+exit status: 0 done, 1 refused or over budget, 2 wrong use
+settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, then arguments
+"""
+_ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
+"""How the library's own messages name what a caller in Python would pass."""
+
+
+class Parser(ArgumentParser):
+    """A parser that says in one line what is wrong and what to do."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage."""
+        raise WrongUse(f"{message}; `{self.prog} --help` tells more")
+
+    def refuse(self, extra: Sequence[str]) -> NoReturn:
+        """Say which argument nobody knows, and which one may have been meant."""
+        option = next((word for word in extra if word.startswith("-")), None)
+        if option is None:
+            self.error(f"there is no place for {extra[0]!r}")
+        name = option.partition("=")[0]
+        near = get_close_matches(name, [each for each in self._option_string_actions if each[:2] == "--"], 1)
+        self.error(f"there is no option {name}" + (f" (did you mean {near[0]}?)" if near else ""))
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the program and give its exit status; nothing is raised."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    screen = screens.find(colour="--no-color" not in arguments)
+    try:
+        status = _guarded(arguments, screen)
+        screen.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _let_go()
+        return NOBODY_READS
+    except OSError as error:
+        _let_go()
+        return _told(screen, f"cannot write the output: {reason(error)}", REFUSED)
+    return status
+
+
+def _guarded(arguments: list[str], screen: Screen) -> int:
+    try:
+        with _warnings_as_notes(screen):
+            return _command(arguments, screen)
+    except KeyboardInterrupt:
+        return _told(screen, "interrupted", INTERRUPTED)
+    except RefoldError as error:
+        return _told(screen, str(error), status_of(error))
+    except SystemExit as stop:  # argparse ends so after --help and --version
+        return stop.code if isinstance(stop.code, int) else 0
+    except MemoryError:
+        return _told(screen, "there is not enough memory for a conversation of this size", REFUSED)
+    except OSError:  # standard output: every other file has its own words
+        raise
+    except Exception as error:  # noqa: BLE001  # a fault of ours is one line as well
+        return _fault(screen, error)
+
+
+def _command(arguments: list[str], screen: Screen) -> int:
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if chosen is not None and chosen not in COMMANDS:
+        near = get_close_matches(chosen, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        raise WrongUse(f"there is no command {chosen!r}; {hint}")
+    root, own, module = _parsers(chosen)
+    args, extra = root.parse_known_args(arguments)
+    if extra:
+        own.refuse(extra)
+    if module is None:
+        root.print_help(sys.stderr)
+        return WRONG_USE
+    status: int = module.run(args, screen)
+    return status
+
+
+def _parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
+    """The parser of the program, that of the chosen command, and its module; no other one is loaded."""
+    from refold import __version__
+
+    root = Parser(
+        prog="refold",
+        description="Keep long conversations with language models inside the context window.",
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"refold {__version__}")
+    root.add_argument("--no-color", action="store_true", help="no colours, also on a terminal")
+    listed = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    own, module = root, None
+    for name, words in COMMANDS.items():
+        parser = listed.add_parser(name, help=words, allow_abbrev=False)
+        if name == chosen:
+            own, module = parser, import_module(f"refold.cli.{name}")
+            parser.description = words[:1].upper() + words[1:]
+            parser.epilog = f"examples:\n{module.EXAMPLES}"
+            parser.formatter_class = RawDescriptionHelpFormatter
+            module.arguments(parser)
+    return root, own, module
+
+
+@contextlib.contextmanager
+def _warnings_as_notes(screen: Screen) -> Iterator[None]:
+    """Show each warning of the library once, in one line; other people's warnings are not the user's."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_rest: Any, **_named: Any) -> None:
+        if issubclass(category, RefoldWarning) and str(message) not in seen:
+            seen.add(str(message))
+            screen.note(f"refold: note: {clean(_as_options(str(message)))}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RefoldWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _fault(screen: Screen, error: Exception) -> int:
+    if os.environ.get("REFOLD_DEBUG"):
+        traceback.print_exc()
+    kind = f"{type(error).__name__}: {error}"
+    return _told(
+        screen, f"this is a fault of refold, please report it: {kind} (REFOLD_DEBUG=1 shows where)", 1
+    )
+
+
+def _told(screen: Screen, text: str, status: int) -> int:
+    screen.error(_as_options(text))
+    return status
+
+
+def _as_options(text: str) -> str:
+    """Say an argument of a call as the option of the same name."""
+    return _ARGUMENT.sub(r"pass --\1", text)
+
+
+def _let_go() -> None:
+    """Send what is left to nowhere, so that the interpreter's own last flush does not complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

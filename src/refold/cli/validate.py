@@ -1,0 +1,75 @@
+"""`refold validate`: would a provider take this conversation, and if not, why not."""
+
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from typing import Final
+
+from refold import compacting, formats
+from refold.cli import options
+from refold.cli.encoding import dumps, plain
+from refold.cli.screen import Screen
+from refold.cli.sources import FILE, Source, fetch, parse
+from refold.cli.stops import DONE, REFUSED
+from refold.cli.tables import columns
+from refold.core.shapes import Problem
+from refold.errors import FormatError
+
+EXAMPLES: Final = """\
+  refold validate session.json --format anthropic
+  refold validate shorter.json --json | jq '.problems[].rule'
+  refold compact session.json --window 32k | refold validate -
+"""
+SHOWN: Final = 50
+"""Problems that are listed; whoever has more mends the first ones first."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.add_argument("file", metavar="FILE", help=FILE)
+    told = "openai, responses, anthropic, gemini; recognised where absent"
+    parser.add_argument("--format", metavar="NAME", help=told)
+    options.output(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    """Check and show; the status says whether it would be taken."""
+    if args.format:
+        formats.get(args.format)
+    source, name = _read(args, screen)
+    problems = compacting.validate(source.document.messages, name)
+    shown = name or "a provider"
+    if args.json:
+        facts = {"file": source.name, "format": name, "messages": len(source.document.messages)}
+        screen.data(dumps({**facts, "valid": not problems, "problems": plain(problems)}) + "\n")
+    elif problems:
+        show(problems, shown, screen)
+    else:
+        word = screen.paint("yes", "green")
+        screen.line(f"{word}: {shown} would take these {len(source.document.messages):,} messages")
+    return REFUSED if problems else DONE
+
+
+def show(problems: list[Problem], name: str, screen: Screen) -> None:
+    """List the problems in order, and count them by rule."""
+    head = [["whole" if each.index is None else f"#{each.index}", each.rule] for each in problems[:SHOWN]]
+    table = columns(head, "ll")
+    for line, problem in zip(table, problems, strict=False):
+        screen.line(f"{line}  {screen.short(problem.message, 300)}")
+    if len(problems) > SHOWN:
+        screen.line(f"and {len(problems) - SHOWN:,} more")
+    rules = Counter(problem.rule for problem in problems)
+    told = ", ".join(f"{rule} {number:,}" for rule, number in rules.most_common())
+    count = f"{len(problems):,} problem" + "s" * (len(problems) > 1)
+    screen.line(f"{screen.paint('no', 'red')}: {name} would refuse this: {count} ({told})")
+
+
+def _read(args: Namespace, screen: Screen) -> tuple[Source, str | None]:
+    """Read; a list that mixes the shapes of several providers is a problem to show, not an error."""
+    raw = fetch(args.file, screen)
+    try:
+        source = parse(raw, args.file, screen, format=args.format)
+    except FormatError:
+        if args.format:
+            raise
+        return parse(raw, args.file, screen, format=formats.DEFAULT), None
+    return source, source.document.format

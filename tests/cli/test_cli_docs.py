@@ -1,0 +1,142 @@
+"""Every command in docs/cli.md is run, and prints what the page shows.
+
+A line `...` on the page stands for any lines. Words must be the same; numbers may differ by a few per cent and
+bars by as much, because an estimate that becomes better need not touch the page. After a larger change on
+purpose, REFOLD_UPDATE_DOCS=1 and this test write what the program prints now into the page.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_running import ROOT, inside
+
+PAGE = ROOT / "docs" / "cli.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY = "..."
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+WORD = re.compile(rf"{NUMBER.pattern}|[^\s\d█▏▎▍▌▋▊▉]+")
+NEARLY = 0.08
+"""The error an estimate may have: what moves by less is the same number."""
+LEAST = 12
+"""And so many messages or tokens are no difference."""
+UPDATE = bool(os.environ.get("REFOLD_UPDATE_DOCS"))
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """The commands of a block, each with the lines that follow it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def printed(command: str, capsys) -> list[str]:
+    """What a command prints: inside this process where it is refold alone, else through a shell."""
+    if re.fullmatch(r"refold [^|>;&]*", command):
+        done = inside(capsys, *shlex.split(command)[1:])
+        return (done.out + done.err).splitlines()
+    script = f'refold() {{ {shlex.quote(sys.executable)} -m refold.cli "$@"; }}\n{command}'
+    ran = subprocess.run(
+        ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
+    )
+    return ran.stdout.decode().splitlines()
+
+
+def matches(shown: list[str], real: list[str]) -> bool:
+    """Whether the lines on the page are those that were printed; `...` stands for any."""
+    if ANY not in shown:
+        return len(shown) == len(real) and all(map(alike, shown, real))
+    at = shown.index(ANY)
+    rest = shown[at + 1 :]
+    if not matches(shown[:at], real[:at]):
+        return False
+    return any(matches(rest, real[start:]) for start in range(at, len(real) + 1))
+
+
+def alike(shown: str, real: str) -> bool:
+    """Whether two lines say the same in the same words, with nearly the same numbers."""
+    old, new = WORD.findall(shown), WORD.findall(real)
+    return len(old) == len(new) and all(map(_same, old, new))
+
+
+def _same(old: str, new: str) -> bool:
+    if old == new:
+        return True
+    if not (NUMBER.fullmatch(old) and NUMBER.fullmatch(new)):
+        return False
+    was, now = float(old.replace(",", "")), float(new.replace(",", ""))
+    return abs(was - now) <= max(NEARLY * max(was, now), LEAST)
+
+
+@pytest.fixture
+def _workplace(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+
+
+def anonymous(lines: list[str]) -> list[str]:
+    """What is printed, with this test's own folder left out."""
+    return [line.replace(str(Path.cwd()), "").replace("written to /", "written to ") for line in lines]
+
+
+@pytest.mark.usefixtures("_workplace")
+def test_every_example_prints_what_the_page_shows(capsys):
+    text = PAGE.read_text(encoding="utf-8")
+    wrong = []
+    for block in BLOCK.findall(text):
+        lines = []
+        for command, shown in commands(block):
+            real = anonymous(printed(command, capsys))
+            if not matches(shown, real):
+                wrong.append(f"$ {command}\n" + "\n".join(real))
+            lines += [f"$ {command}", *(shown if matches(shown, real) else _cut(real))]
+        if UPDATE:
+            text = text.replace(f"```console\n{block}```", "```console\n" + "\n".join(lines) + "\n```")
+    if UPDATE:
+        PAGE.write_text(text, encoding="utf-8")
+    assert UPDATE or not wrong, "docs/cli.md shows something else; see the top of this file:\n" + "\n".join(
+        wrong
+    )
+
+
+def _cut(real: list[str]) -> list[str]:
+    """The first lines of what is long."""
+    return real if len(real) <= 45 else [*real[:14], ANY]
+
+
+def test_the_comparison_sees_a_difference():
+    assert matches(["a 100 ██▍", ANY, "z"], ["a 103 ██▌", "x", "y", "z"])
+    assert matches([ANY], [])
+    assert not matches(["a 100"], ["a 200"])
+    assert not matches(["a 100"], ["b 100"])
+    assert not matches(["a", ANY], ["b", "a"])
+    assert not matches(["a"], ["a", "b"])
+
+
+def test_the_page_has_examples_of_every_command():
+    from refold.cli.program import COMMANDS
+
+    text = PAGE.read_text(encoding="utf-8")
+    found = {
+        command.split()[1]
+        for block in BLOCK.findall(text)
+        for command, _ in commands(block)
+        if "refold " in command
+    }
+    assert set(COMMANDS) <= found
+    assert all(f"## {name}" in text for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["measure", "plan", "compact", "validate", "models"])
+def test_every_option_says_what_it_does(command):
+    from refold.cli.program import _parsers
+
+    _, parser, _ = _parsers(command)
+    assert all(action.help for action in parser._actions)

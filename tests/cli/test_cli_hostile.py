@@ -1,0 +1,73 @@
+"""Whatever stands in a file, every command ends with a status and words, never with a traceback."""
+
+import contextlib
+import io
+import json
+import tempfile
+from pathlib import Path
+
+from cli_running import ANTHROPIC, LONG
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refold.cli import main
+
+KEYS = st.sampled_from(
+    ["role", "content", "type", "text", "id", "parts", "tool_calls", "messages", "input", "x"]
+)
+WORDS = st.sampled_from(
+    ["user", "assistant", "tool", "system", "model", "text", "tool_use", "tool_result", "", "\ud800"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+COMMANDS = (
+    ["measure"],
+    ["measure", "--json"],
+    ["plan", "--force", "--window", "300"],
+    ["compact", "--window", "300", "-v"],
+    ["compact", "--window", "300", "--json"],
+    ["validate"],
+    ["validate", "--format", "anthropic"],
+)
+
+
+def ends_well(raw: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f.json"
+        file.write_bytes(raw)
+        for command, *options in COMMANDS:
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                status = main([command, str(file), *options])
+            assert status in {0, 1, 2}
+            assert "fault of refold" not in err.getvalue()
+            assert status != 2 or err.getvalue().count("\n") == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(VALUES)
+def test_any_json(value):
+    ends_well(json.dumps(value).encode())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes(raw):
+    ends_well(raw)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_a_session_with_something_changed(data):
+    long = json.loads(LONG.read_text())
+    short = json.loads(ANTHROPIC.read_text())["messages"]
+    messages = data.draw(st.sampled_from([long, short]))
+    start = data.draw(st.integers(0, len(messages) - 12))
+    part = [dict(message) for message in messages[start : start + 12]]
+    for _ in range(data.draw(st.integers(1, 3))):
+        message = data.draw(st.sampled_from(part))
+        message[data.draw(st.sampled_from(sorted(message)) | KEYS)] = data.draw(VALUES)
+    ends_well(json.dumps(part).encode())

@@ -1,0 +1,200 @@
+"""The real program as a process of its own: pipes, a terminal, Ctrl-C, closed and full outputs, time."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_running import ANTHROPIC, LONG, cpu_seconds, process, saved, started, talk, terminal
+
+HELP_SECONDS = 0.3
+MEASURE_SECONDS = 0.5
+MARGIN = 2
+"""The promise is made for a quiet machine; tests run beside others."""
+
+
+def test_the_console_script_and_the_module_are_one_program():
+    script = Path(sys.executable).with_name("refold")
+    if not script.exists():
+        pytest.skip("refold is not installed as a script here")
+    ran = subprocess.run([script, "--version"], capture_output=True, check=True, timeout=60)
+    assert ran.stdout.decode() == process("--version").out
+
+
+def test_a_pipe_is_clean():
+    done = process("measure", LONG, "--window", "32k")
+    assert done.status == 0
+    assert "\x1b" not in done.out
+    assert done.err == ""
+
+
+def test_standard_input_and_commands_joined_by_pipes():
+    shorter = process("compact", "-", "--window", "32k", stdin=ANTHROPIC.read_bytes())
+    assert shorter.status == 0
+    checked = process("validate", "-", "--format", "anthropic", stdin=shorter.out.encode())
+    assert checked.status == 0
+    assert checked.out.startswith("yes: anthropic")
+
+
+def test_a_terminal_shows_colours_and_a_bar():
+    done = terminal("measure", LONG, "--window", "128k")
+    assert done.status == 0
+    assert "\x1b[31m█" in done.out
+    assert "▲" in done.out
+
+
+@pytest.mark.parametrize(
+    ("env", "colour", "bar"),
+    [
+        ({"NO_COLOR": "1"}, False, "█"),
+        ({"TERM": "dumb"}, False, "[###"),
+        ({"LANG": "C"}, True, "[\x1b[31m###"),
+    ],
+)
+def test_a_terminal_that_shows_less(env, colour, bar):
+    done = terminal("measure", LONG, "--window", "128k", env=env)
+    assert ("\x1b" in done.out) is colour
+    assert bar in done.out
+    if "LANG" in env or "TERM" in env:
+        assert done.out.isascii()
+
+
+def test_no_color_as_an_option():
+    assert "\x1b" not in terminal("--no-color", "measure", LONG).out
+
+
+@pytest.mark.parametrize(
+    ("columns", "args"),
+    [(80, ["plan", LONG, "--policy", "all", "--window", "32k"]), (66, ["measure", LONG, "--window", "32k"])],
+)
+def test_lines_fit_on_the_terminal(columns, args):
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal(*args, columns=columns).out)
+    assert max(map(len, shown.splitlines())) <= columns
+
+
+def test_errors_are_red_on_a_terminal():
+    assert terminal("measure", "none.json").out == "\x1b[31mrefold: there is no file none.json\x1b[0m\n"
+
+
+def test_long_reading_shows_progress_on_a_terminal():
+    big = saved("big.json", json.dumps([{"role": "user", "content": "x" * 1000}] * 21_000))
+    shown = terminal("measure", big, "--window", "1m")
+    assert "reading big.json" in shown.out
+    assert "\r\x1b[2K" in shown.out
+    assert shown.out.split("\r\x1b[2K")[-1].startswith("\x1b[1mbig.json")
+
+
+def test_nobody_reads_any_more():
+    with started("models", stdout=subprocess.PIPE) as program:
+        program.stdout.close()
+        assert program.wait(60) == 141
+        assert program.stderr.read() == b""
+
+
+def test_the_first_line_is_enough():
+    command = f"{sys.executable} -m refold.cli models | head -1"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
+    assert ran.stdout.startswith(b"model")
+    assert ran.stderr == b""
+
+
+@pytest.mark.parametrize("where", ["/dev/full", "&-"])
+def test_an_output_that_takes_nothing_is_told(where):
+    if where == "/dev/full" and not Path(where).exists():
+        pytest.skip("this system has no /dev/full")
+    saved("a.json", talk(1))
+    for args in ("measure a.json", "compact a.json"):
+        command = f"{sys.executable} -m refold.cli {args} >{where}"
+        ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=False)
+        assert ran.returncode == 1
+        said = ran.stderr.decode().splitlines()
+        assert [line for line in said if line.startswith("refold: ")]
+        assert "Traceback" not in ran.stderr.decode()
+
+
+def wait_for(path: Path) -> None:
+    until = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.02)
+
+
+def test_ctrl_c_while_a_model_answers_leaves_nothing_half(tmp_path):
+    saved("large.json", talk(60, "some words that fill the window quite quickly " * 8))
+    saved(
+        "model.py",
+        "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'pid.txt')\ntime.sleep(60)",
+    )
+    args = (
+        "compact",
+        "large.json",
+        "--window",
+        "8k",
+        "-o",
+        "out.json",
+        "--ask",
+        f"{sys.executable} model.py",
+    )
+    with started(*args) as program:
+        wait_for(tmp_path / "pid.txt")
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130
+        assert program.stderr.read().decode() == "refold: interrupted\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.json", "model.py", "pid.txt"]
+    assert _is_over(int((tmp_path / "pid.txt").read_text()))
+
+
+def _is_over(pid: int) -> bool:
+    """Whether a process is gone, or dead and only not yet collected by whoever inherited it."""
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False, timeout=30)
+    return told.stdout.strip() in {b"", b"Z", b"Zs"}
+
+
+def test_ctrl_c_while_reading():
+    reader, writer = os.pipe()
+    with started("measure", "-", stdin=reader) as program:
+        os.close(reader)
+        os.write(writer, b"[")
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not _reads_a_pipe(Path(f"/proc/{program.pid}/wchan")):
+            time.sleep(0.05)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130
+        assert b"Traceback" not in program.stderr.read()
+    os.close(writer)
+
+
+def _reads_a_pipe(state: Path) -> bool:
+    """Whether a process waits in a read; where the system does not tell, two seconds are taken as enough."""
+    try:
+        return "pipe" in state.read_text()
+    except OSError:
+        time.sleep(2)
+        return True
+
+
+def test_a_closed_standard_input_is_told():
+    command = f"{sys.executable} -m refold.cli measure - <&-"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.decode().startswith("refold: ")
+    assert ran.stderr.decode().count("\n") == 1
+
+
+def test_help_starts_at_once():
+    """surface.md promises an instant start; the terminal's ticket says 300 ms of processor time."""
+    assert cpu_seconds("--help") < HELP_SECONDS * MARGIN
+
+
+def test_a_megabyte_is_measured_at_once():
+    """The terminal's ticket says 500 ms of processor time for a transcript of 1 MB."""
+    messages = json.loads(LONG.read_text())
+    text = json.dumps([messages[0], *(messages[1:] * 3)])[: -len("]")]
+    saved("megabyte.json", text + "]")
+    assert Path("megabyte.json").stat().st_size > 1_000_000
+    assert cpu_seconds("measure", "megabyte.json", "--window", "128k") < MEASURE_SECONDS * MARGIN

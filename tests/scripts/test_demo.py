@@ -1,0 +1,33 @@
+"""`make demo` runs from the repository alone and shows what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_demo_shows_its_commands_and_ends_well(tmp_path):
+    env = {
+        **os.environ,
+        "LANG": "C.UTF-8",
+        "HOME": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    ran = subprocess.run(
+        ["sh", "scripts/demo.sh"], cwd=ROOT, env=env, capture_output=True, timeout=120, check=False
+    )
+    out = ran.stdout.decode()
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert "Traceback" not in out + ran.stderr.decode()
+    for words in (
+        "$ refold measure examples/long-agent-session.json --window 32k",
+        "It is time to compact",
+        "needs a model (--ask)",
+        "yes: openai would take these",
+        "\nNever change a signature in quayside/api.py\n",
+        "\nThe harbour regulations say 20 minutes, and 45 for a tanker\n",
+        "yes: anthropic would take these",
+    ):
+        assert words in out

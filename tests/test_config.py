@@ -1,0 +1,153 @@
+"""Settings: the file, the environment, and windows laid over a policy's table."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from refold import config, presets
+from refold.core.windows import Window
+from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
+
+TEXT = """
+policy = "opal"
+model = "gpt-4o"
+window = "32k"
+
+[windows."my-model"]
+context = "64k"
+output = 8192
+"""
+
+
+def written(folder, text=TEXT):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "refold.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_nothing_set_is_nothing_set(tmp_path):
+    assert config.load({"HOME": str(tmp_path)}, tmp_path) == config.Settings()
+
+
+def test_the_file_in_the_folder_is_read_and_named_as_the_source(tmp_path):
+    path = written(tmp_path)
+    settings = config.load({"HOME": "/nowhere"}, tmp_path)
+    assert (settings.policy, settings.model, settings.window) == ("opal", "gpt-4o", 32_000)
+    assert settings.windows["my-model"].tokens == 64_000
+    assert set(settings.sources.values()) == {str(path)}
+
+
+def test_the_environment_wins_over_the_file(tmp_path):
+    written(tmp_path)
+    settings = config.load({"HOME": "/nowhere", "REFOLD_POLICY": " ripple ", "REFOLD_WINDOW": "1m"}, tmp_path)
+    assert (settings.policy, settings.model, settings.window) == ("ripple", "gpt-4o", 1_000_000)
+    assert settings.sources["window"] == "REFOLD_WINDOW"
+
+
+def test_an_empty_variable_sets_nothing(tmp_path):
+    assert config.load({"HOME": "/nowhere", "REFOLD_MODEL": ""}, tmp_path).model is None
+
+
+def test_the_folder_wins_over_the_home_and_a_named_file_over_both(tmp_path):
+    named = written(tmp_path / "named", 'model = "a"')
+    written(tmp_path / "home" / ".config" / "refold", 'model = "b"')
+    env = {"HOME": str(tmp_path / "home")}
+    assert config.load(env, tmp_path / "work").model == "b"
+    written(tmp_path / "work", 'model = "c"')
+    assert config.load(env, tmp_path / "work").model == "c"
+    assert config.load({**env, "REFOLD_CONFIG": str(named)}, tmp_path / "work").model == "a"
+
+
+def test_the_process_is_looked_at_by_default(tmp_path, monkeypatch):
+    written(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFOLD_MODEL", "o3")
+    monkeypatch.delenv("REFOLD_CONFIG", raising=False)
+    assert config.load().model == "o3"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"HOME": "/h"}, "/h/.config"),
+        ("linux", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x"),
+        ("darwin", {"HOME": "/h"}, "/h/Library/Application Support"),
+        ("win32", {"HOME": "/h"}, "/h/AppData/Roaming"),
+        ("win32", {"APPDATA": "/a"}, "/a"),
+    ],
+)
+def test_each_platform_has_its_own_place(platform, variables, expected):
+    assert config._home(variables, platform) == Path(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("policy = ", "is not TOML"),
+        ('polcy = "a"', "did you mean policy"),
+        ("zzz = 1", "it may set policy, model, window, windows"),
+        ("policy = 3", "must be a name in quotes"),
+        ('model = ""', "must be a name in quotes"),
+        ('window = "banana"', "not a number of tokens"),
+        ("[windows.x]\noutput = 1", "needs a context"),
+    ],
+)
+def test_a_broken_file_is_one_clear_line_with_its_name(text, said):
+    with pytest.raises(FormatError, match=said) as caught:
+        config.parse(text, "here.toml")
+    assert str(caught.value).startswith("here.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_variable_that_makes_no_sense_names_itself(tmp_path):
+    with pytest.raises(FormatError, match="REFOLD_WINDOW"):
+        config.load({"HOME": "/nowhere", "REFOLD_WINDOW": "big"}, tmp_path)
+
+
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(RefoldError, match="cannot read"):
+        config.load({"REFOLD_CONFIG": str(tmp_path / "none.toml")}, tmp_path)
+
+
+def test_a_file_that_is_not_text_is_an_error(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FormatError, match="not UTF-8"):
+        config.load({"REFOLD_CONFIG": str(path)}, tmp_path)
+
+
+def test_no_windows_leave_the_policy_as_it_is():
+    policy = presets.get("ripple")
+    assert config.laid_over(policy, {}) is policy
+
+
+def test_a_window_of_the_user_wins_over_the_table():
+    policy = config.laid_over(presets.get("refold"), {"gpt-4o": 50_000})
+    assert policy.window("gpt-4o") == Window(
+        50_000,
+        16_384,
+        "overlay",
+        model="gpt-4o",
+        provider="openai",
+        price=presets.get().window("gpt-4o").price,
+    )
+    assert policy.window("gpt-4o-mini").tokens == 128_000
+    assert policy.window(None).source == "fallback"
+
+
+def test_a_window_of_the_user_silences_the_warning_for_an_unknown_model():
+    policy = config.laid_over(presets.get("refold"), {"my-model": "64k"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert policy.window("my-model").tokens == 64_000
+    with pytest.warns(RefoldWarning, match="other-model"):
+        assert policy.window("other-model").tokens == 128_000
+
+
+def test_a_policy_that_forbids_a_guess_takes_the_user_s_window():
+    policy = config.laid_over(presets.get("refold", unknown_window=None), {"my-model": 64_000})
+    assert policy.window("my-model").tokens == 64_000
+    with pytest.raises(WindowUnknown):
+        policy.window("other-model")

@@ -1,0 +1,24 @@
+"""Anthropic messages: user and assistant by turns, content as a string or as blocks.
+
+Tool results are blocks of the user message right behind the call and come first in it. Thinking is verbatim
+or absent. Server tools, their results and compaction blocks are not understood and therefore carried whole.
+"""
+
+from typing import Final
+
+from refold.core.shapes import Shape
+from refold.formats import Format
+from refold.formats.anthropic.check import check
+from refold.formats.anthropic.read import NAME, parse, recognise
+from refold.formats.anthropic.write import render
+
+SHAPE: Final = Shape(
+    name=NAME,
+    results_in_user=True,
+    unique_ids=True,
+    system_inside=False,
+    starts_with_user=True,
+    allows_empty=False,
+    alternates=True,
+)
+FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

@@ -1,0 +1,24 @@
+"""Gemini contents: `user` and `model`, each with parts; both spellings of field names are read.
+
+A part is known by the field it has, not by a type. Calls may come without an id; then call and response are
+paired by name and order, named by position, and written without. A response is an object: each of its
+fields is a part of the result, strings as text, so that what is long in it can be shortened.
+"""
+
+from typing import Final
+
+from refold.core.shapes import Shape
+from refold.formats import Format
+from refold.formats.gemini.check import check
+from refold.formats.gemini.read import NAME, parse, recognise
+from refold.formats.gemini.write import render
+
+SHAPE: Final = Shape(
+    name=NAME,
+    results_in_user=True,
+    system_inside=False,
+    starts_with_user=True,
+    calls_behind_user=True,
+    allows_empty=False,
+)
+FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

@@ -1,0 +1,19 @@
+"""OpenAI chat messages, as OpenAI and the many servers that speak its dialect send and take them.
+
+Parts of an assistant message in this order: reasoning (`reasoning_content`, `reasoning`), content, refusal,
+`tool_calls`, the old `function_call`. A `tool` message is one `ToolResult`. Calls without ids (the old form,
+some local servers) are named by position and written without.
+
+Reading and writing are inverse and change together; therefore they share one file, a long one.
+"""
+
+from typing import Final
+
+from refold.core.shapes import Shape
+from refold.formats import Format
+from refold.formats.openai_chat.check import check
+from refold.formats.openai_chat.read import NAME, parse, recognise
+from refold.formats.openai_chat.write import render
+
+SHAPE: Final = Shape(name=NAME)
+FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

@@ -1,0 +1,18 @@
+"""OpenAI Responses items: messages, calls, outputs and reasoning side by side in one list.
+
+Each item is one message: a `message` (its type may be missing), a call (assistant), an output (tool), a
+reasoning item (assistant). Items of hosted tools, references and whatever comes next are carried whole.
+Calls and outputs are known by their ending (`_call`, `_call_output`) and a `call_id`, so that new ones pair
+as well.
+"""
+
+from typing import Final
+
+from refold.core.shapes import Shape
+from refold.formats import Format
+from refold.formats.openai_responses.check import check
+from refold.formats.openai_responses.read import NAME, parse, recognise
+from refold.formats.openai_responses.write import render
+
+SHAPE: Final = Shape(name=NAME, results_anywhere=True, unique_ids=True)
+FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

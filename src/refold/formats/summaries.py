@@ -1,0 +1,108 @@
+"""Knows summaries again by the first words of their text; looks at nothing behind them but file lists."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from refold.core import headers
+from refold.core.messages import SUMMARY, Message, Text
+
+_KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
+    (headers.OPAL, "opal", "summary"),
+    (headers.CODEBUDDY, "codebuddy", "summary"),
+    (headers.CODEBUDDY_PARTIAL, "codebuddy", "summary"),
+    (headers.CODEBUDDY_PLAIN, "codebuddy", "notice"),
+    (headers.UMWELTEN, "umwelten", "summary"),
+    (headers.UMWELTEN_TRUNCATED, "umwelten", "notice"),
+    (headers.NEUROLINK, "neurolink", "summary"),
+    (headers.NEUROLINK_MARKER, "neurolink", "notice"),
+    (headers.RIPPLE, "ripple", "summary"),
+    (headers.REFOLD, "refold", "summary"),
+)
+_HEADERS: Final = tuple(header for header, _, _ in _KNOWN)
+_FIRST: Final = frozenset(header[0] for header in _HEADERS)
+_ROLES: Final = frozenset({"user", "system"})
+
+_HEAD_CHARACTERS: Final = 1000
+"""Where the attributes of our own header must end; a longer one is not ours."""
+_COUNT: Final = re.compile(r"(\d{1,12}) (?:earlier )?messages")
+_TURNS: Final = re.compile(r"last (\d{1,12}) turns")
+_ATTRIBUTE: Final = re.compile(r'([a-z][a-z_-]{0,40})="([^"]*)"')
+_ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
+
+
+def recognise(role: str, text: str) -> Mapping[str, Any] | None:
+    r"""Give what a summary's text says about itself, or None for every other text.
+
+    >>> recognise("system", "[Conversation Summary — 12 earlier messages compacted]\n\nGoal")["messages"]
+    12
+    """
+    if text[:1] not in _FIRST or not text.startswith(_HEADERS) or role not in _ROLES:
+        return None
+    header, by, kind = next(known for known in _KNOWN if text.startswith(known[0]))
+    meta: dict[str, Any] = {"kind": kind, "by": by}
+    head = text[: _line_end(text)]
+    if header == headers.REFOLD:
+        if ">" not in head:
+            return None
+        meta.update(_attributes(head[: head.index(">")]))
+    elif by == "codebuddy" and (count := _COUNT.search(head, len(header))):
+        meta["messages"] = int(count[1])
+    elif header == headers.UMWELTEN_TRUNCATED and (turns := _TURNS.search(head)):
+        meta["kept_turns"] = int(turns[1])
+    if kind == "summary":
+        meta.update(_files(text))
+    return meta
+
+
+def mark(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Mark the summaries in a history, and acknowledgements directly behind one."""
+    done: list[Message] = list(messages)
+    behind = False
+    for index, message in enumerate(done):
+        parts = message.parts
+        # a message that holds more than the summary also holds somebody's own words: not ours to replace
+        if len(parts) != 1 or type(parts[0]) is not Text:
+            behind = False
+            continue
+        meta = recognise(message.role, parts[0].text)
+        acknowledges = behind and message.role == "assistant" and parts[0].text == headers.ACKNOWLEDGEMENT
+        behind = meta is not None
+        if acknowledges:
+            meta = {"kind": "ack"}
+        if meta is not None:
+            done[index] = replace(message, source=SUMMARY, meta=meta)
+    return tuple(done)
+
+
+def _line_end(text: str) -> int:
+    end = text.find("\n", 0, _HEAD_CHARACTERS)
+    return _HEAD_CHARACTERS if end < 0 else end
+
+
+def _attributes(head: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in _ATTRIBUTE.findall(head):
+        for escape, character in _ESCAPES:
+            value = value.replace(escape, character)  # noqa: PLW2901  # one value, unescaped step by step
+        found[key.replace("-", "_")] = int(value) if value.isdecimal() and len(value) < 13 else value
+    return found
+
+
+def _files(text: str) -> dict[str, tuple[str, ...]]:
+    """Read the last file lists of a text: what a stage appended stands behind what a model wrote."""
+    found = {
+        "read_files": _tagged(text, headers.READ_FILES),
+        "modified_files": _tagged(text, headers.MODIFIED_FILES),
+    }
+    return {key: files for key, files in found.items() if files}
+
+
+def _tagged(text: str, tag: str) -> tuple[str, ...]:
+    start = text.rfind(f"<{tag}>")
+    end = text.find(f"</{tag}>", start)
+    if start < 0 or end < 0:
+        return ()
+    lines = text[start + len(tag) + 2 : end].split("\n")
+    return tuple(line.strip() for line in lines if line.strip())

@@ -1,0 +1,516 @@
+"""Anthropic messages: what is read, how touched messages are written, what would be refused."""
+
+from dataclasses import replace
+
+import pytest
+from wire_cases import ANTHROPIC
+
+from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.errors import FormatError
+from refold.formats.anthropic import FORMAT
+
+parse, render = FORMAT.parse, FORMAT.render
+
+
+def one(item):
+    (message,) = parse([item])
+    return message
+
+
+def touched(message, *parts, **changes):
+    (item,) = render([replace(message, parts=parts, **changes)])
+    return item
+
+
+def user(*blocks):
+    return {"role": "user", "content": list(blocks)}
+
+
+def assistant(*blocks):
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(call_id, given=None):
+    return {"type": "tool_use", "id": call_id, "name": "read", "input": {} if given is None else given}
+
+
+def result(call_id, content="ok"):
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content}
+
+
+def text(words="hi"):
+    return {"type": "text", "text": words}
+
+
+def rules(*items):
+    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
+
+
+def test_the_shape_says_what_anthropic_takes():
+    shape = FORMAT.shape
+    assert (shape.name, shape.results_in_user, shape.system_inside, shape.starts_with_user) == (
+        "anthropic",
+        True,
+        False,
+        True,
+    )
+    assert (shape.allows_empty, shape.alternates) == (False, True)
+
+
+class TestReading:
+    def test_string_and_block_content(self):
+        assert one(ANTHROPIC[0]).parts == (Text("hi"),)
+        assert one(ANTHROPIC[1]).parts == (Text("ok", {"citations": None}),)
+        assert one({"role": "user", "content": ""}).parts == ()
+        assert one({"role": "user", "content": None}).parts == ()
+
+    def test_media(self):
+        assert one(ANTHROPIC[2]).parts == (
+            Text("cached", {"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
+            Image(data="iVBORw0K", media_type="image/png"),
+            Image(url="https://example.org/a.png"),
+            Image(file_id="file_1"),
+            Document(text="words", media_type="text/plain", title="A", extra={"context": "c"}),
+            Document(data="JVBERi0=", media_type="application/pdf"),
+            Document(url="https://example.org/a.pdf"),
+            File(file_id="file_2"),
+            Document(),
+            Opaque("search_result", ANTHROPIC[2]["content"][9]),
+            Opaque("container_upload", ANTHROPIC[2]["content"][10]),
+        )
+
+    def test_a_turn_of_the_assistant(self):
+        message = one(ANTHROPIC[3])
+        assert message.id == "msg_1"
+        assert message.parts == (
+            Thinking("hm", signature="c2ln"),
+            Thinking("", redacted="b3BhcXVl"),
+            Text("reading"),
+            Opaque("server_tool_use", ANTHROPIC[3]["content"][3]),
+            Opaque("web_search_tool_result", ANTHROPIC[3]["content"][4]),
+            Opaque("compaction", ANTHROPIC[3]["content"][5]),
+            ToolCall("t1", "read", {"path": "a.py"}),
+            ToolCall("t2", "list", {}, {"cache_control": None}),
+            ToolCall("t3", "bare", {}),
+        )
+
+    def test_results(self):
+        message = one(ANTHROPIC[4])
+        assert message.role == "user"
+        assert not message.is_user_turn
+        assert message.parts == (
+            ToolResult("t1", (Text("text"),)),
+            ToolResult(
+                "t2",
+                (
+                    Text("x"),
+                    Image(url="u"),
+                    Opaque("tool_reference", ANTHROPIC[4]["content"][1]["content"][2]),
+                ),
+                is_error=True,
+                extra={"cache_control": {"type": "ephemeral"}},
+            ),
+            ToolResult("t3", ()),
+            Text("go on"),
+        )
+        assert one(user(result("t", ""))).results == (ToolResult("t", ()),)
+        assert one(user({**result("t"), "is_error": None})).results == (ToolResult("t", (Text("ok"),)),)
+
+    def test_text_as_input_is_what_a_stream_left_behind(self):
+        assert one(assistant(use("t", "{broken"))).calls == (ToolCall("t", "read", "{broken"),)
+
+    def test_a_misplaced_system_message_and_an_unknown_role(self):
+        assert one(ANTHROPIC[8]).role == "system"
+        assert one(ANTHROPIC[9]).parts == (Opaque("role:oracle", ANTHROPIC[9]),)
+
+    def test_ids_that_are_no_text_are_not_taken(self):
+        assert one({"role": "user", "content": "x", "id": 5}).id is None
+        assert one({"role": "user", "id": "m"}).id == "m"
+
+    @pytest.mark.parametrize(
+        ("item", "path"),
+        [
+            ({"content": "x"}, ".role"),
+            ({"role": None, "content": "x"}, ".role"),
+            ({"role": "user", "content": 5}, ".content"),
+            (user("x"), ".content[0]"),
+            (user(text(), {"type": "text"}), ".content[1].text"),
+            (user({"type": "image"}), ".content[0].source"),
+            (user({"type": "image", "source": {"data": 5}}), ".content[0].source.data"),
+            (user({"type": "document", "source": "x"}), ".content[0].source"),
+            (user({"type": "document", "source": {"file_id": 5}}), ".content[0].source.file_id"),
+            (user({"type": "document", "source": {"data": 5}}), ".content[0].source.data"),
+            (user({"type": "document", "source": {"url": 5}}), ".content[0].source.url"),
+            (user({"type": "document", "source": {}, "title": 5}), ".content[0].title"),
+            (
+                user({"type": "document", "source": {"type": "text", "data": "x", "media_type": 5}}),
+                ".content[0].source.media_type",
+            ),
+            (user({"type": "tool_result"}), ".content[0].tool_use_id"),
+            (user(result("t", 5)), ".content[0].content"),
+            (user(result("t", [5])), ".content[0].content[0]"),
+            (user(result("t", [text(), {"type": "text", "text": 5}])), ".content[0].content[1].text"),
+            (assistant({"type": "tool_use", "name": "x"}), ".content[0].id"),
+            (assistant({"type": "tool_use", "id": "x"}), ".content[0].name"),
+            (assistant(use("t", 5)), ".content[0].input"),
+            (assistant(use("t", [])), ".content[0].input"),
+            (assistant({"type": "thinking"}), ".content[0].thinking"),
+            (assistant({"type": "thinking", "thinking": "x", "signature": 5}), ".content[0].signature"),
+            (assistant({"type": "redacted_thinking"}), ".content[0].data"),
+        ],
+    )
+    def test_wrong_types_are_refused_with_the_exact_path(self, item, path):
+        with pytest.raises(FormatError) as caught:
+            parse([item])
+        assert caught.value.path == f"messages[0]{path}"
+
+
+class TestTouched:
+    def test_a_new_text_for_a_string_is_a_string(self):
+        item = {"role": "user", "content": "long", "x": 1}
+        assert touched(one(item), Text("short")) == {"role": "user", "content": "short", "x": 1}
+
+    def test_one_result_of_many_is_cleared_and_the_others_are_the_same_objects(self):
+        message = one(ANTHROPIC[4])
+        first, second, *rest = message.parts
+        out = touched(message, first, replace(second, content=(second.content[2], Text("[image]"))), *rest)[
+            "content"
+        ]
+        assert out[1] == {
+            "type": "tool_result",
+            "tool_use_id": "t2",
+            "content": [{"type": "tool_reference", "tool_name": "z"}, {"type": "text", "text": "[image]"}],
+            "is_error": True,
+            "cache_control": {"type": "ephemeral"},
+        }
+        assert out[1]["content"][0] is ANTHROPIC[4]["content"][1]["content"][2]
+        assert [out[index] is ANTHROPIC[4]["content"][index] for index in (0, 2, 3)] == [True, True, True]
+
+    def test_a_cleared_result_is_a_string_and_an_empty_one_has_no_content(self):
+        message = one(user(result("t", [text("long")])))
+        (part,) = message.parts
+        assert touched(message, replace(part, content=(Text("[cleared]"),))) == user(result("t", "[cleared]"))
+        assert touched(message, replace(part, content=())) == user(
+            {"type": "tool_result", "tool_use_id": "t"}
+        )
+
+    def test_shortened_arguments(self):
+        message = one(assistant({**use("t", {"x": "long"}), "y": 1}))
+        (part,) = message.parts
+        assert touched(message, replace(part, arguments={"x": "…"})) == assistant(
+            {**use("t", {"x": "…"}), "y": 1}
+        )
+        assert touched(message, replace(part, arguments='{"x": 2}')) == assistant(
+            {**use("t", {"x": 2}), "y": 1}
+        )
+        assert touched(message, replace(part, arguments="{broken")) == assistant(
+            {**use("t", {"_raw": "{broken"}), "y": 1}
+        )
+        assert touched(message, replace(part, arguments="[1]")) == assistant(
+            {**use("t", {"_raw": "[1]"}), "y": 1}
+        )
+        assert touched(message, replace(part, arguments=" ")) == assistant({**use("t"), "y": 1})
+
+    def test_thinking_is_written_whole_or_not_at_all(self):
+        """House, law 7."""
+        message = one(ANTHROPIC[3])
+        assert touched(message, *message.parts[2:])["content"] == ANTHROPIC[3]["content"][2:]
+        thinking, redacted = message.parts[:2]
+        assert touched(message, Thinking("x", signature="s"), redacted)["content"] == [
+            {"type": "thinking", "thinking": "x", "signature": "s"},
+            ANTHROPIC[3]["content"][1],
+        ]
+        assert touched(message, Thinking("x", redacted="d"), thinking)["content"][0] == {
+            "type": "redacted_thinking",
+            "data": "d",
+        }
+        assert touched(message, Thinking("x"), thinking)["content"] == [ANTHROPIC[3]["content"][0]]
+
+    def test_nothing_left_is_said(self):
+        """Wire facts, Anthropic: no empty text."""
+        message = one({"role": "user", "content": "x"})
+        for parts in ((), (Text(""),), (Text(" \n"),), (Text(""), Text(" "))):
+            assert touched(message, *parts) == {"role": "user", "content": "[no content]"}
+        assert touched(message, Text(""), Text("y")) == user(text("y"))
+
+    def test_roles_may_change(self):
+        message = one({"role": "system", "content": "x"})
+        assert touched(message, *message.parts, role="user") == {"role": "user", "content": "x"}
+        assert touched(message, *message.parts, role="assistant") == {"role": "assistant", "content": "x"}
+        assert touched(message, Text("y")) == {"role": "system", "content": "y"}
+
+    def test_a_message_of_an_unknown_role_is_not_taken_apart(self):
+        assert touched(one(ANTHROPIC[9]), *one(ANTHROPIC[9]).parts, Text("x"))["content"] == [
+            text("[oracle left out]"),
+            text("x"),
+        ]
+
+
+class TestBuilt:
+    def test_text_of_each_role(self):
+        """Shape: a system message inside the history is written as a user message."""
+        ours = [
+            Message("system", "s"),
+            Message("user", "u"),
+            Message("assistant", "a"),
+            Message("tool", "t"),
+            Message("user", ()),
+        ]
+        assert render(ours) == [
+            {"role": "user", "content": "s"},
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "t"},
+            {"role": "user", "content": "[no content]"},
+        ]
+
+    def test_results_of_one_group_stand_in_one_message(self):
+        ours = [Message("tool", (ToolResult(name, (Text(name),)),)) for name in "abc"]
+        assert render(ours) == [user(result("a", "a"), result("b", "b"), result("c", "c"))]
+
+    def test_results_come_first(self):
+        ours = Message("user", (Text("x"), ToolResult("a", (Text("1"),)), ToolResult("b", (Text("2"),))))
+        assert render([ours]) == [user(result("a", "1"), result("b", "2"), text("x"))]
+
+    def test_results_of_ours_join_the_results_before_them(self):
+        item = user(result("a"), text())
+        before = user(*item["content"])
+        out = render(
+            [
+                one(item),
+                Message("tool", (ToolResult("b", (Text("1"),)),)),
+                Message("tool", (ToolResult("c", (Text("2"),)),)),
+            ]
+        )
+        assert out == [user(result("a"), result("b", "1"), result("c", "2"), text())]
+        assert item == before
+
+    def test_results_of_ours_join_the_results_behind_them(self):
+        item = {**user(result("a"), text()), "x": 1}
+        out = render([Message("tool", (ToolResult("b", (Text("1"),)),)), one(item), Message("user", "u")])
+        assert out == [
+            {**user(result("b", "1"), result("a"), text()), "x": 1},
+            {"role": "user", "content": "u"},
+        ]
+        assert item == {**user(result("a"), text()), "x": 1}
+
+    def test_results_of_ours_leave_other_messages_alone(self):
+        ours = Message("tool", (ToolResult("b", (Text("1"),)),))
+        words = {"role": "user", "content": "u"}
+        blocks = user(text())
+        assert render([one(words), ours, one(blocks), ours]) == [
+            words,
+            user(result("b", "1")),
+            blocks,
+            user(result("b", "1")),
+        ]
+        assert render([one({"role": "user"}), ours]) == [{"role": "user"}, user(result("b", "1"))]
+
+    def test_calls_have_objects(self):
+        ours = Message("assistant", (Text(""), ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g")))
+        assert render([ours]) == [
+            assistant(
+                {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}},
+                {"type": "tool_use", "id": "b", "name": "g", "input": {}},
+            )
+        ]
+
+    def test_ids_of_others_are_made_fit_on_both_sides(self):
+        ours = [
+            Message("assistant", (ToolCall("functions.f:0", "f"), ToolCall("", "f"))),
+            Message("tool", (ToolResult("functions.f:0", ()), ToolResult("", ()))),
+        ]
+        out = render(ours)
+        assert [block["id"] for block in out[0]["content"]] == ["functions_f_0", "_"]
+        assert [block["tool_use_id"] for block in out[1]["content"]] == ["functions_f_0", "_"]
+
+    def test_ids_that_were_read_here_are_kept(self):
+        out = render([one(assistant(use("a.b"))), Message("tool", (ToolResult("a.b", ()),))])
+        assert out[1]["content"][0]["tool_use_id"] == "a.b"
+
+    def test_media(self):
+        parts = (
+            Image(data="aQ==", media_type="image/gif"),
+            Image(data="aQ=="),
+            Image(url="u", extra={"cache_control": 1}),
+            Image(file_id="f"),
+            Image(),
+            Document(text="words", title="t"),
+            Document(text="words", media_type="text/html"),
+            Document(data="JV"),
+            Document(url="d"),
+            Document(title="lost"),
+            File(file_id="g"),
+            File(name="film", data="x"),
+            Opaque("new", {"type": "new"}),
+            Opaque("odd", 5),
+            Text("t", {"x": 1}),
+        )
+        assert render([Message("user", parts)])[0]["content"] == [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "aQ=="}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aQ=="}},
+            {"type": "image", "source": {"type": "url", "url": "u"}, "cache_control": 1},
+            {"type": "image", "source": {"type": "file", "file_id": "f"}},
+            text("[image]"),
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "words"},
+                "title": "t",
+            },
+            {"type": "document", "source": {"type": "text", "media_type": "text/html", "data": "words"}},
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JV"}},
+            {"type": "document", "source": {"type": "url", "url": "d"}},
+            text("[document lost]"),
+            {"type": "document", "source": {"type": "file", "file_id": "g"}},
+            text("[file film]"),
+            {"type": "new"},
+            text("[odd left out]"),
+            {**text("t"), "x": 1},
+        ]
+
+    def test_reasoning_that_cannot_be_written_is_not_a_message(self):
+        ours = [
+            Message("assistant", (Thinking("hm"),)),
+            Message("assistant", (Thinking("hm", signature="s", extra={"x": 1}),)),
+        ]
+        assert render(ours) == [assistant({"type": "thinking", "thinking": "hm", "signature": "s", "x": 1})]
+
+
+class TestCheck:
+    def test_a_valid_history_has_no_problem(self):
+        assert (
+            rules(
+                user(text()),
+                assistant(use("a"), use("b")),
+                user(result("b"), result("a"), text()),
+                assistant(text()),
+            )
+            == []
+        )
+
+    def test_the_first_message_is_from_the_user(self):
+        assert rules(assistant(text())) == [(0, "first-not-user")]
+        assert rules({"role": "system", "content": "s"}, assistant(text())) == [
+            (0, "system-inside"),
+            (1, "first-not-user"),
+        ]
+        ours = [Message("system", "s"), Message("assistant", "a")]
+        assert FORMAT.check(ours) == []
+        assert [problem.rule for problem in FORMAT.check(ours[1:])] == ["first-not-user"]
+
+    def test_neighbours_of_one_role_are_one_message(self):
+        """Wire facts, Anthropic: neighbours of one role are merged, so they are no problem."""
+        assert (
+            rules(
+                user(text()),
+                user(text()),
+                assistant(text()),
+                assistant(use("a")),
+                user(result("a")),
+                user(text()),
+            )
+            == []
+        )
+        assert rules(user(text()), assistant(use("a"), use("b")), user(result("a")), user(result("b"))) == []
+
+    def test_results_come_first(self):
+        assert rules(user(text()), assistant(use("a")), user(text(), result("a"))) == [
+            (2, "results-not-first")
+        ]
+        assert rules(user(text()), assistant(use("a")), user(text()), user(result("a"))) == [
+            (3, "results-not-first")
+        ]
+        assert rules(user(text()), assistant(use("a"), use("b")), user(result("a"), text(), result("b"))) == [
+            (2, "results-not-first")
+        ]
+
+    def test_results_stand_right_behind(self):
+        late = (user(text()), assistant(use("a")), user(text()), assistant(text()), user(result("a")))
+        assert rules(*late) == [(4, "results-not-adjacent")]
+
+    def test_pairs(self):
+        assert rules(user(result("a"))) == [(0, "result-without-call")]
+        assert rules(user(text()), assistant(use("a")), user(text()), assistant(text())) == [
+            (1, "call-without-result")
+        ]
+        assert rules(user(text()), assistant(use("a")), user(result("a"), result("a"))) == [
+            (2, "duplicate-result")
+        ]
+        assert rules(user(text()), assistant(use("a"))) == [(1, "open-call")]
+
+    def test_ids_are_unique_in_the_whole_history_and_of_allowed_characters(self):
+        again = (user(text()), assistant(use("a")), user(result("a")), assistant(use("a")), user(result("a")))
+        assert rules(*again) == [(3, "duplicate-call-id")]
+        assert rules(user(text()), assistant(use("a.b")), user(result("a.b"))) == [(1, "invalid-call-id")]
+        assert rules(user(text()), assistant(use("a\n")), user(result("a\n"))) == [(1, "invalid-call-id")]
+
+    def test_empty_contents(self):
+        assert rules({"role": "user", "content": ""}, assistant(), user(text())) == [
+            (0, "empty-content"),
+            (1, "empty-content"),
+        ]
+        assert rules(user(text()), {"role": "assistant", "content": ""}) == []
+        assert rules({"role": "user", "content": []}) == [(0, "empty-content")]
+
+    def test_empty_texts(self):
+        assert rules(user(text("")), assistant(text(" \n")), user(text("x"))) == [
+            (0, "empty-text"),
+            (1, "empty-text"),
+        ]
+
+    def test_thinking_has_its_signature(self):
+        thinking = {"type": "thinking", "thinking": "hm"}
+        assert rules(user(text()), assistant(thinking, text())) == [(1, "thinking-without-signature")]
+        signed = assistant({**thinking, "signature": "s"}, {"type": "redacted_thinking", "data": "d"}, text())
+        assert rules(user(text()), signed) == []
+
+    def test_blocks_stand_in_the_right_role(self):
+        assert rules(user(use("a")), user(result("a"))) == [(0, "wrong-role"), (1, "results-not-first")]
+        assert rules(user(text()), assistant(use("a")), assistant(result("a"))) == [(2, "wrong-role")]
+
+    def test_input_is_an_object(self):
+        assert rules(user(text()), assistant(use("a", "text")), user(result("a"))) == [
+            (1, "invalid-arguments")
+        ]
+
+    def test_roles_are_known(self):
+        assert rules(user(text()), {"role": "oracle"}) == [(1, "unknown-role")]
+
+
+class TestRecognise:
+    @pytest.mark.parametrize(
+        ("item", "path"),
+        [
+            (assistant(text(), use("a")), ".content[1]"),
+            (user(result("a")), ".content[0]"),
+            (assistant({"type": "thinking", "thinking": "x"}), ".content[0]"),
+            (assistant({"type": "redacted_thinking"}), ".content[0]"),
+            (user({"type": "image", "source": {}}), ".content[0]"),
+            (user({"type": "document", "source": {}}), ".content[0]"),
+            (assistant({"type": "server_tool_use"}), ".content[0]"),
+            (assistant({"type": "web_search_tool_result"}), ".content[0]"),
+            (assistant({"type": "compaction"}), ".content[0]"),
+            (ANTHROPIC[10], ".content[0]"),
+        ],
+    )
+    def test_evidence(self, item, path):
+        assert FORMAT.recognise(item) == path
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            "x",
+            user(
+                text(),
+                5,
+                {"type": 5},
+                {"type": "image"},
+                {"type": "image", "source": "s"},
+                {"type": "thinking", "thinking": []},
+            ),
+            {"role": "user", "content": "x"},
+            {"role": "user", "content": [use("a")], "parts": []},
+        ],
+    )
+    def test_no_evidence(self, item):
+        assert FORMAT.recognise(item) == ""

@@ -1,0 +1,228 @@
+"""The table of formats: names, aliases, plug-ins, and recognition by shape."""
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+from wire_cases import EXAMPLES, NAMES
+
+from refold import formats
+from refold.core.messages import Message
+from refold.core.shapes import Shape
+from refold.errors import FormatError
+from refold.formats import Format, decide, detect, get, names
+
+USER = {"role": "user", "content": "hi"}
+PLUGGED = Format(
+    name="mine",
+    shape=Shape(name="mine"),
+    recognise=lambda item: "",
+    parse=lambda items: (),
+    render=lambda messages: [],
+    check=lambda messages: [],
+)
+
+
+ROOM_ALONE = """
+import importlib.util, sys, types
+package = types.ModuleType("refold")
+package.__path__ = list(importlib.util.find_spec("refold").submodule_search_locations)
+sys.modules["refold"] = package
+before = set(sys.modules)
+import refold.formats
+print(sorted(name for name in set(sys.modules) - before if name.startswith(("refold.formats.", "importlib.metadata"))))
+"""
+
+
+class Point:
+    """An entry point as `importlib.metadata` gives it."""
+
+    def __init__(self, name, value):
+        self.name = name
+        self.value = value
+
+    def load(self):
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+@pytest.fixture
+def plug(monkeypatch):
+    def install(**values):
+        points = [Point(name, value) for name, value in values.items()]
+        monkeypatch.setattr(
+            metadata, "entry_points", lambda *, group: points if group == "refold.formats" else []
+        )
+
+    return install
+
+
+class TestGet:
+    @pytest.mark.parametrize(
+        ("alias", "name"),
+        [
+            *((name, name) for name in NAMES),
+            ("refold", "refold"),
+            ("canonical", "refold"),
+            ("openai_chat", "openai"),
+            ("openai-chat", "openai"),
+            ("chat", "openai"),
+            ("chat_completions", "openai"),
+            ("openai_responses", "responses"),
+            ("OpenAI-Responses", "responses"),
+            ("claude", "anthropic"),
+            ("anthropic_messages", "anthropic"),
+            (" Anthropic ", "anthropic"),
+            ("google", "gemini"),
+        ],
+    )
+    def test_names_and_aliases(self, alias, name):
+        found = get(alias)
+        assert found.name == name
+        assert found.shape.name == name
+        assert found is get(name)
+
+    def test_a_format_is_itself(self):
+        assert get(PLUGGED) is PLUGGED
+
+    @pytest.mark.parametrize("name", ["nobody", "", None, 5])
+    def test_an_unknown_name_is_refused_with_the_known_ones(self, name):
+        with pytest.raises(FormatError) as caught:
+            get(name)
+        assert str(caught.value) == f"no format is named {name!r}: use one of {', '.join(names())}"
+        assert {"openai", "responses", "anthropic", "gemini", "refold"} <= set(names())
+
+    def test_plug_ins_are_found_by_their_name(self, plug):
+        plug(mine=PLUGGED, openai=PLUGGED)
+        assert get("mine") is PLUGGED
+        assert get("openai").name == "openai"
+        assert names() == ("openai", "responses", "anthropic", "gemini", "refold", "mine")
+
+    def test_a_plug_in_that_does_not_load_is_said(self, plug):
+        plug(broken=ImportError("no module"), wrong=5)
+        with pytest.raises(FormatError, match="'broken' is installed but could not be loaded: no module"):
+            get("broken")
+        with pytest.raises(FormatError, match="'wrong' gives int where a Format was expected"):
+            get("wrong")
+
+    def test_built_in_formats_need_no_metadata(self, monkeypatch):
+        def absent(**_):
+            raise AssertionError("asked for metadata")
+
+        monkeypatch.setattr(metadata, "entry_points", absent)
+        assert [get(name).name for name in NAMES] == list(NAMES)
+
+    def test_entry_points_of_the_package_name_the_built_in_formats(self):
+        """House: built-in ones come through the same table."""
+        points = {point.name: point for point in metadata.entry_points(group="refold.formats")}
+        assert set(NAMES) <= set(points)
+        assert all(points[name].load() is get(name) for name in NAMES)
+
+    def test_importing_the_room_loads_no_format(self):
+        """The house wants a fast import: formats and the metadata of packages are read when asked for."""
+        told = subprocess.run([sys.executable, "-c", ROOM_ALONE], capture_output=True, text=True, check=True)
+        assert told.stdout == "[]\n"
+
+
+class TestDetect:
+    @pytest.mark.parametrize("name", NAMES)
+    def test_each_format_by_its_examples(self, name):
+        assert detect(EXAMPLES[name]).name == name
+
+    @pytest.mark.parametrize(
+        "items",
+        [
+            [],
+            [USER],
+            [USER, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}],
+            [{"role": "developer", "content": "x"}],
+            ({"x": 1},),
+        ],
+    )
+    def test_what_shows_no_format_is_read_as_openai(self, items):
+        assert decide(items) is None
+        assert detect(items).name == "openai"
+
+    def test_messages_of_ours(self):
+        assert detect([Message("user", "hi")]).name == "refold"
+
+    def test_evidence_may_come_late(self):
+        tail = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+        assert detect([USER] * 50 + [tail]).name == "anthropic"
+
+    def test_a_developer_message_is_no_evidence_against_responses(self):
+        assert (
+            detect(
+                [
+                    {"role": "developer", "content": "x"},
+                    {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""},
+                ]
+            ).name
+            == "responses"
+        )
+
+    def test_an_answer_of_the_anthropic_api_is_not_a_responses_item(self):
+        item = {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "x"}],
+            "model": "claude",
+        }
+        assert detect([USER, item]).name == "anthropic"
+
+    def test_a_mixture_is_refused_with_both_places(self):
+        items = [
+            USER,
+            {"role": "tool", "tool_call_id": "c", "content": "x"},
+            USER,
+            {"role": "model", "parts": []},
+        ]
+        with pytest.raises(FormatError) as caught:
+            detect(items)
+        assert caught.value.path == "messages[3].parts"
+        assert (
+            str(caught.value)
+            == "messages[3].parts: is gemini, but messages[1].tool_call_id is openai: pass format= to decide"
+        )
+
+    def test_messages_and_dicts_are_a_mixture(self):
+        with pytest.raises(
+            FormatError, match=r"messages\[1\]\.role: is openai, but messages\[0\]\.parts is refold"
+        ):
+            detect([Message("user", "hi"), {"role": "tool", "content": "x"}])
+        with pytest.raises(FormatError, match=r"^messages\[1\]: expected a Message, found an object$"):
+            detect([Message("user", "hi"), USER]).parse([Message("user", "hi"), USER])
+
+    @pytest.mark.parametrize("items", ["text", b"x", bytearray(b"x"), None, 5, {"messages": []}, iter([])])
+    def test_what_is_no_list_is_refused(self, items):
+        with pytest.raises(FormatError) as caught:
+            detect(items)
+        assert caught.value.path == "messages"
+        assert f"found {type(items).__name__}" in str(caught.value)
+
+    @pytest.mark.parametrize("item", [5, "x", None, [], object()])
+    def test_an_item_that_is_no_object_is_refused_with_its_place(self, item):
+        with pytest.raises(FormatError) as caught:
+            detect([USER, item])
+        assert caught.value.path == "messages[1]"
+        assert "pass its dict" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {"role": [], "content": "x"},
+            {"role": "user", "content": []},
+            {"role": "judge", "content": "x"},
+            {"a": 1, "b": 2},
+            {"role": "user"},
+        ],
+    )
+    def test_odd_items_do_not_disturb(self, item):
+        assert detect([item]).name == "openai"
+
+
+def test_the_room_names_its_group():
+    assert formats.GROUP == "refold.formats"
+    assert formats.DEFAULT == "openai"

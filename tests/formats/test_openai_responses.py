@@ -1,0 +1,539 @@
+"""OpenAI Responses items: what is read, how touched items are written, what would be refused."""
+
+import base64
+from dataclasses import replace
+
+import pytest
+from wire_cases import RESPONSES
+
+from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.errors import FormatError
+from refold.formats.openai_responses import FORMAT
+
+parse, render = FORMAT.parse, FORMAT.render
+BY_TYPE = {item.get("type", "easy"): item for item in RESPONSES}
+
+
+def one(item):
+    (message,) = parse([item])
+    return message
+
+
+def touched(message, *parts, **changes):
+    (item,) = render([replace(message, parts=parts, **changes)])
+    return item
+
+
+def call(call_id="c", arguments="{}"):
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": arguments}
+
+
+def output(call_id="c", text="ok"):
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def reasoning(name="rs_1"):
+    return {"type": "reasoning", "id": name, "summary": []}
+
+
+def rules(*items):
+    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
+
+
+USER = {"role": "user", "content": "hi"}
+SAID = {"role": "assistant", "content": "done"}
+
+
+class TestReading:
+    def test_messages_with_and_without_a_type(self):
+        assert one(RESPONSES[0]).parts == (Text("easy message"),)
+        assert one(RESPONSES[1]).role == "system"
+        assert one(RESPONSES[2]).parts == (Text("hi"),)
+        last = one(RESPONSES[-2])
+        assert (last.role, last.id) == ("assistant", "msg_1")
+        assert last.parts == (
+            Text("hi", {"annotations": [], "logprobs": []}),
+            Text("no", {"type": "refusal"}),
+        )
+        assert one(RESPONSES[-1]).parts == ()
+        assert one({"role": "user", "content": ""}).parts == ()
+        assert one({"role": "user", "content": [{"type": "text", "text": "x"}]}).parts == (Text("x"),)
+
+    def test_media(self):
+        assert one(RESPONSES[3]).parts == (
+            Image(data="/9j/4A==", media_type="image/jpeg", detail="high"),
+            Image(file_id="file-9"),
+            Document(title="a.pdf", data="JVBERi0=", media_type="application/pdf"),
+            Document(url="https://example.org/a.pdf"),
+            File(file_id="file-1"),
+            Opaque("input_audio", RESPONSES[3]["content"][5]),
+        )
+        plain = {"type": "input_file", "filename": "n", "file_data": "bare"}
+        assert one({"role": "user", "content": [plain]}).parts == (Document(title="n", data="bare"),)
+
+    def test_reasoning(self):
+        message = one(BY_TYPE["reasoning"])
+        assert (message.role, message.id) == ("assistant", "rs_1")
+        extra = {"id": "rs_1", "summary": [{"type": "summary_text", "text": "thinking"}]}
+        assert message.parts == (Thinking("thinking", redacted="gAAA", extra=extra),)
+        both = {"type": "reasoning", "summary": [{"text": "a"}, 5, {"text": 5}], "content": [{"text": "b"}]}
+        assert one(both).parts[0].text == "a\nb"
+        assert one({"type": "reasoning", "summary": None}).parts == (Thinking("", extra={"summary": None}),)
+
+    @pytest.mark.parametrize(
+        ("what", "part"),
+        [
+            ("custom_tool_call", ToolCall("c3", "sh", "ls -l", {"type": "custom_tool_call", "id": "ctc_1"})),
+            (
+                "local_shell_call",
+                ToolCall(
+                    "c4",
+                    "local_shell",
+                    {"type": "exec", "command": ["ls"]},
+                    {"type": "local_shell_call", "id": "lsc_1", "status": "completed"},
+                ),
+            ),
+            ("shell_call", ToolCall("c5", "shell", {"commands": ["ls"]}, {"type": "shell_call"})),
+            (
+                "apply_patch_call",
+                ToolCall(
+                    "c6",
+                    "apply_patch",
+                    {"type": "delete_file", "path": "a"},
+                    {"type": "apply_patch_call", "status": "completed"},
+                ),
+            ),
+            (
+                "computer_call",
+                ToolCall(
+                    "c7",
+                    "computer",
+                    {"type": "click", "x": 1, "y": 2},
+                    {"type": "computer_call", "id": "cu_1", "pending_safety_checks": []},
+                ),
+            ),
+            ("custom_tool_call_output", ToolResult("c3", (), extra={"type": "custom_tool_call_output"})),
+            (
+                "local_shell_call_output",
+                ToolResult("c4", (Text("a.py"),), extra={"type": "local_shell_call_output", "id": "c4"}),
+            ),
+            ("shell_call_output", ToolResult("c5", (Text("a\nb"),), extra={"type": "shell_call_output"})),
+            (
+                "apply_patch_call_output",
+                ToolResult(
+                    "c6", (Text("ok"),), extra={"type": "apply_patch_call_output", "status": "completed"}
+                ),
+            ),
+            (
+                "computer_call_output",
+                ToolResult(
+                    "c7",
+                    (Image(data="iVBORw0K", media_type="image/png"),),
+                    extra={"type": "computer_call_output"},
+                ),
+            ),
+        ],
+    )
+    def test_calls_and_outputs_of_every_tool(self, what, part):
+        message = one(BY_TYPE[what])
+        assert message.parts == (part,)
+        assert message.role == ("tool" if what.endswith("output") else "assistant")
+
+    def test_functions(self):
+        first, second = parse(RESPONSES[5:7])
+        assert first.parts == (
+            ToolCall("c1", "read", '{"path": "a"}', {"id": "fc_1", "status": "completed"}),
+        )
+        assert second.parts == (ToolResult("c1", (Text("text"),)),)
+        assert one(RESPONSES[7]).calls == (ToolCall("c2", "see", ""),)
+        assert one(RESPONSES[8]).results == (ToolResult("c2", (Text("x"), Image(url="u"))),)
+        assert one({**call(), "arguments": None}).calls[0].arguments == ""
+
+    def test_tools_of_the_future_pair_by_their_call_id(self):
+        assert one({"type": "dig_call", "call_id": "c", "arguments": "{}", "x": 1}).parts == (
+            ToolCall("c", "dig", "{}", {"type": "dig_call", "x": 1}),
+        )
+        assert one({"type": "dig_call_output", "call_id": "c", "output": {"type": "gem"}}).results == (
+            ToolResult("c", (Opaque("gem", {"type": "gem"}),), extra={"type": "dig_call_output"}),
+        )
+
+    @pytest.mark.parametrize(
+        ("what", "role"),
+        [
+            ("web_search_call", "assistant"),
+            ("mcp_list_tools", "assistant"),
+            ("mcp_approval_request", "assistant"),
+            ("mcp_approval_response", "tool"),
+            ("mcp_call", "assistant"),
+            ("image_generation_call", "assistant"),
+            ("code_interpreter_call", "assistant"),
+            ("item_reference", "assistant"),
+            ("compaction", "assistant"),
+            ("from_the_future", "assistant"),
+        ],
+    )
+    def test_what_has_no_partner_is_carried_whole(self, what, role):
+        item = BY_TYPE[what]
+        message = one(item)
+        assert (message.role, message.parts) == (role, (Opaque(what, item),))
+        assert render([replace(message, role="user")]) == [item]
+        assert one({"type": "x_output", "output": 5}).role == "tool"
+
+    def test_a_bare_id_is_a_reference(self):
+        assert one({"id": "msg_10"}).parts == (Opaque("item_reference", {"id": "msg_10"}),)
+        assert one({"id": "msg_10", "type": None}).parts[0].kind == "item_reference"
+
+    @pytest.mark.parametrize(
+        ("item", "path"),
+        [
+            ({}, ".role"),
+            ({"id": 5}, ".role"),
+            ({"id": "x", "y": 1}, ".role"),
+            ({"type": "message"}, ".role"),
+            ({"role": "user", "content": 5}, ".content"),
+            ({"role": "user", "content": [5]}, ".content[0]"),
+            ({"role": "user", "content": [{"type": "input_text"}]}, ".content[0].text"),
+            ({"role": "user", "content": [{"type": "refusal", "refusal": 5}]}, ".content[0].refusal"),
+            (
+                {"role": "user", "content": [{"type": "input_image", "image_url": {}}]},
+                ".content[0].image_url",
+            ),
+            ({"role": "user", "content": [{"type": "input_file", "file_data": 5}]}, ".content[0].file_data"),
+            ({"type": "function_call", "name": "f"}, ".call_id"),
+            ({"type": "function_call", "call_id": "c"}, ".name"),
+            ({**call(), "arguments": 5}, ".arguments"),
+            ({"type": "custom_tool_call_output"}, ".call_id"),
+            ({"type": "custom_tool_call", "call_id": "c", "name": "n", "input": []}, ".input"),
+            ({"type": "shell_call", "call_id": 5}, ".call_id"),
+            ({"type": "shell_call", "call_id": "c", "action": 5}, ".action"),
+            ({"type": "local_shell_call_output", "id": 5}, ".id"),
+            ({**output(), "output": 5}, ".output"),
+            ({**output(), "output": [5]}, ".output[0]"),
+            ({**output(), "output": {"type": "input_text"}}, ".output[0].text"),
+            ({"type": "reasoning", "summary": 5}, ".summary"),
+            ({"type": "reasoning", "summary": [], "encrypted_content": 5}, ".encrypted_content"),
+        ],
+    )
+    def test_wrong_types_are_refused_with_the_exact_path(self, item, path):
+        with pytest.raises(FormatError) as caught:
+            parse([USER, item])
+        assert caught.value.path == f"messages[1]{path}"
+
+
+class TestTouched:
+    def test_content(self):
+        message = one(RESPONSES[-2])
+        assert touched(message, Text("bye")) == {**RESPONSES[-2], "content": "bye"}
+        out = touched(message, message.parts[0], Text("more"), Text("No!", {"type": "refusal"}))["content"]
+        assert out == [
+            RESPONSES[-2]["content"][0],
+            {"type": "output_text", "text": "more"},
+            {"type": "refusal", "refusal": "No!"},
+        ]
+        assert touched(message) == {**RESPONSES[-2], "content": ""}
+        asked = one(RESPONSES[2])
+        assert touched(asked, *asked.parts, Text("x", {"y": 1}))["content"] == [
+            {"type": "input_text", "text": "hi"},
+            {"type": "input_text", "text": "x", "y": 1},
+        ]
+
+    def test_shortened_arguments_keep_everything_else(self):
+        message = one(RESPONSES[5])
+        assert touched(message, replace(message.parts[0], arguments={"path": "…"})) == {
+            **RESPONSES[5],
+            "arguments": '{"path": "…"}',
+        }
+        assert touched(message, replace(message.parts[0], arguments=""))["arguments"] == "{}"
+        custom = one(BY_TYPE["custom_tool_call"])
+        assert touched(custom, replace(custom.parts[0], arguments="")) == {
+            **BY_TYPE["custom_tool_call"],
+            "input": "",
+        }
+        shell = one(BY_TYPE["local_shell_call"])
+        assert touched(shell, replace(shell.parts[0], arguments='{"a": 1}')) == {
+            **BY_TYPE["local_shell_call"],
+            "action": {"a": 1},
+        }
+
+    def test_outputs(self):
+        message = one(RESPONSES[8])
+        (part,) = message.parts
+        assert touched(message, replace(part, content=(Text("[cleared]"),))) == output("c2", "[cleared]")
+        out = touched(message, replace(part, content=(Text("a"), part.content[1])))
+        assert out["output"] == [{"type": "input_text", "text": "a"}, RESPONSES[8]["output"][1]]
+        assert out["output"][1] is RESPONSES[8]["output"][1]
+        assert touched(message, replace(part, content=(), call_id="d")) == output("d", "")
+
+    def test_outputs_of_a_shell(self):
+        item = BY_TYPE["shell_call_output"]
+        message = one(item)
+        (part,) = message.parts
+        ended = {"type": "exit", "exit_code": 1}
+        assert touched(message, replace(part, content=(*part.content, Text("x")), is_error=True)) == {
+            **item,
+            "output": [*item["output"], {"stdout": "x", "stderr": "", "outcome": ended}],
+        }
+
+    def test_a_screenshot_that_was_taken_out_is_still_a_picture(self):
+        item = BY_TYPE["computer_call_output"]
+        message = one(item)
+        (part,) = message.parts
+        out = touched(message, replace(part, content=(Text("[image]"),)))["output"]
+        assert out["type"] == "computer_screenshot"
+        head, data = out["image_url"].split(",")
+        assert head == "data:image/png;base64"
+        assert base64.b64decode(data).startswith(b"\x89PNG\r\n")
+        kept = touched(message, replace(part, content=(Image(url="u", detail="low"),)))
+        assert kept["output"] == {"type": "computer_screenshot", "image_url": "u", "detail": "low"}
+
+    def test_items_that_became_something_else_are_written_as_that(self):
+        message = one(call())
+        assert touched(message, Text("said")) == {"role": "assistant", "content": "said"}
+        assert render([replace(message, parts=(*message.parts, Text("x")))]) == [
+            {"role": "assistant", "content": "x"},
+            call(),
+        ]
+        said = one(SAID)
+        assert render([replace(said, parts=(*said.parts, ToolCall("c", "f", "{}")))]) == [SAID, call()]
+
+    def test_roles_may_change(self):
+        message = one(RESPONSES[1])
+        assert touched(message, *message.parts, role="user") == {"role": "user", "content": "also easy"}
+        assert touched(message, *message.parts, role="tool") == {"role": "user", "content": "also easy"}
+        assert touched(message, Text("x")) == {"role": "developer", "content": "x"}
+
+    def test_a_message_of_an_unknown_role_is_not_taken_apart(self):
+        message = one({"role": "critic", "content": "x"})
+        assert touched(message, *message.parts, Text("y"))["content"] == [
+            {"type": "input_text", "text": "[critic left out]"},
+            {"type": "input_text", "text": "y"},
+        ]
+
+
+class TestBuilt:
+    def test_text_of_each_role(self):
+        ours = [
+            Message("system", "s"),
+            Message("user", "u"),
+            Message("assistant", "a"),
+            Message("tool", "t"),
+            Message("user", ()),
+        ]
+        assert render(ours) == [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "t"},
+            {"role": "user", "content": ""},
+        ]
+        assert render([Message("assistant", (Text("a"), Text("b")))]) == [
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}],
+            }
+        ]
+
+    def test_calls_and_results_are_items_of_their_own(self):
+        ours = [
+            Message("assistant", (Text("so"), ToolCall("a", "f", {"x": 1}), ToolCall("b", "g"))),
+            Message("tool", (ToolResult("b", (Text("2"),)),)),
+        ]
+        assert render(ours) == [
+            {"role": "assistant", "content": "so"},
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x": 1}'},
+            {"type": "function_call", "call_id": "b", "name": "g", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "b", "output": "2"},
+        ]
+
+    @pytest.mark.parametrize(
+        ("what", "answer"),
+        [
+            ("custom_tool_call", {"type": "custom_tool_call_output", "call_id": "c3", "output": "gone"}),
+            ("local_shell_call", {"type": "local_shell_call_output", "call_id": "c4", "output": "gone"}),
+            (
+                "shell_call",
+                {
+                    "type": "shell_call_output",
+                    "call_id": "c5",
+                    "output": [{"stdout": "gone", "stderr": "", "outcome": {"type": "exit", "exit_code": 1}}],
+                },
+            ),
+            (
+                "apply_patch_call",
+                {"type": "apply_patch_call_output", "call_id": "c6", "status": "failed", "output": "gone"},
+            ),
+        ],
+    )
+    def test_a_result_of_ours_has_the_type_that_fits_its_call(self, what, answer):
+        read = one(BY_TYPE[what])
+        ours = Message("tool", (ToolResult(read.calls[0].id, (Text("gone"),), is_error=True),))
+        assert render([read, ours])[1] == answer
+        assert FORMAT.check(parse(render([read, ours]))) == []
+
+    def test_a_call_of_ours_has_the_type_that_fits_its_result(self):
+        read = one(BY_TYPE["custom_tool_call_output"])
+        assert render([Message("assistant", (ToolCall("c3", "sh", "note"),)), read])[0] == {
+            "type": "custom_tool_call",
+            "call_id": "c3",
+            "name": "sh",
+            "input": "note",
+        }
+        patched = ToolResult("x", (Text("ok"),), extra={"type": "apply_patch_call_output"})
+        assert render([Message("tool", (patched,))]) == [
+            {"type": "apply_patch_call_output", "call_id": "x", "status": "completed", "output": "ok"}
+        ]
+
+    def test_reasoning_by_its_id_or_encrypted(self):
+        parts = (
+            Thinking("a", redacted="s"),
+            Thinking("b", extra={"id": "rs", "summary": [{"text": "b"}]}),
+            Thinking("c"),
+        )
+        assert render([Message("assistant", parts)]) == [
+            {"type": "reasoning", "summary": [], "encrypted_content": "s"},
+            {"type": "reasoning", "summary": [{"text": "b"}], "id": "rs"},
+        ]
+        assert render([Message("assistant", (Thinking("c"),))]) == []
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            *RESPONSES[4:7],
+            *(
+                BY_TYPE[what]
+                for what in ("custom_tool_call", "custom_tool_call_output", "local_shell_call", "shell_call")
+            ),
+            *(
+                BY_TYPE[what]
+                for what in ("apply_patch_call", "apply_patch_call_output", "computer_call", "mcp_call")
+            ),
+            *(
+                BY_TYPE[what]
+                for what in ("web_search_call", "mcp_approval_response", "compaction", "item_reference")
+            ),
+        ],
+    )
+    def test_items_without_their_wire_come_back(self, item):
+        """What a log without wire values gives back is the same item, whatever the order of its keys."""
+        assert render([replace(one(item), wire=None)]) == [item]
+
+    def test_media(self):
+        parts = (
+            Image(data="aQ==", media_type="image/gif", detail="low"),
+            Image(data="aQ=="),
+            Image(url="u"),
+            Image(file_id="f", detail="high"),
+            Image(),
+            Document(data="JV", media_type="application/pdf", title="t"),
+            Document(data="raw"),
+            Document(url="d"),
+            Document(text="words"),
+            File(file_id="g"),
+            File(name="film"),
+            Opaque("new", {"type": "new"}),
+        )
+        assert render([Message("user", parts)])[0]["content"] == [
+            {"type": "input_image", "image_url": "data:image/gif;base64,aQ==", "detail": "low"},
+            {"type": "input_image", "image_url": "data:image/png;base64,aQ=="},
+            {"type": "input_image", "image_url": "u"},
+            {"type": "input_image", "file_id": "f", "detail": "high"},
+            {"type": "input_text", "text": "[image]"},
+            {"type": "input_file", "filename": "t", "file_data": "data:application/pdf;base64,JV"},
+            {"type": "input_file", "filename": "document", "file_data": "raw"},
+            {"type": "input_file", "file_url": "d"},
+            {"type": "input_text", "text": "words"},
+            {"type": "input_file", "file_id": "g"},
+            {"type": "input_text", "text": "[file film]"},
+            {"type": "new"},
+        ]
+        assert render([Message("assistant", (Image(url="u"), Text("x")))])[0]["content"][0] == {
+            "type": "output_text",
+            "text": "[image u]",
+        }
+
+
+class TestCheck:
+    def test_a_valid_history_has_no_problem(self):
+        assert (
+            rules(
+                USER,
+                reasoning(),
+                call("a"),
+                reasoning("rs_2"),
+                call("b"),
+                output("b"),
+                output("a"),
+                reasoning("rs_3"),
+                SAID,
+            )
+            == []
+        )
+
+    def test_pairs_need_not_stand_together(self):
+        assert rules(USER, call("a"), SAID, USER, output("a")) == []
+
+    def test_pairs(self):
+        assert rules(USER, output("a")) == [(1, "result-without-call")]
+        assert rules(call("a"), USER) == [(0, "call-without-result")]
+        assert rules(call("a"), output("a"), output("a")) == [(2, "duplicate-result")]
+        assert rules(call("a"), output("a"), call("a"), output("a")) == [(2, "duplicate-call-id")]
+        assert rules(USER, call("a"), call("b"), output("a")) == [(2, "open-call")]
+
+    def test_calls_may_live_on_the_server(self):
+        assert rules({"type": "item_reference", "id": "fc_1"}, output("a")) == []
+
+    def test_reasoning_is_followed_by_its_item(self):
+        assert rules(USER, reasoning()) == [(1, "reasoning-without-item")]
+        assert rules(USER, reasoning(), USER) == [(1, "reasoning-without-item")]
+        assert rules(call("a"), reasoning(), output("a")) == [(1, "reasoning-without-item")]
+        assert rules(USER, reasoning("a"), reasoning("b"), {"type": "web_search_call", "id": "ws"}) == []
+
+    def test_arguments_are_json(self):
+        assert rules(call("a", "{"), output("a")) == [(0, "invalid-arguments")]
+        free = {"type": "custom_tool_call", "call_id": "a", "name": "sh", "input": "ls"}
+        assert rules(free, {"type": "custom_tool_call_output", "call_id": "a", "output": "x"}) == []
+
+    def test_contents(self):
+        assert rules({"role": "user"}, {"role": "user", "content": []}, {"role": "user", "content": ""}) == [
+            (0, "empty-content"),
+            (1, "empty-content"),
+        ]
+        assert FORMAT.check([Message("user", ())]) == []
+
+    def test_items_occur_once(self):
+        said = {"type": "message", "id": "m", "role": "assistant", "content": "x"}
+        assert rules(said, said, USER, USER) == [(1, "duplicate-item-id")]
+
+    def test_roles_are_known(self):
+        assert rules(USER, {"role": "critic"}) == [(1, "unknown-role")]
+
+
+class TestRecognise:
+    @pytest.mark.parametrize(
+        "item",
+        [item for item in RESPONSES if item.get("type", "message") not in ("message", "from_the_future")],
+    )
+    def test_items(self, item):
+        assert FORMAT.recognise(item) == ".type"
+
+    def test_messages(self):
+        assert FORMAT.recognise(RESPONSES[2]) == ".content[0]"
+        assert FORMAT.recognise(RESPONSES[3]) == ".content[0]"
+        assert FORMAT.recognise(RESPONSES[-2]) == ".content[0]"
+        assert FORMAT.recognise({"type": "message", "role": "user", "content": "x"}) == ".type"
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            5,
+            USER,
+            {"type": []},
+            {"type": "text"},
+            {"parts": [], "type": "reasoning"},
+            {"role": "user", "content": [5, {"type": "text"}, {"type": 5}]},
+            {"type": "message", "content": [{"type": "text"}]},
+        ],
+    )
+    def test_no_evidence(self, item):
+        assert FORMAT.recognise(item) == ""

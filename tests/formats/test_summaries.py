@@ -1,0 +1,193 @@
+"""Summaries known again by their first words."""
+
+import pytest
+from hypothesis import given
+from wire_cases import TEXT
+
+from refold.core import headers
+from refold.core.messages import EMPTY, Message, Text
+from refold.formats import get
+from refold.formats.summaries import mark, recognise
+
+FILES = "<read-files>\nlib/a.ex\n lib/b.ex \n</read-files>\n\n<modified-files>\nlib/c.ex\n</modified-files>"
+
+
+class TestRecognise:
+    def test_opal(self):
+        """Opal, summary message: a user message whose file lists can be read back from its text alone."""
+        text = f"{headers.OPAL_LINE}\n\n## Goal\nx\n\n{FILES}"
+        assert recognise("user", text) == {
+            "kind": "summary",
+            "by": "opal",
+            "read_files": ("lib/a.ex", "lib/b.ex"),
+            "modified_files": ("lib/c.ex",),
+        }
+        assert recognise("user", "[Conversation summary") == {"kind": "summary", "by": "opal"}
+
+    def test_codebuddy(self):
+        """CodeBuddy, tiers 2, 3 and 4: three headers, each with the number of messages it stands for."""
+        assert recognise("system", f"{headers.codebuddy_line(12)}\n\nx 99 messages") == {
+            "kind": "summary",
+            "by": "codebuddy",
+            "messages": 12,
+        }
+        assert recognise("system", headers.codebuddy_partial_line(3)) == {
+            "kind": "summary",
+            "by": "codebuddy",
+            "messages": 3,
+        }
+        assert recognise("system", headers.codebuddy_plain_line(7)) == {
+            "kind": "notice",
+            "by": "codebuddy",
+            "messages": 7,
+        }
+        assert recognise("system", "[Conversation Summary — some messages]\n5 messages") == {
+            "kind": "summary",
+            "by": "codebuddy",
+        }
+
+    def test_codebuddy_words(self):
+        assert headers.codebuddy_line(12) == "[Conversation Summary — 12 earlier messages compacted]"
+        assert headers.codebuddy_partial_line(12) == "[Earlier conversation summary — 12 messages compacted]"
+        assert (
+            headers.codebuddy_plain_line(12)
+            == "[Conversation context — 12 earlier messages removed to fit context window]"
+        )
+
+    def test_umwelten(self):
+        """Umwelten, strategies: what `through-line-and-facts` and `truncate` put in place of a segment."""
+        assert recognise("system", "Previous context (condensed):\nx") == {
+            "kind": "summary",
+            "by": "umwelten",
+        }
+        assert recognise("system", "(Earlier conversation omitted; last 2 turns retained.)") == {
+            "kind": "notice",
+            "by": "umwelten",
+            "kept_turns": 2,
+        }
+        assert recognise("system", "(Earlier conversation omitted.)") == {"kind": "notice", "by": "umwelten"}
+
+    def test_neurolink(self):
+        """NeuroLink, sliding window: the truncation marker."""
+        text = "[Earlier conversation history was truncated to fit within context limits]"
+        assert recognise("system", text) == recognise("user", text) == {"kind": "notice", "by": "neurolink"}
+
+    def test_ripple(self):
+        """Ripple, summary turn text."""
+        text = "This conversation continues an earlier one whose older messages were summarised. x"
+        assert recognise("user", text) == {"kind": "summary", "by": "ripple"}
+
+    def test_ours(self):
+        text = f'<refold-summary generation="2" covers="#1-#57" kind="digest" note="a &quot;b&quot; &lt;c&gt; &amp;amp;" x-y="1">\nGoal\n{FILES}\n</refold-summary>'
+        assert recognise("user", text) == {
+            "kind": "digest",
+            "by": "refold",
+            "generation": 2,
+            "covers": "#1-#57",
+            "note": 'a "b" <c> &amp;',
+            "x_y": 1,
+            "read_files": ("lib/a.ex", "lib/b.ex"),
+            "modified_files": ("lib/c.ex",),
+        }
+
+    def test_our_header_must_end(self):
+        assert recognise("user", "<refold-summary generation=") is None
+        assert recognise("user", "<refold-summary\n>") is None
+        assert recognise("user", "<refold-summary " + "x" * 2000 + ">") is None
+        assert recognise("user", "<refold-summary >") == {"kind": "summary", "by": "refold"}
+        assert recognise("user", f'<refold-summary n="{"9" * 13}">')["n"] == "9" * 13
+        assert recognise("user", f'<refold-summary n="{"9" * 12}">')["n"] == int("9" * 12)
+
+    def test_the_last_file_lists_count(self):
+        """What a stage appends stands behind what a model wrote."""
+        text = f"{headers.OPAL_LINE}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
+        assert recognise("user", text) == {"kind": "summary", "by": "opal", "read_files": ("new.py",)}
+        assert "read_files" not in recognise("user", f"{headers.OPAL_LINE}\n</read-files> <read-files>")
+        assert "read_files" not in recognise("user", f"{headers.OPAL_LINE}\nx </read-files>")
+
+    @pytest.mark.parametrize("role", ["assistant", "tool"])
+    def test_only_users_and_systems_carry_summaries(self, role):
+        assert recognise(role, headers.OPAL_LINE) is None
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            " [Conversation summary",
+            "x [Conversation summary",
+            "[conversation summary",
+            "Previous",
+            "This conversation",
+            "(Earlier",
+            "<refold-summary",
+        ],
+    )
+    def test_other_texts_are_no_summaries(self, text):
+        assert recognise("user", text) is None
+
+    @given(text=TEXT)
+    def test_any_text_behind_a_header_is_harmless(self, text):
+        for header in (headers.OPAL, headers.CODEBUDDY, headers.UMWELTEN_TRUNCATED, headers.REFOLD):
+            found = recognise("user", header + text)
+            assert found is None or found["by"]
+
+
+class TestMark:
+    def test_an_acknowledgement_counts_only_behind_a_summary(self):
+        summary = Message("user", headers.RIPPLE)
+        ack = Message("assistant", headers.ACKNOWLEDGEMENT)
+        marked = mark([ack, summary, ack, ack, Message("user", "x"), ack])
+        assert [message.source for message in marked] == [
+            None,
+            "summarization",
+            "summarization",
+            None,
+            None,
+            None,
+        ]
+        assert marked[1].meta == {"kind": "summary", "by": "ripple"}
+        assert marked[2].meta == {"kind": "ack"}
+        assert marked[0].meta is EMPTY
+
+    def test_a_longer_answer_is_no_acknowledgement(self):
+        marked = mark(
+            [Message("user", headers.RIPPLE), Message("assistant", f"{headers.ACKNOWLEDGEMENT} Now")]
+        )
+        assert marked[1].source is None
+        assert (
+            mark([Message("user", headers.RIPPLE), Message("user", headers.ACKNOWLEDGEMENT)])[1].source
+            is None
+        )
+
+    def test_something_in_between_breaks_the_tie(self):
+        between = Message("user", (Text("a"), Text("b")))
+        marked = mark(
+            [Message("user", headers.RIPPLE), between, Message("assistant", headers.ACKNOWLEDGEMENT)]
+        )
+        assert marked[2].source is None
+
+    def test_a_summary_beside_other_words_is_not_only_a_summary(self):
+        """A user's own words in the same message must not leave with the next fold."""
+        message = Message("user", (Text(headers.OPAL_LINE), Text("and now do this")))
+        assert mark([message]) == (message,)
+
+    @pytest.mark.parametrize(
+        ("name", "item"),
+        [
+            ("openai", {"role": "developer", "content": [{"type": "text", "text": headers.UMWELTEN}]}),
+            ("responses", {"role": "user", "content": [{"type": "input_text", "text": headers.UMWELTEN}]}),
+            (
+                "anthropic",
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": headers.UMWELTEN, "cache_control": {}}],
+                },
+            ),
+            ("gemini", {"role": "user", "parts": [{"text": headers.UMWELTEN}]}),
+        ],
+    )
+    def test_a_summary_that_was_read_is_still_untouched(self, name, item):
+        wire = get(name)
+        (message,) = wire.parse([item])
+        assert message.is_summary
+        assert wire.render([message])[0] is item

@@ -1,0 +1,44 @@
+"""Clip: a single tool output that is larger than a tool output should be is cut, and says so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from refold.core.edits import swap
+from refold.core.messages import Part, Text, ToolResult
+from refold.core.rewrite import map_parts
+from refold.core.task import Step, Task
+from refold.core.texts import clip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """Limit each tool output to so many bytes and lines."""
+
+    max_bytes: int = 51_200
+    max_lines: int = 2_000
+    keep: Literal["head", "tail", "both"] = "tail"
+    save_to: Callable[[str], str] | None = None
+    """Stores the full text and gives back where."""
+    name: str = "clip"
+
+    def __call__(self, task: Task) -> Step:
+        """Propose shorter outputs."""
+        edits = []
+        for index, message in enumerate(task.messages):
+            if index in task.protected or not message.results:
+                continue
+            clipped = map_parts(message, self._clipped)
+            if clipped is not message:
+                edits.append(swap(task.messages, index, clipped, self.name, "huge tool output"))
+        return Step(tuple(edits), f"{len(edits)} outputs clipped" if edits else "")
+
+    def _clipped(self, part: Part) -> Part:
+        if not isinstance(part, ToolResult):
+            return part
+        text = part.text
+        done = clip(
+            text, max_bytes=self.max_bytes, max_lines=self.max_lines, keep=self.keep, save_to=self.save_to
+        )
+        media = tuple(inner for inner in part.content if not isinstance(inner, Text))
+        return replace(part, content=(Text(done.text), *media)) if done.clipped else part

@@ -1,0 +1,217 @@
+"""Summarize: a stretch of the history leaves and a model's summary stands in its place.
+
+One value serves all systems; what differs is a field. The way of one summary: choose the stretch, write it
+as text (data between tags that its content cannot close), fit every request to the window of whoever
+answers (in chunks, or with the middle left out), ask, judge at the gate, put the summary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, Literal
+
+from refold.core import fileops
+from refold.core.estimate import estimate
+from refold.core.fileops import FileOps, Vocabulary
+from refold.core.flow import Flow, together
+from refold.core.frames import Covered, Frame, bare, cover, facts
+from refold.core.gate import verdict
+from refold.core.headers import ACKNOWLEDGEMENT
+from refold.core.messages import SUMMARY, Message, Role, Text
+from refold.core.task import Step, Task, replace_runs
+from refold.core.transcript import Style, neutral
+from refold.core.turns import Keep, Segment
+from refold.stages.prompts import load
+from refold.stages.requests import JOINT, LEAST_ROOM, Refused, Request, Told, merged, said, without_middle
+
+OWN_WORDS: Final = "{{instructions}}\n{{focus}}\n\n<conversation>\n{{conversation}}\n</conversation>"
+"""The prompt of a caller who brings words of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarize:
+    """Ask a model for a summary of what leaves."""
+
+    keep: Keep
+    prompt: str
+    """Name of the prompt file."""
+    style: Style
+    frame: Frame
+    """Puts the summary's text into words that say what it is."""
+    name: str = "summarize"
+    role: Role = "user"
+    acknowledged: bool = False
+    """Whether an assistant turn accepts the summary, to keep roles alternating."""
+    output_tokens: int = 4_096
+    output_fraction: float = 0.25
+    """The answer never has more than this share of the window of whoever answers."""
+    updates: bool = True
+    """Whether an earlier summary is brought up to date rather than summarised again."""
+    too_long: Literal["chunk", "clamp"] = "chunk"
+    clamp_chars: Callable[[Task], int] | None = None
+    chunk_tokens: Callable[[Task], int] | None = None
+    """Tokens of messages in one request, where the system limits it."""
+    oversize: Callable[[Task], int] | None = None
+    """Tokens from which on a message is left out and noted."""
+    least_gain: float = 0.0
+    """The share of what leaves that must be saved."""
+    instructions: str | None = None
+    """The caller's own words in place of the prompt's."""
+    focus: str = ""
+    """What a summary is always to look at; what the caller of one compaction names comes on top."""
+    originals: bool = False
+    """Whether the model sees messages as they came, or as cheaper stages have left them."""
+    vocabulary: Vocabulary = fileops.HOUSE
+
+    def __call__(self, task: Task) -> Step | Flow[Step]:
+        """Propose a summary."""
+        if not task.model:
+            return Step(note="no model was given", failed=True)
+        segment = self.keep.segment(task.measured)
+        if segment is None:
+            return Step(note="nothing may leave yet")
+        leaving = task.leaving(segment)
+        if all(task.messages[index].is_summary for index in leaving):
+            return Step(note="nothing new would leave")
+        if self._hopeless(task, segment, leaving):
+            return Step(note="even an empty summary would not be smaller")
+        return self._flow(task, segment, leaving)
+
+    def _flow(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Flow[Step]:
+        covered = self._covered(task, segment, leaving)
+        told = yield from self._told(task, segment, leaving, covered)
+        if isinstance(told, Refused):
+            return Step(note=told.why, failed=True)
+        if not told.text:
+            return Step(note="there is nothing in it to tell")
+        put = self._put(told.text, covered)
+        before = sum(task.sizes[index] for index in leaving)
+        after = sum(task.counter.message(message) for message in put)
+        if after > before * (1 - self.least_gain):
+            return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
+        why = f"{len(leaving)} messages summarised"
+        return Step(replace_runs(task, leaving, put, self.name, why), why)
+
+    def _hopeless(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> bool:
+        """Whether the words around a summary alone are as large as what would leave."""
+        put = self._put("", self._covered(task, segment, leaving))
+        before = sum(task.sizes[index] for index in leaving)
+        return sum(task.counter.message(message) for message in put) >= before
+
+    def _told(
+        self, task: Task, segment: Segment, leaving: tuple[int, ...], covered: Covered
+    ) -> Flow[Told | Refused]:
+        """The text of the summary; for a split turn that of two."""
+        turn = segment.turn
+        if turn is None or "turn" not in load(self.prompt):
+            return (yield from self._part(task, leaving, covered, "initial"))
+        history = tuple(index for index in leaving if index < turn)
+        fresh = any(not task.messages[index].is_summary for index in history)
+        parts = [self._part(task, history, covered, "initial")] if fresh else []
+        parts.append(self._part(task, tuple(i for i in leaving if i >= turn), covered, "turn"))
+        told = yield from together(parts)
+        for one in told:
+            if isinstance(one, Refused):
+                return one
+        texts = [one.text for one in told if isinstance(one, Told)]
+        if not any(texts):
+            return Told("")
+        if not fresh:
+            earlier = (task.messages[index] for index in history)
+            texts = [*(bare(message) for message in earlier if message.meta.get("kind") != "ack"), *texts]
+        head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in texts[:-1] if text)
+        return Told(f"{head}## Turn Context (split turn)\n\n{texts[-1]}")
+
+    def _part(
+        self, task: Task, leaving: tuple[int, ...], covered: Covered, occasion: str
+    ) -> Flow[Told | Refused]:
+        """One summary, in as many requests as it needs."""
+        updates = self.updates and self.instructions is None and occasion != "turn"
+        updates = updates and "update" in load(self.prompt)
+        old = [task.messages[index] for index in leaving if updates and task.messages[index].is_summary]
+        previous = "\n\n".join(bare(message) for message in old if message.meta.get("kind") != "ack")
+        shown = [index for index in leaving if not (updates and task.messages[index].is_summary)]
+        request = self._request(task, covered, previous, occasion)
+        if request.room < LEAST_ROOM:
+            return Refused(f"a window of {request.window:,} tokens is too small for a summariser")
+        pieces = self._pieces(task, shown, request)
+        if not pieces:
+            return Told("")
+        replies = yield request.asks(pieces, occasion)
+        for reply in replies:
+            if why := verdict(reply):
+                return Refused(why)
+        return Told((yield from merged(request.merging(), [said(reply) for reply in replies])))
+
+    def _request(self, task: Task, covered: Covered, previous: str, occasion: str) -> Request:
+        sections = load(self.prompt)
+        occasion = "update" if previous else occasion
+        seed = f"{covered.first} {covered.last} {task.tokens} {task.messages[covered.first].text}"
+        nonce = blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        request = Request(
+            template=sections[occasion] if self.instructions is None else OWN_WORDS,
+            merge=sections["merge"],
+            system=sections["system"].replace("{{nonce}}", nonce),
+            nonce=nonce,
+            instructions=self.instructions or "",
+            window=task.ask_window,
+            output_tokens=min(self.output_tokens, int(task.ask_window * self.output_fraction)),
+        )
+        focus = _focus(self.focus, task.focus)
+        return request.with_context(
+            previous=neutral(previous), focus=focus, files=neutral(_files(covered.files))
+        )
+
+    def _pieces(self, task: Task, shown: list[int], request: Request) -> list[str]:
+        """The conversation as text, in pieces that fit a request each; none where it says nothing."""
+        large = {index for index in shown if self._is_oversize(task, index)}
+        texts = {index: text for index in shown if (text := self._shown(task, index, index in large))}
+        if large.issuperset(texts):
+            return []
+        if self.too_long == "clamp":
+            limit = None if self.clamp_chars is None else self.clamp_chars(task)
+            return [request.clamped("\n\n".join(texts.values()), limit)]
+        most = self.chunk_tokens(task) if self.chunk_tokens is not None else None
+        pieces: list[list[str]] = [[]]
+        room, size, tokens = request.room, 0, 0
+        for index, whole in texts.items():
+            text = request.fitted(whole, room)
+            weight = estimate(text) + 2
+            over = most is not None and tokens + task.sizes[index] > most
+            if pieces[-1] and (over or size + weight > room):
+                pieces.append([])
+                size = tokens = 0
+            pieces[-1].append(text)
+            size, tokens = size + weight, tokens + task.sizes[index]
+        return ["\n\n".join(piece) for piece in without_middle(pieces)]
+
+    def _is_oversize(self, task: Task, index: int) -> bool:
+        return self.oversize is not None and task.sizes[index] > self.oversize(task)
+
+    def _shown(self, task: Task, index: int, large: bool) -> str:  # noqa: FBT001  # one of two layouts
+        message = task.messages[index]
+        if large:
+            thousands = (task.sizes[index] + 500) // 1_000
+            return f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
+        return self.style(index, task.original(index) if self.originals else message)
+
+    def _covered(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Covered:
+        return cover(task.messages, leaving, vocabulary=self.vocabulary, request=task.request(segment))
+
+    def _put(self, text: str, covered: Covered) -> list[Message]:
+        meta = facts(covered, "summary") | {"text": text}
+        put = [Message(self.role, (Text(self.frame(text, covered)),), source=SUMMARY, meta=meta)]
+        if self.acknowledged:
+            put.append(Message("assistant", (Text(ACKNOWLEDGEMENT),), source=SUMMARY, meta={"kind": "ack"}))
+        return put
+
+
+def _focus(*wishes: str) -> str:
+    said = "; ".join(wish for wish in wishes if wish)
+    return f"Pay special attention to: {neutral(said)}" if said else ""
+
+
+def _files(files: FileOps) -> str:
+    read = f"Files Read: {', '.join(files.read)}" if files.read else ""
+    modified = f"Files Modified: {', '.join(files.modified)}" if files.modified else ""
+    return "\n".join(line for line in (read, modified) if line)

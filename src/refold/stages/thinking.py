@@ -1,0 +1,33 @@
+"""Thinking: reasoning of turns that are over leaves, each block whole; that of the latest turn stays."""
+
+from dataclasses import dataclass
+
+from refold.core.edits import swap
+from refold.core.messages import Part, Thinking
+from refold.core.rewrite import map_parts
+from refold.core.task import Step, Task
+from refold.core.turns import turn_starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropThinking:
+    """Take thinking out of messages before the user's last turn that hold something else as well."""
+
+    name: str = "thinking"
+
+    def __call__(self, task: Task) -> Step:
+        """Propose messages without their thinking."""
+        turns = turn_starts(task.messages)
+        edits = []
+        for index in range(turns[-1] if turns else 0):
+            message = task.messages[index]
+            if index in task.protected or all(isinstance(part, Thinking) for part in message.parts):
+                continue
+            bare = map_parts(message, _without)
+            if bare is not message:
+                edits.append(swap(task.messages, index, bare, self.name, "old thinking"))
+        return Step(tuple(edits), f"thinking of {len(edits)} messages dropped" if edits else "")
+
+
+def _without(part: Part) -> Part | None:
+    return None if isinstance(part, Thinking) else part

@@ -1,0 +1,40 @@
+"""Truncate: a stretch of the history leaves and a few words made without a model stand in its place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from refold.core import fileops
+from refold.core.fileops import Vocabulary
+from refold.core.frames import Covered, cover, facts
+from refold.core.messages import SUMMARY, Message, Role, Text
+from refold.core.task import Step, Task, replace_runs
+from refold.core.turns import Keep
+
+Words = Callable[[Sequence[Message], Covered, Task], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Say in words of our own what leaves."""
+
+    keep: Keep
+    words: Words
+    role: Role = "user"
+    name: str = "truncate"
+    vocabulary: Vocabulary = fileops.HOUSE
+
+    def __call__(self, task: Task) -> Step:
+        """Propose a notice in place of what leaves."""
+        segment = self.keep.segment(task.measured)
+        if segment is None:
+            return Step(note="nothing may leave yet")
+        leaving = task.leaving(segment)
+        messages = [task.original(index) for index in leaving]
+        if all(message.is_summary for message in messages):
+            return Step(note="nothing new would leave")
+        request = task.request(segment)
+        covered = cover(task.messages, leaving, vocabulary=self.vocabulary, request=request)
+        said = Text(self.words(messages, covered, task))
+        put = Message(self.role, (said,), source=SUMMARY, meta=facts(covered, "notice"))
+        why = f"{len(leaving)} messages told in a few words"
+        return Step(replace_runs(task, leaving, (put,), self.name, why), why)

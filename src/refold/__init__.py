@@ -1,50 +1,101 @@
-"""Keep long conversations with language models inside the context window without losing what was said."""
+"""Keep long conversations with language models inside the context window without losing what was said.
 
-from refold import presets
-from refold.compacting import acompact, compact, repair, validate
-from refold.core.budget import Breakdown, Budget
-from refold.core.edits import Edit
-from refold.core.files import FittedFile
-from refold.core.flow import Answer, Ask
-from refold.core.messages import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
-from refold.core.overflow import OverflowInfo, overflow
-from refold.core.policy import Policy
-from refold.core.shapes import Problem
-from refold.core.texts import Clipped
-from refold.core.windows import Window
-from refold.core.windows import lookup as window
-from refold.errors import (
-    AnswerFailed,
-    Conflict,
-    DoesNotFit,
-    FormatError,
-    InvalidConversation,
-    LogCorrupt,
-    LogTooNew,
-    Overflow,
-    RefoldError,
-    RefoldWarning,
-    SessionNotFound,
-    StoreError,
-    WindowUnknown,
-)
-from refold.measuring import count, fit_files, fit_text, measure
-from refold.outcome import Outcome, Plan, Receipt, Repaired
-from refold.planning import plan
-from refold.saving import clip
-from refold.strategies import Strategy, Thread, list_strategies, register_strategy
+Names are loaded when they are first used, so that `import refold` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from refold import presets
+    from refold.compacting import acompact, compact, repair, validate
+    from refold.core.budget import Breakdown, Budget
+    from refold.core.edits import Edit
+    from refold.core.files import FittedFile
+    from refold.core.flow import Answer, Ask
+    from refold.core.messages import (
+        Document,
+        File,
+        Image,
+        Message,
+        Opaque,
+        Text,
+        Thinking,
+        ToolCall,
+        ToolResult,
+    )
+    from refold.core.overflow import OverflowInfo, overflow
+    from refold.core.policy import Policy
+    from refold.core.shapes import Problem
+    from refold.core.texts import Clipped
+    from refold.core.windows import Window
+    from refold.core.windows import lookup as window
+    from refold.errors import (
+        AnswerFailed,
+        Conflict,
+        DoesNotFit,
+        FormatError,
+        InvalidConversation,
+        LogCorrupt,
+        LogTooNew,
+        Overflow,
+        RefoldError,
+        RefoldWarning,
+        SessionNotFound,
+        StoreError,
+        WindowUnknown,
+    )
+    from refold.measuring import count, fit_files, fit_text, measure
+    from refold.outcome import Outcome, Plan, Receipt, Repaired
+    from refold.planning import plan
+    from refold.saving import clip
+    from refold.strategies import Strategy, Thread, list_strategies, register_strategy
 
 __version__ = "0.1.0"
+
+_HOMES: Final = {
+    "compacting": "acompact compact repair validate",
+    "core.budget": "Breakdown Budget",
+    "core.edits": "Edit",
+    "core.files": "FittedFile",
+    "core.flow": "Answer Ask",
+    "core.messages": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
+    "core.overflow": "OverflowInfo overflow",
+    "core.policy": "Policy",
+    "core.shapes": "Problem",
+    "core.texts": "Clipped",
+    "core.windows": "Window window=lookup",
+    "errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
+    " Overflow RefoldError RefoldWarning SessionNotFound StoreError WindowUnknown",
+    "measuring": "count fit_files fit_text measure",
+    "outcome": "Outcome Plan Receipt Repaired",
+    "planning": "plan",
+    "saving": "clip",
+    "strategies": "Strategy Thread list_strategies register_strategy",
+}
+"""Which module each public name lives in; `window=lookup` is a name that is called otherwise at home."""
+
+_FOUND: Final = {
+    public: (f"refold.{home}", own or public)
+    for home, names in _HOMES.items()
+    for public, _, own in (name.partition("=") for name in names.split())
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "presets":
+        return import_module("refold.presets")
+    if name not in _FOUND:
+        raise AttributeError(f"module 'refold' has no attribute {name!r}")
+    home, own = _FOUND[name]
+    value = getattr(import_module(home), own)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Answer",

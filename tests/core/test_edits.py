@@ -127,17 +127,14 @@ def test_a_joined_edit_names_each_stage_and_each_reason_once():
         slots, [edit(messages, 1, 2, assistant("a"), stage="clip", why="huge")], lambda _: 1, gone
     )
     now = [slot.message for slot in slots]
-    both = [
-        edit(now, 1, 2, assistant("b"), stage="prune", why="old"),
-        edit(now, 2, 3, stage="prune", why="old"),
-    ]
+    both = [edit(now, 2, 3, stage="prune", why="old"), edit(now, 3, 4, stage="prune", why="old")]
     slots = apply_to_slots(slots, both, lambda _: 1, gone)
     (joined,) = compose(messages, slots, gone)
-    assert (joined.start, joined.end) == (1, 3)
+    assert (joined.start, joined.end) == (1, 4)
     assert joined.stage == "clip+prune"
     assert joined.why == "huge; old"
-    assert joined.put == (assistant("b"),)
-    assert joined.took == (messages[1], messages[2])
+    assert joined.put == (assistant("a"),)
+    assert joined.took == (messages[1], messages[2], messages[3])
 
 
 def test_an_edit_without_a_reason_adds_none():
@@ -158,7 +155,7 @@ def test_slots_know_the_size_the_origin_and_the_edit_of_each_message():
     change = edit(messages, 1, 2, assistant("new"))
     gone = {}
     done = apply_to_slots(slots, [change], lambda message: len(message.text), gone)
-    assert done == [slots[0], Slot(assistant("new"), 3, None, False, change), slots[2]]
+    assert done == [slots[0], Slot(assistant("new"), 3, None, False, change, came=messages[1], stood=1), slots[2]]
     assert gone == {1: change}
 
 
@@ -185,8 +182,8 @@ def test_a_message_that_an_edit_put_and_another_took_is_no_message_of_the_first_
         gone,
     )
     slots = apply_to_slots(slots, [edit([slots[0].message], 0, 1, stage="two")], lambda _: 1, gone)
-    assert [gone[0].stage, len(gone), len(slots)] == ["one", 1, 1]
-    assert compose(messages, slots, gone) == (Edit(0, 1, (), "one", "", (messages[0],)),)
+    assert [gone[0].stage, len(gone), len(slots)] == ["two", 1, 1]
+    assert compose(messages, slots, gone) == (Edit(0, 1, (), "two", "", (messages[0],)),)
 
 
 BY = Edit(0, 0, (), "repair")
@@ -239,3 +236,23 @@ def test_a_rearranged_list_is_told_by_edits_of_the_first(data):
 
 def test_edits_are_values():
     assert edit([Message("user", "a")], 0, 1) == edit([Message("user", "a")], 0, 1)
+
+
+def test_a_message_rewritten_twice_is_still_known_as_it_came():
+    messages = numbered(1)
+    slots = [Slot(messages[0], 1, 0)]
+    for words in ("shorter", "short"):
+        slots = apply_to_slots(slots, [edit([slots[0].message], 0, 1, assistant(words))], lambda _: 1, {})
+    assert slots[0].message == assistant("short")
+    assert slots[0].came is messages[0]
+
+
+def test_the_edit_that_took_a_rewritten_message_is_the_one_that_counts():
+    messages = numbered(2)
+    slots = [Slot(message, 1, index) for index, message in enumerate(messages)]
+    gone = {}
+    rewritten = Edit(0, 1, (assistant("short"),), "clip", "", (messages[0],))
+    slots = apply_to_slots(slots, [rewritten], lambda _: 1, gone)
+    taken = Edit(0, 2, (assistant("summary"),), "digest", "", (messages[0], messages[1]))
+    slots = apply_to_slots(slots, [taken], lambda _: 1, gone)
+    assert [joined.stage for joined in compose(messages, slots, gone)] == ["digest"]

@@ -80,23 +80,36 @@ class Slot:
     edit: Edit | None = None
     pinned: bool = False
     """Whether it must stay word for word."""
+    came: Message | None = None
+    """The message as it came, where edits have only rewritten it."""
+    stood: int | None = None
+    """And its place in the first list."""
 
 
 def apply_to_slots(
     places: Sequence[Slot], edits: Iterable[Edit], size: Callable[[Message], int], gone: dict[int, Edit]
 ) -> list[Slot]:
-    """The slots after these edits; `gone` learns which edit took each message of the first list."""
+    """The slots after these edits; `gone` learns which edit last touched each message of the first list."""
     result: list[Slot] = []
     at = 0
     for edit in _ordered(edits, len(places)):
         result += places[at : edit.start]
         taken = places[edit.start : edit.end]
-        gone.update((slot.origin, edit) for slot in taken if slot.origin is not None)
-        guarded = len(taken) == len(edit.put) == 1 and taken[0].guarded
-        result += [Slot(message, size(message), None, guarded, edit) for message in edit.put]
+        gone.update((place, edit) for slot in taken if (place := _first_place(slot)) is not None)
+        rewritten = taken[0] if len(taken) == len(edit.put) == 1 else None
+        guarded = rewritten is not None and rewritten.guarded
+        came = None if rewritten is None else rewritten.came or rewritten.message
+        stood = None if rewritten is None else _first_place(rewritten)
+        result += [
+            Slot(message, size(message), None, guarded, edit, came=came, stood=stood) for message in edit.put
+        ]
         at = edit.end
     result += places[at:]
     return result
+
+
+def _first_place(slot: Slot) -> int | None:
+    return slot.stood if slot.origin is None else slot.origin
 
 
 def rearrange(

@@ -1,6 +1,6 @@
 """What is in every view: which messages must stay, by the policy's guards and the caller's pins."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from refold.core.messages import Message
@@ -25,7 +25,7 @@ def guarded(
         kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
     if "pins" in guards:
         kept.update(i for i, message in enumerate(messages) if message.pinned)
-        kept.update(_position(pin, messages, given) for pin in pins)
+        kept.update(_positions(pins, messages, given))
     if "last user" in guards:
         kept.update(turns[-1:])
     if "first user" in guards:
@@ -60,14 +60,25 @@ _WORDS: Final = {
 }
 
 
-def _position(pin: Any, messages: Sequence[Message], given: Sequence[Any]) -> int:
+def _positions(pins: Iterable[Any], messages: Sequence[Message], given: Sequence[Any]) -> Iterator[int]:
     """A pin is a position (from the end if negative), a message, or a message's id."""
-    if isinstance(pin, int) and not isinstance(pin, bool) and -len(messages) <= pin < len(messages):
-        return pin % len(messages)
-    for index, message in enumerate(messages):
-        if message is pin or (given and given[index] is pin) or (message.id == pin and pin is not None):
-            return index
-    for index, item in enumerate(given):
+    pins = tuple(pins)
+    last = range(len(messages) - 1, -1, -1) if pins else ()
+    objects = {id(item): at for items in (given, messages) if items for at in last for item in (items[at],)}
+    ids = {messages[at].id: at for at in last if messages[at].id is not None}
+    for pin in pins:
+        if isinstance(pin, int) and not isinstance(pin, bool) and -len(messages) <= pin < len(messages):
+            yield pin % len(messages)
+        elif id(pin) in objects:
+            yield objects[id(pin)]
+        elif isinstance(pin, str) and pin in ids:
+            yield ids[pin]
+        else:
+            yield _equal(pin, given or messages)
+
+
+def _equal(pin: Any, items: Sequence[Any]) -> int:
+    for index, item in enumerate(items):
         if item == pin:
             return index
     raise RefoldError(f"pin {pin!r} is no position and no message of this conversation"[:300])

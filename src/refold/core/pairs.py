@@ -73,16 +73,23 @@ def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart
     links = link(messages) if links is None else links
     last = len(messages) - 1
     behind: set[str] = set()
-    while last >= 0 and messages[last].results:
+    while last >= 0 and _answers(messages[last], last, links):
         behind.update(result.call_id for result in messages[last].results)
         last -= 1
     first = last
+    apart = apart and last > 0 and bool(messages[last].calls)
     while apart and first > 0 and goes_on(messages[first]) and goes_on(messages[first - 1]):
         first -= 1
     unit = messages[max(0, first) : last + 1]
     if not behind <= {call.id for message in unit for call in message.calls}:
         return set()
     return {index for index, _ in links.unanswered if first <= index <= last}
+
+
+def _answers(message: Message, index: int, links: Links) -> bool:
+    """Whether a message is there to bring results: it holds nothing else, or one that answers a call."""
+    linked = any((index, place) in links.answers for place in range(len(message.parts)))
+    return linked or (bool(message.parts) and len(message.results) == len(message.parts))
 
 
 def goes_on(message: Message) -> bool:

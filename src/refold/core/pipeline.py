@@ -93,7 +93,9 @@ def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call
     """Accept a proposal if it makes the history smaller."""
     before = after = work.task.tokens
     accepted, reason = False, step.note or "nothing to do"
-    if step.edits:
+    if _takes_guarded(work.places, step.edits):
+        reason = "it would take what must stay"
+    elif step.edits:
         gone = dict(work.gone)
         places = apply_to_slots(work.places, step.edits, work.task.counter.message, gone)
         after = work.task.counter.total([slot.size for slot in places])
@@ -113,6 +115,16 @@ def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call
     )
 
 
+def _takes_guarded(places: Sequence[Slot], edits: Sequence[Edit]) -> bool:
+    """Whether a guarded message would leave without one in its place, or a pinned one would change."""
+    for edit in edits:
+        taken = places[edit.start : edit.end]
+        swapped = len(taken) == len(edit.put) == 1
+        if any(slot.pinned or (slot.guarded and not swapped) for slot in taken):
+            return True
+    return False
+
+
 def _task(task: Task, places: Sequence[Slot]) -> Task:
     return replace(
         task,
@@ -120,6 +132,7 @@ def _task(task: Task, places: Sequence[Slot]) -> Task:
         sizes=tuple(slot.size for slot in places),
         protected=frozenset(index for index, slot in enumerate(places) if slot.guarded),
         pinned=frozenset(index for index, slot in enumerate(places) if slot.pinned),
+        came={index: slot.came for index, slot in enumerate(places) if slot.came is not None},
     )
 
 

@@ -1,13 +1,13 @@
 """What a stage is given and what it gives back; the contract between the pipeline and the stages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from refold.core.counting import Counter
 from refold.core.edits import Edit
 from refold.core.flow import Flow
-from refold.core.messages import Message
+from refold.core.messages import EMPTY, Message
 from refold.core.shapes import CANONICAL, Shape
 from refold.core.turns import Measured, Segment, turn_starts
 
@@ -32,6 +32,8 @@ class Task:
     """Messages that stay."""
     pinned: frozenset[int] = frozenset()
     """Those of them that stay word for word."""
+    came: Mapping[int, Message] = EMPTY
+    """Messages as they came, where earlier stages have rewritten them."""
     shape: Shape = CANONICAL
     force: bool = False
     focus: str = ""
@@ -57,6 +59,10 @@ class Task:
         return Measured(
             self.messages, self.sizes, self.window, self.room, self.target, self.force, self.checkpoint
         )
+
+    def original(self, index: int) -> Message:
+        """A message as it came, before any stage rewrote it."""
+        return self.came.get(index, self.messages[index])
 
     def leaving(self, segment: Segment) -> tuple[int, ...]:
         """The messages of a stretch that may leave."""

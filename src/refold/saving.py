@@ -1,0 +1,44 @@
+"""`clip` for people: what is cut off may be saved to a folder; the one plain call that writes."""
+
+import os
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from refold.core import texts
+from refold.core.texts import Clipped
+
+
+def clip(
+    text: str,
+    *,
+    max_bytes: int | None = texts.MAX_BYTES,
+    max_lines: int | None = texts.MAX_LINES,
+    keep: Any = "tail",
+    save_to: str | os.PathLike[str] | Callable[[str], str] | None = None,
+) -> Clipped:
+    """Cut a tool's output to its limits and say so in the text.
+
+    `keep` is "head", "tail" or "both"; `save_to` is a folder, or a callable that stores the full text and
+    gives back where.
+    """
+    save = saver(save_to) if isinstance(save_to, str | os.PathLike) else save_to
+    return texts.clip(text, max_bytes=max_bytes, max_lines=max_lines, keep=keep, save_to=save)
+
+
+def saver(folder: str | os.PathLike[str]) -> Callable[[str], str]:
+    """A callable that stores a text in a folder under a name made of its content, and gives back the path."""
+    return lambda text: _save(Path(folder), text)
+
+
+def _save(folder: Path, text: str) -> str:
+    raw = text.encode("utf-8", "surrogatepass")
+    path = folder / f"output-{blake2b(raw, digest_size=8).hexdigest()}.txt"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.touch(mode=0o600)
+        part.write_bytes(raw)
+        part.replace(path)
+    return str(path)

@@ -1,0 +1,211 @@
+"""What is in every view: guards and pins."""
+
+import time
+
+import pytest
+
+from refold.core.guards import guarded, reasons
+from refold.errors import RefoldError
+from refold.testing import (
+    assistant,
+    call,
+    call_part,
+    calls,
+    result,
+    result_part,
+    summary,
+    system,
+    user,
+)
+
+HISTORY = [
+    system("prompt"),
+    user("first"),
+    call("f", id="a"),
+    result("a", "x"),
+    system("inside"),
+    summary("was", role="system"),
+    user("second"),
+    assistant("said"),
+    user("last"),
+    call("g", id="b"),
+]
+
+
+def kept(*guards, history=HISTORY, **more):
+    return sorted(guarded(history, [10] * len(history), guards, **more))
+
+
+# -- each guard --------------------------------------------------------------------------------------------
+
+
+def test_without_guards_nothing_is_kept():
+    assert kept() == []
+    assert kept("system", "pins", "last user", "first user", "open calls", "user words", history=[]) == []
+
+
+def test_system_messages_are_kept_and_summaries_in_the_system_role_are_not():
+    """House law 13: the system prompt is in every view."""
+    assert kept("system") == [0, 4]
+
+
+def test_the_users_last_message_is_kept():
+    """House law 13."""
+    assert kept("last user") == [8]
+    assert kept("last user", history=[assistant("a"), summary("was")]) == []
+
+
+def test_the_users_first_message_is_kept():
+    assert kept("first user") == [1]
+
+
+def test_calls_that_wait_are_kept():
+    """House law 13: open calls are in every view."""
+    assert kept("open calls") == [9]
+    assert kept("open calls", history=HISTORY[:9]) == []
+
+
+def test_calls_that_wait_side_by_side_are_all_kept():
+    assert kept("open calls", history=[user("a"), call("f", id="a"), call("g", id="b")]) == [1, 2]
+
+
+def test_pinned_messages_are_kept():
+    history = [user("a"), assistant("b", pinned=True), user("c")]
+    assert kept("pins", history=history) == [1]
+    assert kept("system", history=history) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "positions"),
+    [(0, []), (9, []), (10, [8]), (19, [8]), (20, [6, 8]), (30, [1, 6, 8]), (99, [1, 6, 8])],
+)
+def test_the_users_own_words_are_kept_newest_first_up_to_a_number_of_tokens(limit, positions):
+    """The house's page, keep: the user's own messages, newest first."""
+    assert kept("user words", user_words=limit) == positions
+
+
+def test_the_users_words_end_at_the_first_message_that_is_too_large():
+    history = [user("a"), user("b"), user("c")]
+    assert sorted(guarded(history, [1, 50, 1], {"user words"}, user_words=10)) == [2]
+
+
+def test_guards_add_up():
+    assert kept("system", "last user", "first user") == [0, 1, 4, 8]
+
+
+# -- partners ----------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_kept_with_its_results_and_a_result_with_its_call():
+    assert kept("pins", pins=[2]) == [2, 3]
+    assert kept("pins", pins=[3]) == [2, 3]
+
+
+def test_a_result_is_kept_with_the_other_results_of_its_unit():
+    unit = [calls(call_part("f", id="a"), call_part("g", id="b")), result("a", "x"), result("b", "y")]
+    assert kept("pins", history=[user("hi"), *unit], pins=[3]) == [1, 2, 3]
+
+
+def test_units_that_hang_together_are_kept_together():
+    history = [
+        call("f", id="a"),
+        call("g", id="b"),
+        user(result_part("a", "x"), result_part("b", "y")),
+        call("h", id="c"),
+        result("c", "z"),
+    ]
+    assert kept("pins", history=history, pins=[0]) == [0, 1, 2]
+
+
+# -- pins --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pin", "position"), [(0, 0), (1, 1), (7, 7), (-3, 7), (-10, 0), (-2, 8)])
+def test_a_pin_is_a_position_counted_from_the_end_if_negative(pin, position):
+    assert kept("pins", pins=[pin]) == [position]
+
+
+def test_a_pin_is_a_message_or_its_id():
+    history = [user("a"), user("b", id="m1"), user("c", id="m2")]
+    assert kept("pins", history=history, pins=[history[2]]) == [2]
+    assert kept("pins", history=history, pins=["m1"]) == [1]
+    assert kept("pins", history=history, pins=iter(["m1", "m2"])) == [1, 2]
+
+
+def test_a_pin_is_what_the_caller_gave():
+    given = [{"role": "user", "content": "a"}, {"role": "user", "content": "a"}]
+    history = [user("a"), user("a")]
+    assert kept("pins", history=history, given=given, pins=[given[1]]) == [1]
+    assert kept("pins", history=history, given=given, pins=[history[1]]) == [1]
+
+
+def test_a_pin_that_is_equal_to_a_message_is_the_first_such():
+    given = [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "b"},
+        {"role": "user", "content": "b"},
+    ]
+    history = [user("a"), user("b"), user("b")]
+    assert kept("pins", history=history, given=given, pins=[{"role": "user", "content": "b"}]) == [1]
+    assert kept("pins", history=history, pins=[user("b")]) == [1]
+
+
+def test_of_messages_with_one_id_and_of_one_object_twice_the_first_is_meant():
+    same = user("a", id="m1")
+    assert kept("pins", history=[user("b"), same, same], pins=["m1"]) == [1]
+    assert kept("pins", history=[user("b"), same, same], pins=[same]) == [1]
+
+
+@pytest.mark.parametrize("pin", [10, -11, "nobody", None, True, 1.0, user("nobody")], ids=repr)
+def test_a_pin_that_is_nothing_of_this_conversation_is_an_error(pin):
+    with pytest.raises(RefoldError, match="no position and no message"):
+        kept("pins", pins=[pin])
+
+
+def test_a_long_pin_is_named_shortly():
+    with pytest.raises(RefoldError) as caught:
+        kept("pins", pins=["x" * 10_000])
+    assert len(str(caught.value)) == 300
+
+
+def test_pins_of_a_policy_without_that_guard_are_not_asked_for():
+    assert kept("system", pins=["nobody"]) == [0, 4]
+
+
+def test_ten_thousand_pins_take_linear_time():
+    history = [user(str(number), id=str(number)) for number in range(10_000)]
+    given = [{"n": number} for number in range(10_000)]
+    start = time.process_time()
+    assert len(kept("pins", history=history, given=given, pins=[m.id for m in history])) == 10_000
+    assert len(kept("pins", history=history, given=given, pins=given)) == 10_000
+    assert time.process_time() - start < 4.0
+
+
+# -- why ---------------------------------------------------------------------------------------------------
+
+
+def test_each_guarded_message_has_its_reason():
+    why = reasons(HISTORY, {"system", "pins", "last user", "open calls"}, [2], HISTORY)
+    assert why == {
+        0: "system prompt",
+        2: "pinned",
+        3: "pinned",
+        4: "system prompt",
+        8: "the user's last message",
+        9: "a tool call that waits for its result",
+    }
+
+
+def test_the_strongest_reason_wins():
+    guards = {"first user", "last user", "user words", "pins", "system"}
+    history = [user("only")]
+    assert reasons(history, guards - {"last user", "pins", "first user"}, [], history) == {
+        0: "the user's own words"
+    }
+    assert reasons(history, guards - {"last user", "pins"}, [], history) == {0: "the user's first message"}
+    assert reasons(history, guards - {"pins"}, [], history) == {0: "the user's last message"}
+    assert reasons(history, guards, [0], history) == {0: "pinned"}
+
+
+def test_guards_that_a_policy_does_not_have_are_no_reasons():
+    assert reasons(HISTORY, set(), [], HISTORY) == {}

@@ -1,0 +1,14 @@
+"""How hard the laws are tried: a fast share by default, REFOLD_EXAMPLES=100000 in `make torture`."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "laws",
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "60")),
+    deadline=None,
+    derandomize="REFOLD_EXAMPLES" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("laws")

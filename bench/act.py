@@ -1,6 +1,6 @@
 """How long measuring and compacting take, by size of the history; CPU time, best of a few runs.
 
-    python bench/act.py [--json FILE]
+python bench/act.py [--json FILE]
 """
 
 import argparse
@@ -16,8 +16,8 @@ from typing import Any
 from agent import conversation
 
 import refold
-from refold.core.turns import Measured
 from refold.core.keeps import RecentRoom
+from refold.core.turns import Measured
 from refold.measuring import read
 
 
@@ -36,7 +36,9 @@ def import_milliseconds() -> float:
     code = "import time; s = time.process_time(); import {}; print(time.process_time() - s)"
     took = []
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", code.format("refold")], capture_output=True, check=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code.format("refold")], capture_output=True, check=True, text=True
+        )
         took.append(float(done.stdout))
     return min(took) * 1_000
 
@@ -55,7 +57,9 @@ def rows() -> list[dict[str, float]]:
                 "megabytes": size / 1e6,
                 "measure_ms": cpu(lambda h=history: refold.measure(h, model="gpt-4o")),  # type: ignore[misc]
                 "cut_ms": cpu(lambda s=seen: RecentRoom().segment(s)),  # type: ignore[misc]
-                "compact_ms": cpu(lambda h=history, w=size // 16: refold.compact(h, model="gpt-4o", window=w)),  # type: ignore[misc]
+                "compact_ms": cpu(
+                    lambda h=history, w=size // 16: refold.compact(h, model="gpt-4o", window=w)
+                ),  # type: ignore[misc]
             }
         )
     return made

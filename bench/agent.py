@@ -8,7 +8,15 @@ from typing import Any
 def conversation(messages: int, kilobytes: float = 1.0, seed: int = 7) -> list[dict[str, Any]]:
     """An OpenAI-shaped history of about so many messages with so many kilobytes each on average."""
     rng = random.Random(seed)  # noqa: S311  # a seeded generator, so that runs can be compared
-    words = [f"w{number:04d}" for number in range(3_000)] + ["the", "file", "error", "test", "value", "def", "return"]
+    words = [f"w{number:04d}" for number in range(3_000)] + [
+        "the",
+        "file",
+        "error",
+        "test",
+        "value",
+        "def",
+        "return",
+    ]
     made: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful coding agent."}]
     while len(made) < messages:
         number = len(made)
@@ -26,5 +34,7 @@ def conversation(messages: int, kilobytes: float = 1.0, seed: int = 7) -> list[d
             }
         )
         size = int(rng.expovariate(1 / (kilobytes * 2_000 / 6)))
-        made.append({"role": "tool", "tool_call_id": call, "content": " ".join(rng.choices(words, k=max(3, size)))})
+        made.append(
+            {"role": "tool", "tool_call_id": call, "content": " ".join(rng.choices(words, k=max(3, size)))}
+        )
     return made

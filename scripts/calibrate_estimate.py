@@ -228,6 +228,31 @@ def write(block: str) -> None:
     )
 
 
+def families(samples: Iterable[Sample]) -> None:
+    """Print how many tokens other vocabularies need for each o200k token."""
+    from splintr import Tokenizer
+
+    texts: dict[str, str] = defaultdict(str)
+    for sample in samples:
+        texts[sample.kind] += sample.text[:20_000]
+    names = (
+        "cl100k_base",
+        "deepseek_v3",
+        "qwen3",
+        "glm4",
+        "llama3",
+        "mistral_v2",
+        "mistral_v3",
+        "gemma3",
+        "kimi_k2",
+    )
+    tokenizers = [Tokenizer.from_pretrained(name) for name in ("o200k_base", *names)]
+    print(f"{'kind':12}", *(f"{name:>11}" for name in names))
+    for kind, text in sorted(texts.items()):
+        base, *others = (len(tokenizer.encode_ordinary(text[:100_000])) for tokenizer in tokenizers)
+        print(f"{kind:12}", *(f"{number / max(1, base):11.2f}" for number in others))
+
+
 def main() -> None:
     """Calibrate."""
     parser = argparse.ArgumentParser(description="Fit and measure the estimate.")
@@ -236,6 +261,9 @@ def main() -> None:
         "--conversations", type=Path, action="append", default=[], help="folder of JSON files"
     )
     parser.add_argument("--write", action="store_true", help="write weights and bands into the module")
+    parser.add_argument(
+        "--families", action="store_true", help="compare other vocabularies with o200k instead"
+    )
     options = parser.parse_args()
 
     rng = random.Random(1)  # noqa: S311  # a choice of samples
@@ -246,7 +274,11 @@ def main() -> None:
     )
     given = chain.from_iterable(map(sample_texts.given, options.texts))
     said = chain.from_iterable(map(sample_texts.conversations, options.conversations))
-    pieces = cut(chain(made, sample_texts.found(), given, said))
+    samples = chain(made, sample_texts.found(), given, said)
+    if options.families:
+        families(samples)
+        return
+    pieces = cut(samples)
     numbers = Counter(piece.kind for piece in pieces)
     weight = {kind: IMPORTANCE.get(kind, 1) / number for kind, number in numbers.items()}
     folds = [normal_equations([p for p in pieces if p.fold == fold], weight) for fold in range(FOLDS)]

@@ -37,7 +37,9 @@ def run(command: str) -> str:
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": str(COLUMNS)}
     env.pop("NO_COLOR", None)
     argv = [sys.executable, "-m", "refold.cli", *command.split()[1:]]
-    with subprocess.Popen(argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL):  # noqa: S603  # our own program
+    with subprocess.Popen(
+        argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL
+    ):  # our own program
         os.close(follower)
         said = b""
         while True:

@@ -234,12 +234,12 @@ FILES: Final = {
 }
 
 
-def found() -> Iterator[Sample]:
+def found(most: int = MOST) -> Iterator[Sample]:
     """Give what this machine has: sources, manual, docstrings, translations, system files."""
     library = Path(sysconfig.get_paths()["stdlib"])
-    sources = [_read(path) for path in sorted(library.glob("*.py"))]
-    yield Sample("python", "stdlib", _some(sources))
-    docstrings = _some([text for source in sources for text in _docstrings(source)])
+    sources = [_read(path) for path in sorted(library.glob("*.py" if most <= MOST else "*/*.py"))]
+    yield Sample("python", "stdlib", _some(sources, most))
+    docstrings = _some([text for source in sources for text in _docstrings(source)], most)
     for source, text in (("docstrings", docstrings), ("manual", _manual())):
         yield Sample("prose", source, text)
         yield Sample("capitals", source, text.upper())
@@ -257,9 +257,9 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _some(texts: list[str]) -> str:
+def _some(texts: list[str], most: int = MOST) -> str:
     random.Random(len(texts)).shuffle(texts)  # noqa: S311  # a choice of samples
-    return "\n".join(texts)[:MOST]
+    return "\n".join(texts)[:most]
 
 
 def _docstrings(source: str) -> list[str]:

@@ -4,9 +4,8 @@ Plain data in, plain data out: read, judge, run the policy's stages, settle, wri
 The pipeline is a generator; `compact` and `acompact` differ only in who drives it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import floor
 from typing import Any, Final, Unpack
 
@@ -14,6 +13,7 @@ from refold import formats
 from refold.core.budget import Breakdown
 from refold.core.flow import Answerer, Flow, arun, run
 from refold.core.guards import guarded
+from refold.core.messages import Message
 from refold.core.pipeline import Report, Result, shrink
 from refold.core.settle import settle
 from refold.core.shapes import Problem
@@ -21,7 +21,7 @@ from refold.core.task import Task
 from refold.core.units import tokens
 from refold.core.windows import lookup
 from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
-from refold.measuring import Conversation, Options, Tokens, read, wire_for
+from refold.measuring import Conversation, Options, Tokens, read, refuse_unknown, wire_for
 from refold.outcome import Outcome, Receipt, Repaired
 
 LEAST_ASK_WINDOW: Final = 8_192
@@ -49,7 +49,7 @@ class Wishes(Options, total=False):
     """What a summary is to look at."""
     target: Tokens | None
     """How large the context may be afterwards; the policy's own number by default."""
-    pins: Iterable[Any]
+    pins: Any
     """Messages that stay: positions, the messages themselves, or their ids."""
     must_fit: bool
     """Raise `DoesNotFit` where the outcome would say `fits=False`."""
@@ -145,7 +145,8 @@ def _goal(told: Conversation, wish: Wish) -> int | None:
 
 def _task(told: Conversation, wish: Wish, goal: int | None) -> Task:
     budget, policy = told.budget, told.policy
-    hopeless = goal == 0 and budget.breakdown.fixed >= budget.room
+    by_itself = not wish.force and wish.target is None
+    hopeless = budget.breakdown.fixed >= budget.room and (by_itself or goal == 0)
     return Task(
         messages=told.messages,
         sizes=told.sizes,
@@ -277,22 +278,32 @@ class Understanding:
 def understood(messages: Sequence[Any], ask: Any, wishes: Wishes) -> Understanding:
     """Read the arguments of a call."""
     given: dict[str, Any] = {**wishes}
-    for name in given:
-        if name not in _NAMES:
-            near = get_close_matches(name, _NAMES, 1)
-            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    refuse_unknown(given, _NAMES)
     answerer = _answerer(ask)
     target = given.pop("target", None)
     wish = Wish(
         force=bool(given.pop("force", False)),
         focus=given.pop("focus", "") or "",
         target=None if target is None else tokens(target),
-        pins=tuple(given.pop("pins", ()) or ()),
+        pins=_pins(given.pop("pins", None)),
         model=answerer is not None,
-        ask_window=getattr(ask, "window", None),
+        ask_window=_told_window(ask),
     )
     given.pop("must_fit", None)
     return Understanding(read(messages, **given), wish, answerer or _nobody)
+
+
+def _pins(given: Any) -> tuple[Any, ...]:
+    """What the caller pinned; one pin need not stand in a list."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, int | str | Mapping | Message) else tuple(given)
+
+
+def _told_window(ask: Any) -> int | None:
+    """The window of whoever answers, where it tells one."""
+    told = getattr(ask, "window", None)
+    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
 
 
 _NAMES: Final = (*Options.__annotations__, *Wishes.__annotations__)
@@ -308,7 +319,7 @@ def _answerer(ask: Any) -> Answerer | None:
 
 
 def _nobody(_question: str) -> str:
-    raise RefoldError("no model was given")  # pragma: no cover  # stages ask only where there is a model
+    raise RefoldError("no model was given: pass ask=")
 
 
 def _checked(outcome: Outcome, wishes: Wishes) -> Outcome:

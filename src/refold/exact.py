@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from refold.errors import RefoldError
 
-PIECE: Final = 1 << 14
+PIECE: Final = 1 << 13
 """Characters given to the tokenizer at once, about; more is slower, because its lists outgrow the cache."""
 
 LONGEST_PIECE: Final = 1 << 20
@@ -22,6 +22,9 @@ LONGEST_PIECE: Final = 1 << 20
 _SAFE_CUT = re.compile(r"(?<=\n)(?=[^\s/])|(?<=[A-Za-z0-9])(?= [A-Za-z])")
 """Where both patterns always end a word: after a line end, and before a single blank between words. A slash
 belongs to the line end before it (o200k)."""
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_ALONE = re.compile("[\ud800-\udfff]+")
 
 _SPECIAL: Final = "<|"
 """What every special token begins with; checked when the vocabulary is loaded."""
@@ -93,9 +96,14 @@ def _count(tokenizer: Any, piece: str) -> int:
             return len(tokenizer.encode_ordinary(piece))
         return len(tokenizer.encode_flat(piece)) // 4  # four bytes a token; a third faster than a list
     except UnicodeEncodeError:
-        # As tiktoken does: halves of one character are joined, and what is left alone becomes U+FFFD.
-        return _count(tokenizer, piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        return _count(tokenizer, _without_surrogates(piece))
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what a panic in Rust becomes; it is no Exception
             raise
         raise RefoldError(f"the tokenizer failed on {len(piece):,} characters: {error}") from error
+
+
+def _without_surrogates(text: str) -> str:
+    """Join halves of one character and put U+FFFD for what is left alone, as tiktoken does."""
+    joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return _ALONE.sub(lambda run: "\ufffd" * len(run[0]), joined)

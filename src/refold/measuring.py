@@ -1,7 +1,8 @@
 """Measuring plain data: how large a conversation is and how full its window; asks nobody."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
 from refold import exact, formats, presets
@@ -9,7 +10,7 @@ from refold.core import files as file_texts
 from refold.core import texts
 from refold.core.budget import Breakdown, Budget, judge
 from refold.core.counting import Counter, Memo
-from refold.core.files import FittedFile
+from refold.core.files import FileText, FittedFile
 from refold.core.messages import Message
 from refold.core.policy import Policy
 from refold.core.units import tokens
@@ -66,7 +67,16 @@ def measure(messages: Sequence[Any], **options: Unpack[Options]) -> Budget:
 
     Options: model, window, system, tools, prompt, files, policy, count, usage, format.
     """
+    refuse_unknown(options, Options.__annotations__)
     return read(messages, **options).budget
+
+
+def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse names of options that nobody knows; a typing error must not be taken for a default."""
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 def read(messages: Sequence[Any], **options: Unpack[Options]) -> Conversation:
@@ -118,12 +128,12 @@ def _window(policy: Policy, options: Options) -> Window:
 
 
 def _breakdown(counter: Counter, sizes: Sequence[int], options: Options) -> Breakdown:
-    system = plain_text(options.get("system"))
+    system, tools = plain_text(options.get("system")), options.get("tools") or ()
     return Breakdown(
         system=counter.plain(system),
         history=counter.total(sizes),
         prompt=counter.plain(options.get("prompt") or ""),
-        tools=counter.tools(options.get("tools") or (), system),
+        tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),
         files=sum(counter.plain(_content(file)) for file in options.get("files") or ()),
     )
 
@@ -214,25 +224,32 @@ def counter_for(policy: Policy, model: str | None, count: Count) -> Counter:
     if isinstance(count, str):
         name = exact.encoding_for(model or "") or "o200k" if count == "exact" else count
         return counter.counting(Memo(exact.counter(name)), name=f"exact {name}")
-    return counter.counting(count)
+    return counter.counting(Memo(count))
 
 
 def plain_text(system: Any) -> str:
     """A system prompt as text, whichever shape a provider gives it."""
+    try:
+        return _flat(system)
+    except RecursionError:
+        raise FormatError("is nested too deep", path="system") from None
+
+
+def _flat(system: Any) -> str:
     if system is None or isinstance(system, str):
         return system or ""
     if isinstance(system, Message):
         return system.text
     if isinstance(system, Mapping):
-        inner = next((system[key] for key in ("text", "content", "parts") if key in system), "")
-        return plain_text(inner)
+        return _flat(next((system[key] for key in ("text", "content", "parts") if key in system), ""))
     if isinstance(system, Sequence):
-        return "\n".join(plain_text(block) for block in system)
+        return "\n".join(_flat(block) for block in system)
     raise FormatError(f"expected text or blocks of text, found {type(system).__name__}", path="system")
 
 
 def _content(file: Any) -> str:
     content = file.get("content", "") if isinstance(file, Mapping) else file
+    content = content.content if isinstance(content, FileText | FittedFile) else content
     if not isinstance(content, str):
         raise FormatError('a file is text or {"content": text, "path": name}', path="files")
     return content
@@ -245,4 +262,4 @@ def _policy(policy: str | Policy, provider: str | None, code: bool) -> Policy:  
 
 
 def _named(model: str | None, provider: str | None) -> str | None:
-    return f"{provider}:{model or ''}" if provider else model
+    return f"{provider}:{model or 'any'}" if provider else model

@@ -361,10 +361,12 @@ OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
     """A policy by name, with knobs turned; a strategy's id gives Umwelten's policy with that strategy."""
     if isinstance(name, Policy):
+        if knobs:
+            raise RefoldError("a policy that is made has no knobs: give its name, or use dataclasses.replace")
         return name
-    make = PRESETS.get(name.lower())
+    make = PRESETS.get(str(name).lower())
     if make is None and find(name) is not None:
-        return umwelten(strategy=name, **knobs)
+        make, knobs = umwelten, {"strategy": name} | knobs
     if make is None:
         raise RefoldError(f"there is no policy {name!r}; known are: {', '.join(PRESETS)}")
     allowed = inspect.signature(make).parameters

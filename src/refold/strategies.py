@@ -93,23 +93,33 @@ def _field(given: Any, name: str) -> Any:
 
 def list_strategies() -> tuple[Strategy, ...]:
     """All strategies: those that come with refold first, then registered ones, then plug-ins."""
-    known = {**_BUILT_IN, **_BY_ID}
-    plugged = (find(key) for key in _plugged() if key not in known)
-    return (*known.values(), *(strategy for strategy in plugged if strategy is not None))
+    known = _BUILT_IN | _BY_ID
+    return (*known.values(), *(one for one in _plugged().values() if one.id not in known))
 
 
 def find(id: str) -> Strategy | None:  # noqa: A002  # Umwelten's own word
     """The strategy with this id, or None."""
-    if id in _BY_ID or id in _BUILT_IN:
-        return _BY_ID.get(id) or _BUILT_IN[id]
-    plug = _plugged().get(id)
-    return None if plug is None else Strategy(id=id, name=id, description=plug.value, make=plug.load())
+    return _BY_ID.get(id) or _BUILT_IN.get(id) or _plugged().get(id)
 
 
-def _plugged() -> dict[str, Any]:
+def _plugged() -> dict[str, Strategy]:
+    """Strategies of other packages; each is loaded when it is first run."""
     from importlib.metadata import entry_points  # slow to import, and only unknown ids need it
 
-    return {point.name: point for point in entry_points(group="refold.stages")}
+    return {
+        point.name: Strategy(
+            id=point.name, name=point.name, description=point.value, make=partial(_load, point)
+        )
+        for point in entry_points(group="refold.stages")
+    }
+
+
+def _load(point: Any, keep: Keep, options: Mapping[str, Any]) -> Stage:
+    try:
+        stage: Stage = point.load()(keep, options)
+    except Exception as error:
+        raise RefoldError(f"strategy {point.name!r} is installed but could not be made: {error}") from error
+    return stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +179,8 @@ class Custom:
             given = _finished(given, self.id)
         if inspect.isgenerator(given):
             given = yield from _driven(given)
+        if given is None:
+            return Step(note=f"{self.id} gave nothing")
         covered = cover(task.messages, leaving, vocabulary=fileops.HOUSE)
         put = [_marked(message, facts(covered, "summary")) for message in _messages(given, task)]
         why = f"{len(leaving)} messages condensed by {self.id}"
@@ -208,7 +220,9 @@ def _messages(given: Any, task: Task) -> Sequence[Message]:
         given = given[key] if isinstance(given, Mapping) and key in given else getattr(given, key, given)
     if isinstance(given, str):
         return (Message("system", (Text(given),)),)
-    given = [given] if isinstance(given, Mapping | Message) else list(given)
+    given = [given] if isinstance(given, Mapping | Message) else given
+    if not isinstance(given, Sequence):
+        raise RefoldError(f"a strategy gives messages or text, not {type(given).__name__}")
     same = all(isinstance(message, Message) for message in given)
     return tuple(given) if same else task.parse(given)
 

@@ -34,7 +34,6 @@ from refold.core.messages import (
     File,
     Image,
     Message,
-    Opaque,
     Part,
     Role,
     Text,
@@ -199,8 +198,7 @@ def _shown(part: Part, limit: int) -> str:
             return f"[document {part.title or part.media_type}]"
         case File():
             return f"[file {part.name or part.media_type}]"
-        case Opaque():
-            return f"[{part.kind}]"
+    return f"[{part.kind}]"
 
 
 def _arguments(arguments: str | Mapping[str, Any]) -> str:

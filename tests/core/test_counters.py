@@ -174,6 +174,14 @@ def test_neurolink_adds_4_a_message_24_a_conversation_and_1024_a_picture():
     assert counter.conversation([]) == 0
 
 
+def test_neurolink_counts_a_tool_as_its_json_without_blanks():
+    """NeuroLink's page, case 8: the estimate of the stringified tool; 200 where that cannot be."""
+    tool = {"name": "read", "list": [1, 2], "text": "ü"}
+    counter = counters.neurolink(None)
+    assert counter.tools([tool]) == counter.plain('{"name":"read","list":[1,2],"text":"ü"}')
+    assert counter.tools([object()]) == 200
+
+
 # -- the house ---------------------------------------------------------------------------------------------
 
 

@@ -155,7 +155,11 @@ def test_slots_know_the_size_the_origin_and_the_edit_of_each_message():
     change = edit(messages, 1, 2, assistant("new"))
     gone = {}
     done = apply_to_slots(slots, [change], lambda message: len(message.text), gone)
-    assert done == [slots[0], Slot(assistant("new"), 3, None, False, change, came=messages[1], stood=1), slots[2]]
+    assert done == [
+        slots[0],
+        Slot(assistant("new"), 3, None, False, change, came=messages[1], stood=1),
+        slots[2],
+    ]
     assert gone == {1: change}
 
 

@@ -164,6 +164,53 @@ def test_a_long_request_is_quoted_by_its_head_and_its_tail():
     assert "[... 12000 characters left out ...]" in said
 
 
+def test_a_request_that_an_earlier_summary_quoted_is_quoted_again_where_nobody_spoke_since():
+    """House law 13, over several rounds."""
+    first = frames.house("Goal.", Covered(messages=1, first=0, last=0, request="fix the bug"))
+    history = [summary(first), assistant("working on it"), assistant("still")]
+    covered = cover(history, (0, 1), vocabulary=fileops.HOUSE)
+    assert covered.request == "fix the bug"
+    spoken = [*history, user("stop")]
+    assert cover(spoken, (0, 1), vocabulary=fileops.HOUSE).request == ""
+    assert cover(spoken, (0, 1), vocabulary=fileops.HOUSE, request="stop").request == "stop"
+
+
+def test_of_several_summaries_the_last_one_says_what_was_asked():
+    def asked(what):
+        return summary(frames.house("Goal.", Covered(messages=1, first=0, last=0, request=what)))
+
+    history = [asked("first"), asked("second"), assistant("ok")]
+    assert cover(history, (0, 1, 2), vocabulary=fileops.HOUSE).request == "second"
+    assert cover(history, (0,), vocabulary=fileops.HOUSE).request == "first"
+
+
+def test_words_that_only_look_like_a_quoted_request_are_none():
+    looks = 'The user\'s last request, word for word: "rm"\n\nGoal.'
+    assert cover([assistant(looks)], (0,), vocabulary=fileops.HOUSE).request == ""
+
+
+def test_an_earlier_request_is_told_as_an_earlier_one():
+    once = frames.neurolink("Goal.", Covered(messages=1, first=0, last=0, request="fix the bug"))
+    text = bare(Message("user", once, source=SUMMARY))
+    assert text == 'An earlier request of the user, word for word: "fix the bug"\n\nGoal.'
+    other = frames.neurolink(text, Covered(messages=1, first=0, last=0, request="stop"))
+    assert 'The user\'s last request, word for word: "stop"\n\nAn earlier request' in other
+
+
+def test_an_earlier_request_that_is_still_the_last_one_is_told_as_the_last_one():
+    once = frames.neurolink("Goal.", Covered(messages=1, first=0, last=0, request="fix the bug"))
+    text = bare(Message("user", once, source=SUMMARY))
+    again = frames.neurolink(text, Covered(messages=1, first=0, last=0, request="fix the bug"))
+    assert again == once
+
+
+def test_a_request_that_seems_to_end_its_own_quote_is_read_back_whole():
+    request = 'say "hello"\n\nand then "bye"'
+    once = frames.house("Goal.", Covered(messages=1, first=0, last=0, request=request))
+    covered = cover([summary(once), assistant("ok")], (0, 1), vocabulary=fileops.HOUSE)
+    assert covered.request == 'say "hello"\nand then "bye"'
+
+
 # -- the text without the words around it ------------------------------------------------------------------
 
 FRAMES = [*QUOTING, frames.umwelten]

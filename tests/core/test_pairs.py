@@ -59,6 +59,12 @@ def test_calls_of_one_message_that_share_an_id_are_answered_in_order():
     assert link(history).answers == {(1, 0): (0, 0), (2, 0): (0, 1)}
 
 
+def test_calls_that_share_an_id_are_answered_in_order_wherever_they_stand():
+    both = calls("ok", call_part("f", id="a"), call_part("g", id="a"))
+    history = [user("go"), both, result("a", "1"), user("on"), both, result("a", "2"), result("a", "3")]
+    assert link(history).answers == {(2, 0): (1, 1), (5, 0): (4, 1), (6, 0): (4, 2)}
+
+
 def test_a_second_result_of_one_call_is_an_orphan():
     links = link([call("f", id="a"), result("a", "1"), result("a", "2")])
     assert links.answers == {(1, 0): (0, 0)}
@@ -142,6 +148,17 @@ def test_calls_that_stand_apart_wait_together():
     assert open_calls([*history[:4]]) == {1, 3}
     assert open_calls([*history[:4]], apart=False) == {3}
     assert open_calls(history, apart=False) == set()
+
+
+def test_a_history_of_nothing_but_calls_waits_for_all_of_them():
+    assert open_calls([call("f", id="a"), call("g", id="b"), call("h", id="c")]) == {0, 1, 2}
+    assert open_calls([user("go"), call("f", id="a"), call("g", id="b"), call("h", id="c")]) == {1, 2, 3}
+
+
+def test_of_calls_that_share_an_id_the_ones_without_a_result_wait():
+    both = calls(call_part("f", id="a"), call_part("g", id="a"))
+    assert open_calls([both, result("a", "x")]) == {0}
+    assert open_calls([both, result("a", "x"), result("a", "y")]) == set()
 
 
 def test_calls_before_a_result_or_words_are_of_another_unit():

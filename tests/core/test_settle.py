@@ -68,6 +68,25 @@ def test_empty_messages_stay_where_the_shape_takes_them():
     assert settle([user(), user(""), assistant(" ")], shape=CANONICAL).changed == 0
 
 
+def test_a_message_or_a_result_without_content_gets_an_empty_text_where_the_shape_wants_content():
+    content = Shape(name="content", needs_content=True)
+    done = settle([user(), call("f"), result("c1"), assistant(" ")], shape=content)
+    assert done.changed == 2
+    assert done.messages[0] == user("")
+    assert done.messages[2] == result("c1", "")
+    full = [user(""), calls("", call_part("f")), result("c1", "")]
+    assert settle(full, shape=content).messages is full
+
+
+def test_only_the_results_that_say_nothing_get_an_empty_text():
+    content = Shape(name="content", needs_content=True, results_in_user=True)
+    both = user(result_part("a", "x"), result_part("b"), "words")
+    history = [calls(call_part("f", id="a"), call_part("g", id="b")), both]
+    (_, done) = settle(history, shape=content).messages
+    assert done == user(result_part("a", "x"), result_part("b", ""), "words")
+    assert done.parts[0] is both.parts[0]
+
+
 # -- who speaks first --------------------------------------------------------------------------------------
 
 

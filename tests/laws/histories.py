@@ -30,7 +30,7 @@ texts = st.one_of(
     st.just(""),
     st.builds(lambda piece, times: piece * times, pieces, st.sampled_from([1, 3, 40, 400])),
 )
-full_texts = texts.map(lambda text: text.strip() and text or "words")
+full_texts = texts.map(lambda text: text if text.strip() else "words")
 names = st.sampled_from(["read_file", "write_file", "bash", "skill", "search"])
 arguments = st.one_of(
     st.builds(lambda path: {"path": path}, st.sampled_from(["a.py", "b.py", "src/c.py"])),

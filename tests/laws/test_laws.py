@@ -93,7 +93,7 @@ def test_law_3_the_floor_of_the_house_fits_or_names_what_cannot(history, target)
     outcome = refold.compact(history, target=target, policy="refold")
     if not outcome.fits:
         assert "over the target" in outcome.reason
-        rest = [message for message in formats.get("refold").parse(outcome.messages)]
+        rest = list(outcome.messages)
         largest = max((len(message.text) for message in rest if message.role != "system"), default=0)
         assert largest < 4_000 or any(message.role == "system" for message in rest)
 

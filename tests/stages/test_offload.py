@@ -111,3 +111,9 @@ def test_a_marker_is_much_smaller_than_what_it_stands_for():
         Message("user", (PICTURE,)),
     )
     assert HOUSE.message(after) < 30 < HOUSE.message(before)
+
+
+def test_a_document_that_is_words_stays_in_place():
+    """It is looked at and left alone."""
+    messages = [user(Document(text="words")), assistant("a"), user("b"), assistant("c")]
+    assert offloaded(messages) == messages

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refold
@@ -501,6 +501,7 @@ hostile = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", PRESETS)
+@settings(max_examples=25)
 @given(words=st.lists(hostile, min_size=4, max_size=12), answer=hostile)
 def test_no_content_can_close_the_data_section(name, words, answer):
     """Whatever stands in messages, an earlier summary or a focus: each tag of a prompt opens and closes once."""

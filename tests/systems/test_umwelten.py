@@ -182,6 +182,22 @@ def test_a_reply_whose_calls_are_open_is_not_complete():
     assert segment([*talk("sua"), user("go"), partly, result("8", "r")]) == (1, 2)
 
 
+@pytest.mark.parametrize("answered", [0, 1, 2])
+def test_parallel_calls_are_one_unit_also_as_items_of_their_own(answered):
+    """Umwelten, decisions: while one of several calls waits, none of them leaves and nothing is put behind it."""
+    calls = [
+        {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"} for i in range(3)
+    ]
+    output = {"type": "function_call_output", "call_id": f"c{answered}", "output": PROSE}
+    open_turn = [{"role": "user", "content": f"go {PROSE}"}, *calls, output]
+    told = [{"role": "user", "content": PROSE}, {"role": "assistant", "content": PROSE}]
+    assert segment(open_turn) is None
+    for strategy in ("through-line-and-facts", "truncate"):
+        outcome = refold.compact([*told, *open_turn], policy=strategy, ask=Model())
+        assert outcome.compacted
+        assert all(new is old for new, old in zip(outcome.messages[1:], open_turn, strict=True))
+
+
 def test_a_checkpoint_inside_a_pair_moves_behind_it():
     """Umwelten, decisions: also a checkpoint does not part a call from its result."""
     messages = [

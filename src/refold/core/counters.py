@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, Final
 
 from refold.core.counting import (
@@ -14,6 +15,7 @@ from refold.core.counting import (
     body_and_large_calls,
     images,
     json_text,
+    media_by_size,
     multiplied,
     rounded_up,
 )
@@ -93,10 +95,11 @@ def house(model: str | None) -> Counter:
 
 @cache
 def _house(provider: str) -> Counter:
-    factor = FAMILY.get(provider, 1.0)
-    if factor == 1.0:
+    if not provider:
         return HOUSE
-    return HOUSE.counting(Memo(lambda text: -int(-estimate(text) * factor // 1)), name="estimate")
+    factor = FAMILY.get(provider, 1.0)
+    text = HOUSE.text if factor == 1.0 else Memo(lambda text: -int(-estimate(text) * factor // 1))
+    return replace(HOUSE, text=text, media=partial(media_by_size, provider=provider))
 
 
 def _ripple_text(message: Message) -> str:

@@ -167,19 +167,19 @@ def _part_text(part: Part) -> str:
     return ""
 
 
-def media_by_size(message: Message) -> int:
-    """Tokens of pictures, documents and files, by their size, in a message and in its tool results."""
-    return sum(_media(part) for part in message.parts if type(part) not in _WITHOUT_MEDIA)
+def media_by_size(message: Message, provider: str | None = None) -> int:
+    """Tokens of pictures, documents and files, by their size and the provider's rule, results included."""
+    return sum(_media(part, provider) for part in message.parts if type(part) not in _WITHOUT_MEDIA)
 
 
 _WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall, Opaque})
 
 
-def _media(part: Part) -> int:
+def _media(part: Part, provider: str | None) -> int:
     if isinstance(part, Image):
-        return image_tokens(part)
+        return image_tokens(part, provider)
     if isinstance(part, ToolResult):
-        return sum(_media(inner) for inner in part.content)
+        return sum(_media(inner, provider) for inner in part.content)
     if isinstance(part, File) or (isinstance(part, Document) and part.text is None):
         return document_tokens(part)
     return 0

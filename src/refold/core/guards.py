@@ -31,7 +31,8 @@ def guarded(
     if "first user" in guards:
         kept.update(turns[:1])
     if "open calls" in guards:
-        kept.update(open_calls(messages))
+        waiting = open_calls(messages)
+        kept.update(range(min(waiting, default=len(messages)), len(messages)))  # with its siblings' results
     if "user words" in guards:
         kept.update(_newest(turns, sizes, user_words))
     return frozenset(_with_partners(messages, kept) if kept else ())

@@ -129,13 +129,14 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 def image_tokens(image: Image, provider: str | None = None) -> int:
     """Tokens of a picture; without a known provider by the dearest rule.
 
+    A picture with a `detail` was written for OpenAI, and counts so where nobody says otherwise.
+
     >>> image_tokens(Image(url="https://example.com/a.png"), "openai")
     1445
     """
-    rule = RULES.get((provider or "").lower())
-    rules = (rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)
+    rule = RULES.get((provider or "").lower()) or (_OPENAI if image.detail else None)
     size = image_size(image)
-    return max(_price(each, image, size) for each in rules)
+    return max(_price(each, image, size) for each in ((rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)))
 
 
 def _price(rule: Rule, image: Image, size: Size | None) -> int:
@@ -182,11 +183,11 @@ def _document(data: "_Base64", kind: str, subtype: str) -> int:
     if kind == "video":
         return math.ceil(len(data) / VIDEO_BYTES) * VIDEO_TOKENS
     if kind == "image":
-        return image_tokens(Image(data=data.text))
+        return image_tokens(Image(data=data.raw))
     try:
         content = data.at(0, len(data))
     except ValueError:  # no base64: a provider that takes it reads it as it stands
-        return estimate(data.text)
+        return estimate(data.raw)
     if subtype == "pdf" or content.startswith(b"%PDF"):
         pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / PAGE_BYTES)
         return pages * PAGE_TOKENS
@@ -199,12 +200,12 @@ def _document(data: "_Base64", kind: str, subtype: str) -> int:
 class _Base64:
     """Base64 text as the bytes it stands for, decoded only where they are looked at."""
 
-    __slots__ = ("text",)
+    __slots__ = ("raw", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, raw: str) -> None:
         """Take base64 in either alphabet, with or without line ends."""
-        folded = any(character.isspace() for character in text[:128])
-        self.text = "".join(text.split()) if folded else text
+        self.raw = raw
+        self.text = raw.replace("\r", "").replace("\n", "") if "\n" in raw[:128] else raw
 
     def __len__(self) -> int:
         """Bytes, the padding left out of account."""
@@ -214,7 +215,7 @@ class _Base64:
         """Up to `size` bytes from `start`; fewer at the end; ValueError where it is not base64."""
         first = start // 3
         part = self.text[first * 4 : -(-(start + size) // 3) * 4].translate(_ALPHABET)
-        whole = a2b_base64(part + "=" * (-len(part) % 4))
+        whole = a2b_base64(part + "=" * (-len(part) % 4), strict_mode=True)
         return whole[start - first * 3 :][:size]
 
 
@@ -228,7 +229,7 @@ def _inline(part: Image | Document | File) -> _Base64 | None:
 
 def _header_size(data: _Base64) -> Size | None:
     head = data.at(0, 30)
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
         return Size(*struct.unpack_from(">II", head, 16))
     if head.startswith(b"\xff\xd8"):
         return _jpeg_size(data)
@@ -259,7 +260,9 @@ def _jpeg_size(data: _Base64) -> Size | None:
 
 
 # SOF0 to SOF15, baseline and progressive alike; the three between them mean something else.
-_START_OF_FRAME: Final = frozenset(bytes([code]) for code in range(0xC0, 0xD0) if code not in (0xC4, 0xC8, 0xCC))
+_START_OF_FRAME: Final = frozenset(
+    bytes([code]) for code in range(0xC0, 0xD0) if code not in (0xC4, 0xC8, 0xCC)
+)
 
 
 def _webp_size(head: bytes) -> Size | None:
@@ -271,8 +274,8 @@ def _webp_size(head: bytes) -> Size | None:
         (bits,) = struct.unpack_from("<I", head, 21)
         return Size((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     if form == b"VP8X":
-        canvas = head[24:30]
-        return Size(int.from_bytes(canvas[:3], "little") + 1, int.from_bytes(canvas[3:], "little") + 1)
+        width, width_high, height, height_high = struct.unpack_from("<HBHB", head, 24)
+        return Size((width_high << 16 | width) + 1, (height_high << 16 | height) + 1)
     return None
 
 

@@ -169,12 +169,12 @@ class Thread:
         messages, head = measured.messages, measured.head
         legal = cuts(messages)
         start = legal.after(self._start(measured))
-        limit = self._limit(measured, legal)
-        waiting = open_calls(messages)
+        waiting = legal.before(min(open_calls(messages), default=len(messages)))
+        limit = min(self._limit(measured, legal), waiting)
         replies = [
             index
             for index in range(start, limit)
-            if messages[index].role == "assistant" and index not in waiting and not messages[index].is_summary
+            if messages[index].role == "assistant" and not messages[index].is_summary
         ]
         end = legal.after(replies[-1] + 1) if replies else start
         if end <= start or end > limit:

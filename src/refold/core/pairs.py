@@ -77,8 +77,8 @@ def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart
         behind.update(result.call_id for result in messages[last].results)
         last -= 1
     first = last
-    apart = apart and last > 0 and bool(messages[last].calls)
-    while apart and first > 0 and goes_on(messages[first]) and goes_on(messages[first - 1]):
+    apart = apart and last >= 0 and bool(messages[last].calls) and goes_on(messages[last])
+    while apart and first > 0 and goes_on(messages[first - 1]):
         first -= 1
     unit = messages[max(0, first) : last + 1]
     if not behind <= {call.id for message in unit for call in message.calls}:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from refold.core.mending import UNAVAILABLE, Orphans, mend
-from refold.core.messages import Message, Text
+from refold.core.messages import Message, Part, Text, ToolResult
 from refold.core.renaming import renamed
+from refold.core.rewrite import map_parts
 from refold.core.shapes import Shape
 
 OPENING: Final = "[The conversation continues here.]"
@@ -47,7 +48,7 @@ def settle(
 
 def _demanded(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     """The list with system messages and empty text as the shape wants them."""
-    if shape.system_inside and shape.allows_empty:
+    if shape.system_inside and shape.allows_empty and not shape.needs_content:
         return messages
     done = [_written(message, shape) for message in messages]
     return messages if all(new is old for new, old in zip(done, messages, strict=True)) else done
@@ -56,12 +57,24 @@ def _demanded(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
 def _written(message: Message, shape: Shape) -> Message:
     if message.role == "system" and not shape.system_inside:
         message = replace(message, role="user")
+    if shape.needs_content:
+        if not message.parts:
+            return replace(message, parts=(Text(""),))
+        if any(type(part) is ToolResult and not part.content for part in message.parts):
+            return map_parts(message, _answered)
     if shape.allows_empty:
         return message
     full = tuple(part for part in message.parts if type(part) is not Text or part.text.strip())
     if len(full) == len(message.parts) and full:
         return message
     return replace(message, parts=full or (Text(NOTHING),))
+
+
+def _answered(part: Part) -> Part:
+    """A tool result that says nothing says so with an empty text."""
+    if isinstance(part, ToolResult) and not part.content:
+        return replace(part, content=(Text(""),))
+    return part
 
 
 def _opened(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:

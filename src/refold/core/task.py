@@ -1,13 +1,13 @@
 """What a stage is given and what it gives back; the contract between the pipeline and the stages."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from refold.core.counting import Counter
 from refold.core.edits import Edit
 from refold.core.flow import Flow
-from refold.core.messages import EMPTY, Message
+from refold.core.messages import Message
 from refold.core.shapes import CANONICAL, Shape
 from refold.core.turns import Measured, Segment, turn_starts
 
@@ -32,7 +32,7 @@ class Task:
     """Messages that stay."""
     pinned: frozenset[int] = frozenset()
     """Those of them that stay word for word."""
-    came: Mapping[int, Message] = EMPTY
+    came: Mapping[int, Message] = field(default_factory=dict)
     """Messages as they came, where earlier stages have rewritten them."""
     shape: Shape = CANONICAL
     force: bool = False

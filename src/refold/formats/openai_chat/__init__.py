@@ -15,5 +15,5 @@ from refold.formats.openai_chat.check import check
 from refold.formats.openai_chat.read import NAME, parse, recognise
 from refold.formats.openai_chat.write import render
 
-SHAPE: Final = Shape(name=NAME)
+SHAPE: Final = Shape(name=NAME, needs_content=True)
 FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

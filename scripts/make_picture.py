@@ -39,7 +39,7 @@ def run(command: str) -> str:
     argv = [sys.executable, "-m", "refold.cli", *command.split()[1:]]
     with subprocess.Popen(
         argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL
-    ):  # our own program
+    ):
         os.close(follower)
         said = b""
         while True:

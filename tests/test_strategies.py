@@ -92,7 +92,7 @@ def test_words_beside_an_object_win():
         (None, len),
         ({"id": 3, "compact": len},),
     ],
-    ids=repr,
+    ids=["no function", "no id", "no callable", "object without id", "id is None", "id is a number"],
 )
 def test_a_strategy_needs_an_id_and_a_function(arguments):
     with pytest.raises(RefoldError, match="needs an id and a function"):

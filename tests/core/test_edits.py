@@ -137,6 +137,15 @@ def test_a_joined_edit_names_each_stage_and_each_reason_once():
     assert joined.took == (messages[1], messages[2], messages[3])
 
 
+def test_what_was_only_put_in_names_its_stage():
+    messages = numbered(2)
+    slots = [Slot(message, 1, index) for index, message in enumerate(messages)]
+    slots = apply_to_slots(
+        slots, [edit(messages, 1, 1, assistant("a"), stage="slide", why="room")], lambda _: 1, {}
+    )
+    assert compose(messages, slots, {}) == (Edit(1, 1, (assistant("a"),), "slide", "room", ()),)
+
+
 def test_an_edit_without_a_reason_adds_none():
     messages = numbered(1)
     gone = {}

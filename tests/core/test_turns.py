@@ -62,6 +62,7 @@ def test_a_call_and_its_result_in_one_message_hold_nothing():
 def test_a_result_stays_with_what_stands_before_it():
     history = [result("a", "x"), user("hi"), result("b", "y"), user(result_part("c", "z"), "by the way")]
     assert list(results_never_first(history)) == [(1, 2), (2, 3)]
+    assert list(results_never_first([user("hi"), result("a", "x")])) == [(0, 1)]
 
 
 def test_a_message_of_nothing_but_thinking_stays_with_the_next():
@@ -73,12 +74,14 @@ def test_a_message_of_nothing_but_thinking_stays_with_the_next():
         assistant(thinking("last")),
     ]
     assert list(reasoning_with_its_item(history)) == [(0, 1)]
+    assert list(reasoning_with_its_item([user("hi"), assistant(thinking("hm")), call("f")])) == [(1, 2)]
 
 
 def test_an_acknowledgement_stays_with_its_summary():
     other = Message("assistant", "x", meta={"kind": "ack"})
     history = [ACK, summary("was"), ACK, summary("more"), other]
     assert list(acknowledgement_with_summary(history)) == [(1, 2)]
+    assert list(acknowledgement_with_summary([summary("was"), ACK])) == [(0, 1)]
 
 
 def test_all_rules_hold_together():

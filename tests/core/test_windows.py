@@ -608,3 +608,11 @@ def test_a_second_look_is_only_a_dictionary_access():
     before = windows._found.cache_info().hits
     lookup("gpt-4o-2024-08-06")
     assert windows._found.cache_info().hits == before + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("LFM2-1.2B", 32_768), ("lfm2-2.6b", 131_072), ("liquid/lfm2-350m", 32_768)]
+)
+def test_on_device_models_of_ripples_document_are_known(model, tokens):
+    """Ripple, "Context & compaction": on-device LFM models have 32k tokens; its inference gives the 2.6B more."""
+    assert lookup(model).tokens == tokens

@@ -268,7 +268,8 @@ class TestCutPoint:
         """Case 11: nothing breaks on null; the cut is at 2, and two empty messages are not made larger."""
         messages = [user(None), assistant(None), user("q" * 507)]
         assert cut(messages, 50) == 2
-        assert compact(messages, keep=50).messages == messages
+        # OpenAI refuses null where no call stands beside it; an empty text is the same to a reader
+        assert compact(messages, keep=50).messages == [user(""), assistant(""), messages[2]]
 
     def test_force(self):
         """Section "Cut point": with force and no cut all but the last two are compacted."""

@@ -24,6 +24,7 @@ _SPELT: Final = {
     "google": "google googleai gemini googlegenai googlegla googleaistudio generativelanguage",
     "groq": "groq",
     "huggingface": "huggingface hf",
+    "liquid": "liquid liquidai",
     "litellm": "litellm litellmproxy",
     "llamacpp": "llamacpp llamaserver llamacpppython",
     "lmstudio": "lmstudio",
@@ -69,6 +70,7 @@ _MAKERS: Final = {
     "cohere": r"command|c4ai|aya-",
     "meta": r"(?:meta-)?llama|muse-",
     "perplexity": r"sonar",
+    "liquid": r"lfm",
     "bedrock": r"nova-|titan-",
 }
 

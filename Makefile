@@ -31,6 +31,7 @@ test: setup            ## all tests, then the coverage that the pure rooms promi
 bench: setup           ## speed and error, as ratios in one run; results under bench/results/
 	$(BIN)/python bench/count.py --json bench/results/count.json
 	$(BIN)/python bench/act.py --json bench/results/act.json
+	$(BIN)/python bench/report.py
 
 torture: setup         ## the laws with 100,000 examples, then mutation testing; takes hours
 	REFOLD_EXAMPLES=100000 $(BIN)/python -m pytest -q -n 2 tests/laws

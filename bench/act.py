@@ -5,6 +5,7 @@ python bench/act.py [--json FILE]
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -80,7 +81,11 @@ def main() -> None:
             f" | {row['cut_ms']:.2f} ms | {row['compact_ms']:.0f} ms |"
         )
     if options.json:
-        machine = {"python": platform.python_version(), "machine": platform.machine()}
+        machine = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "load": os.getloadavg()[0],
+        }
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"import_ms": started, "rows": table, **machine}, indent=2) + "\n")
 

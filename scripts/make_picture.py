@@ -37,9 +37,7 @@ def run(command: str) -> str:
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": str(COLUMNS)}
     env.pop("NO_COLOR", None)
     argv = [sys.executable, "-m", "refold.cli", *command.split()[1:]]
-    with subprocess.Popen(
-        argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL
-    ):
+    with subprocess.Popen(argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL):
         os.close(follower)
         said = b""
         while True:

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from refold import strategies
 
@@ -12,6 +12,8 @@ settings.register_profile(
     max_examples=int(os.environ.get("REFOLD_EXAMPLES", "100")),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
+    # mutation testing runs every test several times in one process; a loaded machine is slow
+    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
 settings.load_profile("tests")
 

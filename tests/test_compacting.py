@@ -671,3 +671,8 @@ def test_messages_of_ones_own_are_repaired():
 def test_what_cannot_be_read_cannot_be_repaired():
     with pytest.raises(FormatError):
         refold.repair([3])
+
+
+def test_a_pin_that_is_no_message_is_refused_also_where_nothing_is_to_be_done():
+    with pytest.raises(refold.RefoldError, match="pin 99"):
+        refold.compact([{"role": "user", "content": "hi"}], pins=[99])

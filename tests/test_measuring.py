@@ -409,3 +409,13 @@ def test_messages_of_ones_own_are_measured_like_data():
         refold.measure([user("look", image())], window=1_000).used
         > refold.measure([user("look")], window=1_000).used
     )
+
+
+def test_exact_counts_of_a_model_without_a_tokenizer_are_scaled_by_its_provider():
+    """Claude's tokenizer is not public: o200k's count times the provider's factor, and the source says so."""
+    messages = [{"role": "user", "content": "words and more words " * 50}]
+    claude = refold.measure(messages, model="claude-sonnet-4-5", count="exact")
+    gpt = refold.measure(messages, model="gpt-4o", count="exact")
+    assert claude.count_source == "o200k x 1.2"
+    assert gpt.count_source == "exact o200k"
+    assert claude.used > gpt.used

@@ -203,3 +203,8 @@ def test_neurolinks_outputs_are_saved_where_told(tmp_path, monkeypatch):
     assert clip(save_to_disk=True, save_dir=str(tmp_path)).save_to("text").startswith(str(tmp_path))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
     assert clip(save_to_disk=True).save_to("text").startswith(str(tmp_path / "temporary"))
+
+
+def test_a_policy_that_is_nearly_known_is_suggested():
+    with pytest.raises(RefoldError, match="did you mean opal"):
+        presets.get("opla")

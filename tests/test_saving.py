@@ -94,3 +94,8 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_the_pointer(tmp_path)
 def test_no_half_written_file_is_left(tmp_path):
     saver(tmp_path)("text")
     assert [file.suffix for file in tmp_path.iterdir()] == [".txt"]
+
+
+def test_what_is_no_text_is_wrong_use():
+    with pytest.raises(TypeError, match="what is clipped is text, not int"):
+        refold.clip(5)

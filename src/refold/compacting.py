@@ -1,4 +1,4 @@
-"""The calls that shorten plain data: compact, acompact, plan; and validate and repair beside them.
+"""The calls that shorten plain data: compact and acompact; validate and repair beside them.
 
 Plain data in, plain data out: read, judge, run the policy's stages, settle, write back in the same shape.
 The pipeline is a generator; `compact` and `acompact` differ only in who drives it.
@@ -60,8 +60,18 @@ def compact(
 ) -> Outcome:
     """Shorten a conversation if it is time to, or if forced; without `ask` no model is needed.
 
-    `ask` is a callable from an `Ask` (a str) to the answer's text. Options as for `measure`, and: force,
-    focus, target, pins, must_fit.
+    `ask` is a callable from an `Ask` (a str, with `system`, `max_tokens` and `purpose` beside it) to the
+    answer's text. If it fails the next stage is tried. Options as for `measure`, and
+
+    force      compact now, whether or not it is time to
+    target     how large the whole context may be afterwards: 12000 or "12k"
+    focus      what a summary is to look at
+    pins       messages that stay: positions such as 0 or -1, the messages themselves, or their ids
+    must_fit   raise `DoesNotFit` where the outcome would say `fits=False`
+
+    >>> outcome = compact([{"role": "user", "content": "hi"}], window="8k")
+    >>> outcome.compacted, outcome.fits, outcome.messages
+    (False, True, [{'role': 'user', 'content': 'hi'}])
     """
     it = understood(messages, ask, wishes)
     return _checked(run(compaction(it.conversation, it.wish), it.answerer), wishes)
@@ -70,13 +80,16 @@ def compact(
 async def acompact(
     messages: Sequence[Any], *, ask: Answerer | str | None = None, **wishes: Unpack[Wishes]
 ) -> Outcome:
-    """Do what `compact` does with an event loop: `ask` may be asynchronous, parts are asked in parallel."""
+    """Do what `compact` does, in an event loop: `ask` may be asynchronous, parts are asked in parallel."""
     it = understood(messages, ask, wishes)
     return _checked(await arun(compaction(it.conversation, it.wish), it.answerer), wishes)
 
 
 def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
-    """Tell why a provider would not take this history; an empty list where it would."""
+    """Tell why a provider would not take this history; an empty list where it would.
+
+    `format` is "openai", "responses", "anthropic" or "gemini"; recognised by shape where absent.
+    """
     try:
         wire = wire_for(messages, format)
         parsed = wire.parse(messages)
@@ -99,6 +112,7 @@ def repair(messages: Sequence[Any], format: str | None = None) -> Repaired:  # n
 
 def compaction(told: Conversation, wish: Wish) -> Flow[Outcome]:
     """The pure way from a measured conversation to its outcome."""
+    guarded(told.messages, told.sizes, {"pins"}, pins=wish.pins, given=told.given)  # refuses a wrong pin
     trigger, goal, untouched = _trigger(told, wish), _goal(told, wish), _untouched(told)
     if trigger == "none":
         line = told.budget.trigger_tokens

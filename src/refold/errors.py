@@ -1,4 +1,4 @@
-"""Every error refold raises, and nothing else.
+"""Every error refold raises for what it met; wrong use in code is a TypeError, as everywhere in Python.
 
 RefoldError
   WindowUnknown         no window for the model and none given
@@ -32,7 +32,7 @@ class WindowUnknown(RefoldError):
     """No context window is known for a model and the policy forbids a default."""
 
     def __init__(self, model: str | None) -> None:
-        super().__init__(f"no window is known for model {model!r}: pass window=, or add it to refold.toml")
+        super().__init__(f"no window is known for model {model!r}: pass window=")
         self.model = model
 
 

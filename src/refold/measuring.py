@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import ceil
 from typing import Any, TypedDict, Unpack
 
 from refold import exact, formats, presets
@@ -10,12 +11,13 @@ from refold.core import files as file_texts
 from refold.core import texts
 from refold.core.budget import Breakdown, Budget, judge
 from refold.core.counting import Counter, Memo
+from refold.core.estimate import FAMILY
 from refold.core.files import FileText, FittedFile
 from refold.core.messages import Message
 from refold.core.policy import Policy
 from refold.core.units import tokens
 from refold.core.usage import Usage, reported
-from refold.core.windows import Window
+from refold.core.windows import Window, provider_of
 from refold.errors import FormatError
 from refold.formats import Format
 
@@ -65,7 +67,20 @@ class Options(TypedDict, total=False):
 def measure(messages: Sequence[Any], **options: Unpack[Options]) -> Budget:
     """Tell how full the context is, what fills it, and whether it is time to compact.
 
-    Options: model, window, system, tools, prompt, files, policy, count, usage, format.
+    model    finds the window and the way to count: "gpt-4o", "anthropic:claude-sonnet-4-20250514"
+    window   the window, where you know better: 200000 or "200k"
+    system   the system prompt, if it is not in the messages
+    tools    tool definitions, as they are sent
+    prompt   what will be said next and is not in the messages
+    files    attachments: texts, or {"content": text, "path": name}
+    policy   a name or what `presets.get` gives; "refold" by default
+    count    a callable from text to tokens, or "exact" (needs refold[exact])
+    usage    what the provider reported for the last request; the estimate starts from it
+    format   "openai", "responses", "anthropic", "gemini"; recognised by shape where absent
+
+    >>> budget = measure([{"role": "user", "content": "hi"}], window="8k")
+    >>> budget.level, budget.room, budget.should_compact
+    ('none', 6000, False)
     """
     refuse_unknown(options, Options.__annotations__)
     return read(messages, **options).budget
@@ -222,9 +237,19 @@ def counter_for(policy: Policy, model: str | None, count: Count) -> Counter:
     if count is None:
         return counter
     if isinstance(count, str):
-        name = exact.encoding_for(model or "") or "o200k" if count == "exact" else count
-        return counter.counting(Memo(exact.counter(name)), name=f"exact {name}")
+        return _exactly(counter, model, count)
     return counter.counting(Memo(count))
+
+
+def _exactly(counter: Counter, model: str | None, count: str) -> Counter:
+    """Exact counts; for a model whose tokenizer is not at hand o200k's, times what its provider adds."""
+    own = exact.encoding_for(model or "") if count == "exact" else count
+    factor = FAMILY.get(provider_of(model or "") or "", 1.0)
+    if own is not None or factor == 1.0:
+        name = own or "o200k"
+        return counter.counting(Memo(exact.counter(name)), name=f"exact {name}")
+    o200k = exact.counter("o200k")
+    return counter.counting(Memo(lambda text: ceil(o200k(text) * factor)), name=f"o200k x {factor:g}")
 
 
 def plain_text(system: Any) -> str:

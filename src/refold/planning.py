@@ -20,7 +20,10 @@ WORD: Final = "summary "
 
 
 def plan(messages: Sequence[Any], *, with_model: bool = True, **wishes: Unpack[Wishes]) -> Plan:
-    """Tell what `compact` would do with the same options; `with_model=False` plans without a summariser."""
+    """Tell what `compact` would do with the same options, and what it would cost; asks nobody.
+
+    `with_model=False` plans for a call without `ask`.
+    """
     understanding = understood(messages, _expected if with_model else None, wishes)
     told = _dry(understanding.conversation)
     outcome = run(compaction(told, understanding.wish), understanding.answerer)

@@ -33,7 +33,7 @@ from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
-from refold.strategies import ByStrategy, find
+from refold.strategies import ByStrategy, find, list_strategies
 
 CLAMP: Final = 4
 """Ripple clamps its summariser's input to so many characters a token."""
@@ -368,7 +368,10 @@ def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
     if make is None and find(name) is not None:
         make, knobs = umwelten, {"strategy": name} | knobs
     if make is None:
-        raise RefoldError(f"there is no policy {name!r}; known are: {', '.join(PRESETS)}")
+        known = [*PRESETS, *(strategy.id for strategy in list_strategies())]
+        near = get_close_matches(str(name), known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known)}"
+        raise RefoldError(f"there is no policy {name!r}; {hint}")
     allowed = inspect.signature(make).parameters
     other = OTHER_NAMES.get(make.__name__, {})
     knobs = {other.get(knob, knob): value for knob, value in knobs.items()}

@@ -23,6 +23,8 @@ def clip(
     `keep` is "head", "tail" or "both"; `save_to` is a folder, or a callable that stores the full text and
     gives back where.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"what is clipped is text, not {type(text).__name__}")
     save = saver(save_to) if isinstance(save_to, str | os.PathLike) else save_to
     return texts.clip(text, max_bytes=max_bytes, max_lines=max_lines, keep=keep, save_to=save)
 

@@ -139,8 +139,8 @@ def naive(text: str) -> int:
     letters = data.translate(None, module._CONTINUATION)
     units = FIRST
     for place, (first, second) in enumerate(pairwise(plain)):
-        run = letters[max(0, place % module.BLOCK - 18 + place // module.BLOCK * module.BLOCK) : place + 2]
-        repeats = len(run) == 20 and len(set(run)) == 1 and run[:1].isalpha()
+        run = letters[max(0, place % module.BLOCK - 38 + place // module.BLOCK * module.BLOCK) : place + 2]
+        repeats = len(run) == 40 and len(set(run)) == 1 and run[:1].isalpha()
         units += module.RUN if repeats else module._PLAIN_WEIGHTS[int(first + second, 16)]
     units += sum(module._OTHER_WEIGHTS[int(first + second, 16)] for first, second in pairwise(other))
     return (units + UNIT // 2) // UNIT if text else 0

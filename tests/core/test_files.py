@@ -161,6 +161,12 @@ class TestTogether:
             fit_files(["x", {"content": content}], budget_tokens=9, count=by_fours)
         assert caught.value.path == "files[1].content"
 
+    @pytest.mark.parametrize("file", [None, b"bytes", 3])
+    def test_what_is_no_file_is_an_error_with_its_place(self, file):
+        with pytest.raises(FormatError) as caught:
+            fit_files(["x", file], budget_tokens=9, count=by_fours)
+        assert caught.value.path == "files[1]"
+
     def test_a_path_may_be_any_path_value(self):
         (file,) = fit_files([{"content": "x", "path": 7}], budget_tokens=9, count=by_fours)
         assert file.path == "7"

@@ -78,6 +78,22 @@ def test_text_becomes_an_answer():
     assert run(one(), Scripted("said")) == Answer(text="said")
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "reasoning"),
+    [
+        ("<think>hm</think>\n\nIt is done.", "It is done.", "hm"),
+        ("\n<thinking>\nhm</think>\n</thinking>It is done.", "It is done.", "\nhm</think>\n"),
+        ("<think>hm</think>", "", "hm"),
+        ("<think>cut off in the mid", "", "cut off in the mid"),
+        ("It is done. <think>hm</think>", "It is done. <think>hm</think>", ""),
+        ("<thinker>hm</thinker>", "<thinker>hm</thinker>", ""),
+    ],
+)
+def test_reasoning_before_the_answer_is_told_apart(said, text, reasoning):
+    """House law 11: only reasoning is no summary; open models write theirs into the text."""
+    assert run(one(), lambda _: said) == Answer(text=text, reasoning=reasoning)
+
+
 def test_an_answer_is_passed_on_as_it_is():
     answer = Answer(text="said", finish="length", output_tokens=3)
     assert run(one(), Scripted(answer)) is answer

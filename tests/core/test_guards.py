@@ -15,6 +15,7 @@ from refold.testing import (
     result_part,
     summary,
     system,
+    thinking,
     user,
 )
 
@@ -115,6 +116,14 @@ def test_units_that_hang_together_are_kept_together():
         result("c", "z"),
     ]
     assert kept("pins", history=history, pins=[0]) == [0, 1, 2]
+
+
+def test_a_reasoning_item_is_kept_with_the_item_it_led_to():
+    """Wire facts: Responses refuses a reasoning item without its item, and an item may imply its own."""
+    history = [user("hi"), assistant(thinking("hm")), call("f", id="a"), result("a", "x"), user("on")]
+    assert kept("pins", history=history, pins=[1]) == [1, 2, 3]
+    assert kept("pins", history=history, pins=[2]) == [1, 2, 3]
+    assert kept("pins", history=history, pins=[3]) == [1, 2, 3]
 
 
 # -- pins --------------------------------------------------------------------------------------------------

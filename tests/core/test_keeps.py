@@ -19,7 +19,7 @@ from refold.core.keeps import (
 )
 from refold.core.messages import ToolCall
 from refold.core.turns import Measured, Segment, cuts
-from refold.testing import assistant, call, calls, result, result_part, summary, system, user
+from refold.testing import assistant, call, call_part, calls, result, result_part, summary, system, user
 
 KEEPS = [
     RecentTurns(),
@@ -84,6 +84,15 @@ def test_twenty_thousand_messages_are_cut_in_no_time(keep):
     assert time.process_time() - start < 4.0
 
 
+def test_the_numbers_are_those_of_the_documents():
+    assert RecentTurns() == RecentTurns(messages=6, window_fraction=0.25)
+    assert LastMessages() == LastMessages(messages=4, oldest_half=False, least=1, least_older=1)
+    assert RecentShare() == RecentShare(share=0.3, least=4)
+    assert RecentBytes() == RecentBytes(tokens=None, by_hand=20_000, window_fraction=0.25, split_least=5)
+    assert Thread() == Thread(from_checkpoint=True, keep_turns=0, merge=True)
+    assert RecentRoom() == RecentRoom(tokens=20_000, room_fraction=0.25, near=0.5, split_least=5)
+
+
 # -- Ripple ------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +148,11 @@ def test_ripple_never_cuts_where_a_call_waits_for_a_result_that_comes_later():
 
 def test_ripple_keeps_at_least_a_token_of_the_window():
     assert cut(RecentTurns(messages=2), alternating(4), [0, 0, 1, 0], window=1) == (0, 2)
+    assert cut(RecentTurns(messages=3), [user("a")] * 4, [0, 0, 1, 1], window=1) == (0, 3)
+
+
+def test_ripple_may_keep_no_message_but_the_last_turn():
+    assert cut(RecentTurns(messages=0), [user("a"), user("b")]) == (0, 1)
 
 
 # -- CodeBuddy ---------------------------------------------------------------------------------------------
@@ -159,6 +173,8 @@ def test_codebuddy_wants_six_messages_and_two_older_ones_for_a_summary():
     assert cut(keep, alternating(6)) == (0, 2)
     assert cut(LastMessages(messages=5, least=6, least_older=2), alternating(6)) is None
     assert cut(keep, [system("s"), *alternating(5)]) is None
+    assert cut(LastMessages(least=6), [system("s"), *alternating(5)]) is None
+    assert cut(LastMessages(least_older=2), [system("s"), *alternating(5)]) is None
 
 
 def test_codebuddy_takes_the_older_half_of_the_older_ones():
@@ -204,6 +220,8 @@ def test_neurolink_summarises_nothing_of_four_messages():
     assert cut(RecentShare(), alternating(4)) is None
     assert cut(RecentShare(), [system("s"), *alternating(4)]) is None
     assert cut(RecentShare(), [system("s"), *alternating(5)]) == (1, 2)
+    assert cut(RecentShare(), alternating(4), target=1) is None
+    assert cut(RecentShare(), [system("s"), *alternating(4)], target=1) is None
 
 
 def test_neurolink_keeps_30_per_cent_of_a_named_target():
@@ -249,7 +267,7 @@ def pairs_of(count, chars):
 
 @pytest.mark.parametrize(
     ("count", "chars", "tokens", "end"),
-    [(6, 200, 200, 8), (6, 200, 300, 6), (6, 300, 300, 8), (3, 200, 0, 5)],
+    [(6, 200, 150, 10), (6, 200, 200, 8), (6, 200, 300, 6), (6, 300, 300, 8), (3, 200, 0, 5)],
 )
 def test_opal_cuts_at_the_next_users_turn(count, chars, tokens, end):
     """Opal's page, cases 3, 8 and 9; where no turn follows the cut is inside the turn."""
@@ -273,6 +291,7 @@ def test_opal_cuts_where_the_sum_reaches_the_limit():
     history = [user("x" * 20) for _ in range(4)]
     assert cut(RecentBytes(tokens=20), history) == (0, 2)
     assert cut(RecentBytes(tokens=21), history) == (0, 1)
+    assert cut(RecentBytes(tokens=20), [*history[:3], user("x" * 19)]) == (0, 1)
 
 
 def test_opal_keeps_a_quarter_of_the_window_by_itself_and_20000_tokens_by_hand():
@@ -295,6 +314,15 @@ def test_opal_keeps_two_messages_when_forced_and_everything_would_fit():
     assert cut(keep, [system("s"), *alternating(2)], force=True) is None
     assert cut(keep, [system("s"), *alternating(3)], force=True) == (1, 2)
     assert cut(keep, alternating(6), force=False) is None
+    assert cut(RecentBytes(tokens=50), [user("x" * 400), assistant("a"), assistant("b")], force=True) == (
+        0,
+        1,
+    )
+
+
+def test_opal_takes_nothing_of_one_unit_even_when_forced():
+    unit = [calls(call_part("f", id="a"), call_part("g", id="b")), result("a", "x"), result("b", "y")]
+    assert cut(RecentBytes(tokens=1_000), unit, force=True) is None
 
 
 def test_opal_does_not_start_a_tail_on_a_result():
@@ -334,6 +362,7 @@ def test_opal_splits_no_turn_where_the_tail_starts_on_one_or_nobody_spoke():
 def test_opal_finds_the_turn_nearest_to_the_cut():
     history = [user("a"), user("b"), assistant("c"), assistant("x" * 100)]
     assert RecentBytes(tokens=10, split_least=2).segment(measured(history)) == Segment(0, 3, 1)
+    assert RecentBytes(tokens=10, split_least=3).segment(measured(history)) == Segment(0, 3)
 
 
 # -- Umwelten ----------------------------------------------------------------------------------------------
@@ -390,6 +419,8 @@ def test_umwelten_keeps_turns():
     assert cut(Thread(keep_turns=3), history) is None
     assert cut(Thread(keep_turns=4), history) is None
     assert cut(Thread(keep_turns=-1), history) == (1, 7)
+    assert cut(Thread(keep_turns=2), [A, U, A]) is None
+    assert cut(Thread(keep_turns=1), [A, U, A]) == (0, 1)
 
 
 def test_umwelten_keeps_whole_turns_where_a_pair_reaches_into_one():
@@ -405,6 +436,17 @@ def test_umwelten_merges_with_a_summary_directly_before_the_thread():
     assert cut(Thread(merge=False), history) == (3, 5)
     assert cut(Thread(), history) == (1, 5)
     assert cut(Thread(merge=False, from_checkpoint=False), history) == (1, 5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_umwelten_merges_with_every_summary_before_the_thread(count):
+    history = [S, *(summary(str(n), role="system") for n in range(count)), U, A]
+    assert cut(Thread(), history, checkpoint=count + 1) == (1, count + 3)
+    assert cut(Thread(merge=False), history) == (count + 1, count + 3)
+
+
+def test_umwelten_does_not_merge_with_a_summary_behind_the_thread():
+    assert cut(Thread(), [U, A, summary("was")]) == (0, 2)
 
 
 def test_umwelten_does_not_merge_with_a_summary_further_away():
@@ -473,6 +515,12 @@ def test_the_house_splits_the_turn_nearest_to_the_cut():
     assert RecentRoom(tokens=30).segment(measured(history)) == Segment(0, 7, 1)
 
 
+def test_the_house_takes_a_short_beginning_of_a_turn_as_no_split():
+    history = [*(assistant(str(i)) for i in range(4)), user("a"), *(assistant(str(i)) for i in range(5))]
+    assert RecentRoom(tokens=30).segment(measured(history)) == Segment(0, 7)
+    assert RecentRoom(tokens=30, split_least=3).segment(measured(history)) == Segment(0, 7, 4)
+
+
 def test_the_house_keeps_the_whole_pair_at_the_start_of_the_tail():
     history = [user("a"), assistant("b"), call("f"), result("c1", "x"), assistant("c")]
     assert cut(RecentRoom(tokens=20), history) == (0, 2)
@@ -502,6 +550,7 @@ def test_the_house_counts_behind_the_system_prompt():
 def test_the_house_keeps_the_last_message_however_large():
     assert cut(RecentRoom(tokens=5), alternating(4)) == (0, 3)
     assert cut(RecentRoom(tokens=0), alternating(4), room=0) == (0, 3)
+    assert cut(RecentRoom(tokens=0), alternating(4), [1] * 4) == (0, 3)
 
 
 def test_a_result_in_a_users_message_is_no_turn():

@@ -327,6 +327,28 @@ def test_a_message_with_a_result_and_a_call_is_in_the_way_of_results_behind_it()
     assert [line.split("#")[-1] for line in lines] == ["b", "b: B", ["a: A | -> g() ", "c"][-1], "c: C"]
 
 
+def test_results_that_are_missing_stand_behind_calls_that_stand_side_by_side():
+    history = [call("f", id="a"), call("g", id="b"), call("h", id="c"), user("x")]
+    lines = mended(history, RESPONSES, missing="gone").split("\n")
+    assert [line.split("#")[-1] for line in lines] == [
+        "a",
+        "b",
+        "c",
+        "a failed: gone",
+        "b failed: gone",
+        "c failed: gone",
+        "user: x",
+    ]
+    assert [len(message.calls) for message in mend([*history[:2], user("x")], shape=RESPONSES).messages][
+        :2
+    ] == [1, 1]
+
+
+def test_a_result_in_anybodys_message_with_its_call_is_moved_behind_it():
+    both = Message("user", (call_part("f", id="a"), result_part("a", "A")))
+    assert mended([both]) == "user: -> f() #a\ntool #a: A"
+
+
 def test_what_is_missing_stands_behind_the_last_call_of_a_unit_whose_calls_stand_apart():
     history = [
         call("f", id="a"),

@@ -115,6 +115,8 @@ def test_where_there_is_no_goal_one_success_is_enough():
     done = shrunk(task("aaaa", "bbbb", "cccc", goal=None), nothing(), drop(), last)
     assert len(done.messages) == 2
     assert (done.tier, last.seen) == (2, [])
+    assert shrunk(task("aaaa", "bbbb", goal=None), drop(), last).tier == 1
+    assert last.seen == []
 
 
 def test_where_there_is_no_goal_and_no_success_every_stage_is_tried():
@@ -247,6 +249,16 @@ def test_a_rewritten_message_that_must_stay_must_stay():
     last = nothing()
     shrunk(task("aaaa", "bbbb", goal=0, protected=frozenset({1})), halve(), last)
     assert last.seen[0].protected == {1}
+
+
+def test_a_later_stage_can_look_at_a_message_as_it_came():
+    last = nothing()
+    it = task("a" * 40, "b", "c" * 40, goal=0)
+    shrunk(it, halve("once"), drop(1), halve("twice"), last)
+    (seen,) = last.seen
+    assert [message.text for message in seen.messages] == ["a" * 10, "c" * 10]
+    assert [seen.original(index) for index in (0, 1)] == [it.messages[0], it.messages[2]]
+    assert it.original(1) is it.messages[1]
 
 
 # -- questions ---------------------------------------------------------------------------------------------

@@ -616,3 +616,8 @@ def test_a_second_look_is_only_a_dictionary_access():
 def test_on_device_models_of_ripples_document_are_known(model, tokens):
     """Ripple, "Context & compaction": on-device LFM models have 32k tokens; its inference gives the 2.6B more."""
     assert lookup(model).tokens == tokens
+
+
+def test_a_model_that_is_no_name_is_wrong_use():
+    with pytest.raises(TypeError, match="a model is named by a string, not by int"):
+        lookup(5)

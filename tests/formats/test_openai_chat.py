@@ -661,3 +661,14 @@ class TestRecognise:
     )
     def test_no_evidence(self, item):
         assert FORMAT.recognise(item) == ""
+
+
+def test_parts_of_another_providers_shape_are_refused():
+    """A history in Anthropic's shape is not one OpenAI takes, whoever says it is."""
+    items = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]},
+    ]
+    assert [(problem.index, problem.rule) for problem in FORMAT.check(FORMAT.parse(items))] == [
+        (1, "foreign-part")
+    ]

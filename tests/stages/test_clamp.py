@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold import Document, Message, Opaque, Text, ToolCall
+from refold.core import frames
 from refold.core.counting import Counter, body, everything
 from refold.core.edits import apply
 from refold.core.task import Task
@@ -191,3 +193,11 @@ def test_laws(texts, goal, protected, pinned, margin):
     )
     if margin is None and goal >= floors:
         assert LETTERS.conversation(done) <= max(goal, floors)
+
+
+def test_a_summary_keeps_the_line_that_says_what_it_is():
+    """Cut through its opening tag, a summary would not be known again in the next round."""
+    words = frames.house("fact " * 900, frames.Covered(messages=3, first=1, last=3))
+    history = [Message("user", (Text(words),), source="summarization"), Message("user", (Text("go on"),))]
+    outcome = refold.compact(history, target=120, policy="refold")
+    assert outcome.messages[0].text.startswith(words[: words.index("\n")])

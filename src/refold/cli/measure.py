@@ -61,7 +61,11 @@ def about(given: Given, told: Conversation) -> dict[str, object]:
 def show(given: Given, told: Conversation, kinds: dict[str, int], screen: Screen) -> None:
     """Show the bar, the numbers and what fills the window."""
     budget = told.budget
-    facts = [told.wire.name, f"{budget.messages:,} messages", f"policy {told.policy.name}"]
+    facts = [
+        told.wire.name,
+        f"{budget.messages:,} message{'s' * (budget.messages != 1)}",
+        f"policy {told.policy.name}",
+    ]
     screen.line(headline(given, facts, screen))
     screen.line()
     for line in meter(budget, screen):

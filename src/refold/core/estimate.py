@@ -168,12 +168,12 @@ _BAND: Final = {
 
 
 RUN: Final = UNIT // 8
-"""Units of a letter that repeats the nineteen before it. o200k has tokens of eight and more for most letters,
+"""Units of a letter that repeats the 39 before it. o200k has tokens of eight and more for most letters,
 so it is right for them and low by half for the rest. Without it padding such as `xxxx...` would weigh like
 random letters, ten times too much."""
 
 _RUNS: Final = {
-    _LETTERS[number : number + 1] * 5: tuple(bytes([letter]) * 20 for letter in letters)
+    _LETTERS[number : number + 1] * 10: tuple(bytes([letter]) * 40 for letter in letters)
     for number, letters in (
         (4, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
         (5, b"aeo"),
@@ -183,7 +183,7 @@ _RUNS: Final = {
         (14, b"iu"),
     )
 }
-"""The runs of twenty of each letter, by what each shows in every fourth class: five alike in a row."""
+"""The runs of forty of each letter, by what each shows in every fourth class: ten alike in a row."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
 
@@ -277,16 +277,17 @@ def _plain_units(data: bytes) -> int:
 
 
 def _no_runs(data: bytes) -> bytes:
-    """For every pair 0 where a letter repeats the nineteen before it, else 255."""
+    """For every pair 0 where a letter repeats the 39 before it, else 255."""
     size = len(data) - 1
     number = int.from_bytes(data, "little")
     unlike = number ^ (number >> 8)  # a byte is 0 where a character equals the next one
     two = unlike | unlike << 8
     four = two | two << 16
     eight = four | four << 32
-    nineteen = eight | eight << 64 | (two | unlike << 16) << 128
-    nineteen |= (1 << 144) - 1  # nobody knows what stood before the first
-    marks = nineteen.to_bytes(size + 19, "little")[:size].translate(_EQUAL)
+    sixteen = eight | eight << 64
+    all39 = sixteen | sixteen << 128 | (four | four << 24) << 256
+    all39 |= (1 << 304) - 1  # nobody knows what stood before the first
+    marks = all39.to_bytes(size + 39, "little")[:size].translate(_EQUAL)
     letters = data[:size].translate(_LETTER)
     return (int.from_bytes(marks, "little") | int.from_bytes(letters, "little")).to_bytes(size, "little")
 

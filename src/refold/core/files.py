@@ -133,6 +133,8 @@ def _as_text(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
         return file
     if isinstance(file, str):
         return FileText(file)
+    if not isinstance(file, Mapping):
+        raise FormatError('a file is text or {"content": text, "path": name}', path=f"files[{index}]")
     content, path = file.get("content"), file.get("path")
     if not isinstance(content, str):
         raise FormatError("the content of a file must be text", path=f"files[{index}].content")

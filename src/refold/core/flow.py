@@ -13,13 +13,17 @@ fails does not raise inside the flow: the flow receives `Failed` and moves on. W
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from refold.errors import AnswerFailed
 
 T = TypeVar("T")
+
+_THOUGHT: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
+"""How open models write their reasoning before the answer (DeepSeek-R1, Qwen3); without an end it is all."""
 
 
 class Ask(str):
@@ -139,7 +143,8 @@ def _answer(said: Any) -> Reply:
     if isinstance(said, Answer):
         return said
     if isinstance(said, str):
-        return Answer(text=said)
+        thought = _THOUGHT.match(said)
+        return Answer(text=said[thought.end() :], reasoning=thought[2]) if thought else Answer(text=said)
     return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from refold.core.messages import Message
 from refold.core.pairs import link, open_calls
-from refold.core.turns import turn_starts
+from refold.core.turns import reasoning_with_its_item, turn_starts
 from refold.errors import RefoldError
 
 
@@ -18,7 +18,7 @@ def guarded(
     pins: Iterable[Any] = (),
     given: Sequence[Any] = (),
 ) -> frozenset[int]:
-    """The positions that stay; a call stays with its results and a result with its call."""
+    """The positions that stay; calls and results stay together, and a reasoning item with its item."""
     turns = turn_starts(messages)
     kept: set[int] = set()
     if "system" in guards:
@@ -99,6 +99,9 @@ def _with_partners(messages: Sequence[Message], kept: set[int]) -> set[int]:
     for result, call in links.answers.items():
         partners.setdefault(call[0], set()).add(result[0])
         partners.setdefault(result[0], set()).add(call[0])
+    for thought, item in reasoning_with_its_item(messages):
+        partners.setdefault(thought, set()).add(item)
+        partners.setdefault(item, set()).add(thought)
     todo = list(kept)
     while todo:
         for partner in partners.get(todo.pop(), ()):

@@ -114,7 +114,7 @@ class RecentBytes:
         head, legal = measured.head, cuts(measured.messages)
         cut = self._cut(measured, head, legal)
         if cut is None and measured.force and len(measured.messages) - head > 2:
-            cut = legal.before(max(len(measured.messages) - 2, head + 1))
+            cut = legal.before(len(measured.messages) - 2)
         if cut is None or cut <= head:
             return None
         return Segment(head, cut, self._split(measured.messages, head, cut))
@@ -141,7 +141,7 @@ class RecentBytes:
         return None
 
     def _split(self, messages: Sequence[Message], head: int, cut: int) -> int | None:
-        if cut < len(messages) and messages[cut].is_user_turn:
+        if messages[cut].is_user_turn:
             return None
         turns = [index for index in turn_starts(messages) if head <= index < cut]
         return turns[-1] if turns and cut - turns[-1] >= self.split_least else None
@@ -198,7 +198,7 @@ class Thread:
         turns = turn_starts(measured.messages)
         if self.keep_turns <= 0:
             return len(measured.messages)
-        if len(turns) <= self.keep_turns:
+        if len(turns) < self.keep_turns:
             return 0
         return legal.before(turns[-self.keep_turns])
 

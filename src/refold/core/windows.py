@@ -60,6 +60,8 @@ def lookup(
     >>> lookup("gpt-4o-2024-08-06").tokens, lookup("openai:gpt-5").input_tokens
     (128000, 272000)
     """
+    if not isinstance(model, str | None):
+        raise TypeError(f"a model is named by a string, not by {type(model).__name__}")
     shelf = table or house()
     named = bool(model and model.strip())
     found = _found(shelf, model or "", provider) if named else shelf.default(canonical(provider or ""))
@@ -84,6 +86,6 @@ def _found(table: Table, model: str, provider: str | None) -> Window | None:
 
 
 def _warn(model: str, size: int) -> None:
-    known = "pass window=, or add it to refold.toml"
+    known = "pass window= (at a terminal: --window, or add it to refold.toml)"
     text = f"no window is known for model {model[:200]!r}: taking {size:,} tokens; {known}"
     warnings.warn(text, RefoldWarning, stacklevel=3)

@@ -89,7 +89,10 @@ class Clamp:
         parts = list(message.parts)
         for place, height in places.items():
             cut = shortened if self.margin is None else _head
-            parts[place] = _saying(parts[place], cut(_text(parts[place]), height, task.counter))
+            text = _text(parts[place])
+            first = text[: text.find("\n") + 1] if message.is_summary else ""  # it says what this is
+            left = max(1, height - task.counter.text(first))
+            parts[place] = _saying(parts[place], first + cut(text[len(first) :], left, task.counter))
         return replace(message, parts=tuple(parts))
 
 

@@ -1,8 +1,9 @@
 """Says why OpenAI chat would refuse a history."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from refold.core.messages import Message, ToolCall
+from refold.core.messages import Message, Opaque, ToolCall
 from refold.core.shapes import Problem
 from refold.formats import checks
 from refold.formats.openai_chat.read import NAME, ROLES
@@ -15,7 +16,23 @@ def check(messages: Sequence[Message]) -> list[Problem]:
         checks.pairs(messages, lambda message, _: message.role != "tool"),
         checks.arguments(messages, as_text=True, free=_is_custom),
         _contents(messages),
+        _foreign(messages),
     )
+
+
+_FOREIGN: Final = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "input_text", "output_text"}
+)
+"""Content parts of other providers' shapes; OpenAI refuses a message that has one."""
+
+
+def _foreign(messages: Sequence[Message]) -> list[Problem]:
+    return [
+        Problem(index, "foreign-part", f"a part of type {part.kind!r} belongs to another provider's shape")
+        for index, message in enumerate(messages)
+        for part in message.parts
+        if type(part) is Opaque and part.kind in _FOREIGN
+    ]
 
 
 def _is_custom(call: ToolCall) -> bool:

@@ -94,6 +94,12 @@ def test_reasoning_before_the_answer_is_told_apart(said, text, reasoning):
     assert run(one(), lambda _: said) == Answer(text=text, reasoning=reasoning)
 
 
+def test_an_answer_needs_nothing_but_its_text():
+    assert Answer(text="said") == Answer(
+        text="said", finish="stop", calls=0, reasoning="", model="", input_tokens=None, output_tokens=None
+    )
+
+
 def test_an_answer_is_passed_on_as_it_is():
     answer = Answer(text="said", finish="length", output_tokens=3)
     assert run(one(), Scripted(answer)) is answer

@@ -27,6 +27,7 @@ def test_a_list_in_which_nothing_is_wrong_is_the_very_list(wire):
     history = [user("a"), call("f"), result("c1", "x", role="user"), assistant("b")]
     assert settle(history, shape=wire) == Settled(history)
     assert settle(history, shape=wire).messages is history
+    assert settle(history, shape=wire) == Settled(history, changed=0, calls=0, results=0)
     assert settle([], shape=wire) == Settled([])
 
 
@@ -92,6 +93,7 @@ def test_only_the_results_that_say_nothing_get_an_empty_text():
 
 def test_the_user_speaks_first_where_the_shape_wants_it():
     first = Shape(name="first", starts_with_user=True)
+    assert OPENING == "[The conversation continues here.]"
     assert settled(assistant("a"), wire=first) == f"user: {OPENING}\nassistant: a"
     assert settled(system("s"), assistant("a"), wire=first) == f"system: s\nuser: {OPENING}\nassistant: a"
     assert settled(system("s"), user("b"), assistant("a"), wire=first) == "system: s\nuser: b\nassistant: a"

@@ -6,7 +6,6 @@ that nobody else answers. Calls of one message are one unit. A call without a re
 but results of the same unit stands behind it (the agent is about to run it), else it is *dead*.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -40,20 +39,21 @@ class Links:
 def link(messages: Sequence[Message]) -> Links:
     """Match results with calls by id, the nearest call before; one pass."""
     links = Links()
-    calls: dict[str, deque[Place]] = {}
+    calls: dict[str, list[Place]] = {}
     early: list[Place] = []
     for index, message in enumerate(messages):
         for place, part in enumerate(message.parts):
             if type(part) is ToolCall:
                 waiting = calls.get(part.id)
-                if not waiting or waiting[0][0] != index:
-                    calls[part.id] = waiting = deque()
-                waiting.append((index, place))
+                if waiting and waiting[0][0] == index:
+                    waiting.append((index, place))
+                else:
+                    calls[part.id] = [(index, place)]
                 links.unanswered[index, place] = part
             elif type(part) is ToolResult:
                 waiting = calls.get(part.call_id)
                 if waiting:
-                    links.join((index, place), waiting.popleft())
+                    links.join((index, place), waiting.pop(0))
                 else:
                     links.orphans[index, place] = part
                     early += [(index, place)] if waiting is None else []

@@ -34,7 +34,7 @@ bench: setup           ## speed and error, as ratios in one run; results under b
 	$(BIN)/python bench/report.py
 
 torture: setup         ## the laws with over 100,000 examples, then mutation testing; takes hours
-	REFOLD_EXAMPLES=2000 $(BIN)/python -m pytest -q -n 2 tests/laws
+	$(BIN)/python bench/laws.py --json bench/results/laws.json
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
 	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
 

@@ -172,10 +172,10 @@ def test_calls_with_words_beside_them_are_of_another_unit():
     assert open_calls([calls("words", call_part("f", id="a")), call("h", id="c")]) == {1}
 
 
-def test_a_message_that_brings_words_and_a_second_answer_is_no_answer():
+def test_words_beside_results_end_the_waiting():
     both = calls(call_part("f", id="a"), call_part("g", id="b"))
     assert open_calls([both, result("b", "y"), user("words", result_part("b", "again"))]) == set()
-    assert open_calls([both, user("words", result_part("b", "y"))]) == {0}
+    assert open_calls([both, user("words", result_part("b", "y"))]) == set()
     assert open_calls([both, result("b", "y"), result("b", "again")]) == {0}
     assert open_calls([both, user()]) == set()
 

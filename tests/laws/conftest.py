@@ -1,4 +1,4 @@
-"""How hard the laws are tried: a fast share by default, REFOLD_EXAMPLES=2000 each in `make torture`."""
+"""How hard the laws are tried: a fast share by default, `bench/laws.py` asks for more."""
 
 import os
 

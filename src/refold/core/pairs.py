@@ -73,7 +73,7 @@ def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart
     links = link(messages) if links is None else links
     last = len(messages) - 1
     behind: set[str] = set()
-    while last >= 0 and _answers(messages[last], last, links):
+    while last >= 0 and _answers(messages[last]):
         behind.update(result.call_id for result in messages[last].results)
         last -= 1
     first = last
@@ -86,10 +86,9 @@ def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart
     return {index for index, _ in links.unanswered if first <= index <= last}
 
 
-def _answers(message: Message, index: int, links: Links) -> bool:
-    """Whether a message is there to bring results: it holds nothing else, or one that answers a call."""
-    linked = any((index, place) in links.answers for place in range(len(message.parts)))
-    return linked or (bool(message.parts) and len(message.results) == len(message.parts))
+def _answers(message: Message) -> bool:
+    """Whether a message brings results and nothing else; words beside them mean that nobody waits any more."""
+    return bool(message.parts) and len(message.results) == len(message.parts)
 
 
 def goes_on(message: Message) -> bool:

@@ -17,7 +17,7 @@ from refold.core.messages import Message
 from refold.core.pipeline import Report, Result, shrink
 from refold.core.settle import settle
 from refold.core.shapes import Problem
-from refold.core.task import Task
+from refold.core.task import Numbers, Task
 from refold.core.units import tokens
 from refold.core.windows import lookup
 from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
@@ -38,6 +38,8 @@ class Wish:
     pins: tuple[Any, ...] = ()
     model: bool = False
     ask_window: int | None = None
+    numbers: Numbers = ()
+    """The numbers that handles name each message by; its place where there are none."""
 
 
 class Wishes(Options, total=False):
@@ -121,7 +123,7 @@ def compaction(told: Conversation, wish: Wish) -> Flow[Outcome]:
     if goal is not None and untouched.tokens <= goal:
         why = _alone(told, untouched) or f"already within its target of {goal:,} tokens"
         return _outcome(told, trigger, goal, untouched, why)
-    task = _task(told, wish, goal)
+    task = task_of(told, wish, goal)
     policy = told.policy
     result = yield from shrink(task, policy.stages, orphans=policy.orphans, missing=policy.missing)
     return _outcome(told, trigger, goal, result, _reason(result, told, goal))
@@ -157,7 +159,8 @@ def _goal(told: Conversation, wish: Wish) -> int | None:
     return goal
 
 
-def _task(told: Conversation, wish: Wish, goal: int | None) -> Task:
+def task_of(told: Conversation, wish: Wish, goal: int | None) -> Task:
+    """What the stages are given."""
     budget, policy = told.budget, told.policy
     by_itself = not wish.force and wish.target is None
     hopeless = budget.breakdown.fixed >= budget.room and (by_itself or goal == 0)
@@ -185,6 +188,7 @@ def _task(told: Conversation, wish: Wish, goal: int | None) -> Task:
         model=wish.model and not hopeless,
         ask_window=wish.ask_window or max(_summariser_window(told), LEAST_ASK_WINDOW),
         checkpoint=policy.checkpoint,
+        numbers=wish.numbers or tuple((place, place) for place in range(len(told.messages))),
         render=told.wire.render,
         parse=told.wire.parse,
     )
@@ -293,7 +297,7 @@ def understood(messages: Sequence[Any], ask: Any, wishes: Wishes) -> Understandi
     """Read the arguments of a call."""
     given: dict[str, Any] = {**wishes}
     refuse_unknown(given, _NAMES)
-    answerer = _answerer(ask)
+    answerer = answerer_of(ask)
     target = given.pop("target", None)
     wish = Wish(
         force=bool(given.pop("force", False)),
@@ -301,7 +305,7 @@ def understood(messages: Sequence[Any], ask: Any, wishes: Wishes) -> Understandi
         target=None if target is None else tokens(target),
         pins=_pins(given.pop("pins", None)),
         model=answerer is not None,
-        ask_window=_told_window(ask),
+        ask_window=told_window(ask),
     )
     given.pop("must_fit", None)
     return Understanding(read(messages, **given), wish, answerer or _nobody)
@@ -314,7 +318,7 @@ def _pins(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, int | str | Mapping | Message) else tuple(given)
 
 
-def _told_window(ask: Any) -> int | None:
+def told_window(ask: Any) -> int | None:
     """The window of whoever answers, where it tells one."""
     told = getattr(ask, "window", None)
     return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
@@ -323,7 +327,8 @@ def _told_window(ask: Any) -> int | None:
 _NAMES: Final = (*Options.__annotations__, *Wishes.__annotations__)
 
 
-def _answerer(ask: Any) -> Answerer | None:
+def answerer_of(ask: Any) -> Answerer | None:
+    """Who answers, or None where nobody was given."""
     if ask is None or callable(ask):
         answerer: Answerer | None = ask
         return answerer

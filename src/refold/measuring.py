@@ -149,7 +149,7 @@ def _breakdown(counter: Counter, sizes: Sequence[int], options: Options) -> Brea
         history=counter.total(sizes),
         prompt=counter.plain(options.get("prompt") or ""),
         tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),
-        files=sum(counter.plain(_content(file)) for file in options.get("files") or ()),
+        files=sum(counter.plain(content_of(file)) for file in options.get("files") or ()),
     )
 
 
@@ -272,7 +272,7 @@ def _flat(system: Any) -> str:
     raise FormatError(f"expected text or blocks of text, found {type(system).__name__}", path="system")
 
 
-def _content(file: Any) -> str:
+def content_of(file: Any) -> str:
     content = file.get("content", "") if isinstance(file, Mapping) else file
     content = content.content if isinstance(content, FileText | FittedFile) else content
     if not isinstance(content, str):

@@ -84,6 +84,8 @@ class Slot:
     """The message as it came, where edits have only rewritten it."""
     stood: int | None = None
     """And its place in the first list."""
+    number: tuple[int, int] | None = None
+    """By which handles name it: the first and last of the messages it stands for."""
 
 
 def apply_to_slots(
@@ -100,12 +102,19 @@ def apply_to_slots(
         guarded = rewritten is not None and rewritten.guarded
         came = None if rewritten is None else rewritten.came or rewritten.message
         stood = None if rewritten is None else _first_place(rewritten)
+        number = _numbers(taken)
         result += [
-            Slot(message, size(message), None, guarded, edit, came=came, stood=stood) for message in edit.put
+            Slot(message, size(message), None, guarded, edit, came=came, stood=stood, number=number)
+            for message in edit.put
         ]
         at = edit.end
     result += places[at:]
     return result
+
+
+def _numbers(taken: Sequence[Slot]) -> tuple[int, int] | None:
+    found = [slot.number for slot in taken if slot.number is not None]
+    return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
 
 def _first_place(slot: Slot) -> int | None:

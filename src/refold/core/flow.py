@@ -88,7 +88,7 @@ def run(flow: Flow[T], ask: Answerer) -> T:
     try:
         while True:
             asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
-            replies = tuple(_reply(ask, question) for question in asks)
+            replies = replies_to(asks, ask)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     finally:
@@ -101,14 +101,20 @@ async def arun(flow: Flow[T], ask: Answerer) -> T:
     try:
         while True:
             asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
-            replies = await _in_parallel(ask, asks)
+            replies = await areplies_to(asks, ask)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     finally:
         flow.close()
 
 
-async def _in_parallel(ask: Answerer, asks: Asks) -> tuple[Reply, ...]:
+def replies_to(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
+    """What a model replies to questions, one after another."""
+    return tuple(_reply(ask, question) for question in asks)
+
+
+async def areplies_to(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
+    """What a model replies to questions that are asked in parallel."""
     import asyncio  # dear to import; who uses it has paid already
 
     tasks = [asyncio.ensure_future(_areply(ask, question)) for question in asks]

@@ -25,6 +25,9 @@ class Covered:
     messages: int
     first: int
     last: int
+    """Numbers of the first and the last message."""
+    places: tuple[int, ...] = ()
+    """Where those that leave stand in the list at hand."""
     generation: int = 1
     files: FileOps = FileOps()
     request: str = ""
@@ -32,15 +35,25 @@ class Covered:
 
 
 def cover(
-    messages: Sequence[Message], leaving: Sequence[int], *, vocabulary: Vocabulary, request: str = ""
+    messages: Sequence[Message],
+    leaving: Sequence[int],
+    *,
+    vocabulary: Vocabulary,
+    span: tuple[int, int] | None = None,
+    request: str = "",
 ) -> Covered:
-    """What a summary of these messages of a history stands for; earlier summaries among them count."""
+    """What a summary of these messages of a history stands for; earlier summaries among them count.
+
+    `span`: the numbers of the first and the last message it stands for; their places by default.
+    """
+    first, last = (leaving[0], leaving[-1]) if span is None else span
     gone = [messages[index] for index in leaving]
     generations = [_generation(message) for message in gone if message.is_summary]
     return Covered(
         messages=len(leaving),
-        first=leaving[0],
-        last=leaving[-1],
+        places=tuple(leaving),
+        first=first,
+        last=last,
         generation=1 + max(generations, default=0),
         files=gather(gone, vocabulary=vocabulary),
         request=request or _still_asked(messages, leaving),

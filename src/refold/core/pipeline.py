@@ -76,7 +76,14 @@ def shrink(
 ) -> Flow[Result]:
     """Run stages until the history is within its goal, or one has succeeded where there is no goal."""
     places = [
-        Slot(message, size, index, index in task.protected, pinned=index in task.pinned)
+        Slot(
+            message,
+            size,
+            index,
+            index in task.protected,
+            pinned=index in task.pinned,
+            number=task.numbers[index] if task.numbers else None,
+        )
         for index, (message, size) in enumerate(zip(task.messages, task.sizes, strict=True))
     ]
     work = _Work(task, places)
@@ -133,6 +140,7 @@ def _task(task: Task, places: Sequence[Slot]) -> Task:
         protected=frozenset(index for index, slot in enumerate(places) if slot.guarded),
         pinned=frozenset(index for index, slot in enumerate(places) if slot.pinned),
         came={index: slot.came for index, slot in enumerate(places) if slot.came is not None},
+        numbers=tuple(slot.number for slot in places),
     )
 
 

@@ -11,6 +11,8 @@ from refold.core.messages import Message
 from refold.core.shapes import CANONICAL, Shape
 from refold.core.turns import Measured, Segment, turn_starts
 
+Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -43,6 +45,8 @@ class Task:
     ask_window: int = 32_768
     """The window of whoever answers."""
     checkpoint: int | None = None
+    numbers: Numbers = ()
+    """By which handles name each message: the first and last of those it stands for."""
     render: Callable[[Sequence[Message]], Sequence[Any]] = tuple
     """Messages in the caller's own shape, for what a program adds."""
     parse: Callable[[Sequence[Any]], Sequence[Message]] = tuple
@@ -63,6 +67,18 @@ class Task:
     def original(self, index: int) -> Message:
         """A message as it came, before any stage rewrote it."""
         return self.came.get(index, self.messages[index])
+
+    def number(self, index: int) -> int:
+        """The number that names a message."""
+        found = self.numbers[index] if self.numbers else None
+        return index if found is None else found[0]
+
+    def span(self, indices: Sequence[int]) -> tuple[int, int]:
+        """The numbers of the first and the last message that these stand for."""
+        found = [number for index in indices if self.numbers and (number := self.numbers[index])]
+        if not found:
+            return indices[0], indices[-1]
+        return min(first for first, _ in found), max(last for _, last in found)
 
     def leaving(self, segment: Segment) -> tuple[int, ...]:
         """The messages of a stretch that may leave."""

@@ -61,6 +61,8 @@ class Format:
     render: Callable[[Sequence[Message]], list[Any]]
     check: Callable[[Sequence[Message]], list[Problem]]
     """Would the provider take it? Reasons why not, in order of position."""
+    positional: bool = False
+    """Whether an item is read differently behind others: calls without ids are matched by their order."""
 
 
 def names() -> tuple[str, ...]:

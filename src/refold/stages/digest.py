@@ -79,8 +79,7 @@ def words(messages: Sequence[Message], covered: Covered, task: Task) -> str:
 
 def _allowed(covered: Covered, task: Task) -> int:
     """Tokens a digest may have: a share of what leaves, and no more than the goal leaves room for."""
-    leaving = [i for i in range(covered.first, covered.last + 1) if i not in task.protected]
-    gone = task.counter.tokens(sum(task.sizes[index] for index in leaving))
+    gone = task.counter.tokens(sum(task.sizes[index] for index in covered.places))
     most = min(MOST_TOKENS, int(gone * SHARE))
     if task.goal is not None:
         most = min(most, (task.goal - (task.tokens - gone)) * 3 // 4)

@@ -146,7 +146,7 @@ class Summarize:
     def _request(self, task: Task, covered: Covered, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)
         occasion = "update" if previous else occasion
-        seed = f"{covered.first} {covered.last} {task.tokens} {task.messages[covered.first].text}"
+        seed = f"{covered.first} {covered.last} {task.tokens} {task.messages[covered.places[0]].text}"
         nonce = blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         request = Request(
             template=sections[occasion] if self.instructions is None else OWN_WORDS,
@@ -193,10 +193,16 @@ class Summarize:
         if large:
             thousands = (task.sizes[index] + 500) // 1_000
             return f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
-        return self.style(index, task.original(index) if self.originals else message)
+        return self.style(task.number(index), task.original(index) if self.originals else message)
 
     def _covered(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Covered:
-        return cover(task.messages, leaving, vocabulary=self.vocabulary, request=task.request(segment))
+        return cover(
+            task.messages,
+            leaving,
+            vocabulary=self.vocabulary,
+            span=task.span(leaving),
+            request=task.request(segment),
+        )
 
     def _put(self, text: str, covered: Covered) -> list[Message]:
         meta = facts(covered, "summary") | {"text": text}

@@ -33,7 +33,13 @@ class Truncate:
         if all(message.is_summary for message in messages):
             return Step(note="nothing new would leave")
         request = task.request(segment)
-        covered = cover(task.messages, leaving, vocabulary=self.vocabulary, request=request)
+        covered = cover(
+            task.messages,
+            leaving,
+            vocabulary=self.vocabulary,
+            span=task.span(leaving),
+            request=request,
+        )
         said = Text(self.words(messages, covered, task))
         put = Message(self.role, (said,), source=SUMMARY, meta=facts(covered, "notice"))
         why = f"{len(leaving)} messages told in a few words"

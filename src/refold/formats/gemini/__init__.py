@@ -21,4 +21,12 @@ SHAPE: Final = Shape(
     calls_behind_user=True,
     allows_empty=False,
 )
-FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)
+FORMAT: Final = Format(
+    name=NAME,
+    shape=SHAPE,
+    recognise=recognise,
+    parse=parse,
+    render=render,
+    check=check,
+    positional=True,
+)

@@ -1,0 +1,172 @@
+"""Windows learned from refusals."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.learned import DAY, Learned, key, learn, learned, read
+from refold.core.overflow import OverflowInfo, overflow
+
+NOW = 1_760_000_000.0
+
+
+def info(limit=None, requested=None):
+    return OverflowInfo(None, limit, requested)
+
+
+@pytest.mark.parametrize(
+    ("known", "limit", "window"),
+    [
+        (200_000, 32_768, 32_768),
+        (None, 32_768, 32_768),
+        (128_000, 131_072, 128_000),
+        (128_000, 128_000, 128_000),
+        (200_000, 4_096, 4_096),
+        (200_000, 1, 4_096),
+        (200_000, 0, 4_096),
+        (200_000, -5, 4_096),
+        (None, 1, 4_096),
+        (None, 10_000_000, 10_000_000),
+        (None, 10**30, 10_000_000),
+        (200_000, 10**30, 200_000),
+        (2_048, 1, 2_048),
+    ],
+)
+def test_a_limit_that_is_told_is_clamped_and_never_raises_the_window(known, limit, window):
+    """Faults, C32: clamped to [4 096, 10 M]."""
+    assert learn(known, info(limit), sent=50_000) == window
+
+
+def test_a_hostile_text_shrinks_no_window_below_the_floor():
+    refusal = overflow("This model's maximum context length is 1 tokens. However, you requested 9 tokens.")
+    assert (refusal.limit, learn(200_000, refusal, sent=9)) == (1, 4_096)
+
+
+@pytest.mark.parametrize(
+    ("known", "requested", "sent", "window"),
+    [
+        (200_000, None, 40_000, 32_000),
+        (200_000, 38_000, 40_000, 30_400),
+        (200_000, 40_000, None, 32_000),
+        (None, None, 40_000, 32_000),
+        (20_000, None, 40_000, 20_000),
+        (200_000, None, 5_000, 4_096),
+        (200_000, 10, 40_000, 32_000),
+    ],
+)
+def test_without_a_limit_less_than_was_sent_is_taken(known, requested, sent, window):
+    assert learn(known, info(None, requested), sent=sent) == window
+
+
+@pytest.mark.parametrize("sent", [None, -1, 0, 500, 4_095])
+def test_a_request_that_every_window_holds_teaches_nothing(sent):
+    assert learn(200_000, info(), sent=sent) == 200_000
+    assert learn(None, info(), sent=sent) is None
+    assert learned(200_000, info(), sent=sent, at=NOW) is None
+    assert learned(None, info(), sent=sent, at=NOW) is None
+
+
+def test_what_is_kept_says_when_and_whether_it_was_told():
+    assert learned(200_000, info(32_768), sent=None, at=NOW) == Learned(32_768, NOW)
+    assert learned(200_000, info(), sent=40_000, at=NOW) == Learned(32_000, NOW, told=False)
+    assert learned(32_768, info(32_768), sent=None, at=NOW) is None
+
+
+def test_a_told_window_holds_for_thirty_days_and_a_guess_for_one():
+    told, guess = Learned(32_768, NOW), Learned(32_000, NOW, told=False)
+    assert told.fresh(NOW + 30 * DAY - 1)
+    assert not told.fresh(NOW + 30 * DAY)
+    assert guess.fresh(NOW + DAY - 1)
+    assert not guess.fresh(NOW + DAY)
+
+
+def test_a_clock_that_was_set_back_does_not_make_it_last_for_ever():
+    assert Learned(32_768, NOW).fresh(NOW - 30 * DAY + 1)
+    assert not Learned(32_768, NOW).fresh(NOW - 30 * DAY)
+    assert not Learned(32_768, NOW).fresh(math.nan)
+
+
+def test_a_note_is_read_back_while_it_holds():
+    note = Learned(32_768, NOW).note
+    assert read(note, NOW) == 32_768
+    assert read(note, NOW + 31 * DAY) is None
+    assert json.loads(note) == {"tokens": 32_768, "at": NOW, "told": True}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        None,
+        "",
+        "x",
+        "[]",
+        "32768",
+        "{}",
+        "[" * 100_000,
+        '{"tokens": 1, "at": 1760000000}',
+        '{"tokens": 99999999, "at": 1760000000}',
+        '{"tokens": true, "at": 1760000000}',
+        '{"tokens": 8192.0, "at": 1760000000}',
+        '{"tokens": 8192}',
+        '{"tokens": 8192, "at": true}',
+        '{"tokens": 8192, "at": "x"}',
+        '{"tokens": 8192, "at": NaN}',
+        '{"tokens": 8192, "at": -1}',
+        '{"tokens": 8192, "at": 1' + "0" * 400 + "}",
+    ],
+    ids=lambda note: str(note)[:40],
+)
+def test_what_is_no_note_is_none(note):
+    assert read(note, NOW) is None
+
+
+def test_a_note_that_does_not_say_that_it_was_told_is_a_guess():
+    assert Learned.from_json({"tokens": 8_192, "at": 5, "told": "yes"}) == Learned(8_192, 5.0, told=False)
+
+
+@given(
+    st.none() | st.integers(4_096, 10_000_000),
+    st.none() | st.integers(),
+    st.none() | st.integers(),
+    st.none() | st.integers(),
+)
+def test_what_is_learned_lies_between_the_bounds_and_not_above_what_was_known(known, limit, requested, sent):
+    window = learn(known, info(limit, requested), sent=sent)
+    assert window is None or 4_096 <= window <= 10_000_000
+    assert known is None or window <= known
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "place"),
+    [
+        ("https://api.example.com/v1", "https://api.example.com/v1"),
+        ("HTTPS://API.Example.com:443/v1/", "https://api.example.com/v1"),
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("http://127.0.0.1:80", "http://127.0.0.1"),
+        ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+        ("https://me:secret@host/v1?key=secret#secret", "https://host/v1"),
+        ("https://secret@host/v1;token=secret", "https://host/v1"),
+        ("https://me:sec@ret@host/v1", "https://host/v1"),
+        ("me:secret@host/v1/", "host/v1"),
+        ("//me:secret@host/v1", "host/v1"),
+        ("anthropic", "anthropic"),
+        ("Anthropic:", "anthropic:"),
+        ("https://me:secret@host:port/v1", "host:port/v1"),
+        ("https://me:secret@[broken/v1", "[broken/v1"),
+        ("https:///v1", "https:///v1"),
+        ("  https://host/\x00\n v1", "https://host/ v1"),
+        ("", ""),
+    ],
+)
+def test_the_key_holds_no_credentials(endpoint, place):
+    """Faults, C32: per endpoint and model."""
+    assert key(endpoint, " Qwen3-4B ") == f"window:{place}#qwen3-4b"
+
+
+@given(st.text(), st.text())
+def test_any_text_has_a_key(endpoint, model):
+    assert len(key(endpoint, model)) <= 1_000
+    assert key(endpoint, model).isprintable()

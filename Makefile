@@ -13,6 +13,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres-server]'
 	touch $(READY)
 
 demo: setup            ## a long agent conversation measured, planned and compacted; no network, no model

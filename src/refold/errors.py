@@ -12,6 +12,8 @@ RefoldError
     Conflict            somebody else appended first
     LogCorrupt          a hash does not match
     LogTooNew           written by a newer version
+    StoreBusy           others held the store for too long
+    StoreFull           no room on the disk
 
 Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome.
 Each error carries its facts as attributes, so that nobody has to parse a message.
@@ -113,3 +115,11 @@ class LogCorrupt(StoreError):
 
 class LogTooNew(StoreError):
     """A log was written by a newer version of refold."""
+
+
+class StoreBusy(StoreError):
+    """Others held the store for longer than one waits; nothing was written."""
+
+
+class StoreFull(StoreError):
+    """The disk is full; nothing was written."""

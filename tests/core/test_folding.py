@@ -1,0 +1,231 @@
+"""How edits of a list become a fold of a view."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logs_of_core import Talk, edit_of, edits, single, words
+
+from refold.core import edits as editing
+from refold.core.edits import Edit
+from refold.core.folding import Draft, draft
+from refold.core.log import ROOT, entry
+from refold.core.view import OWN, Change, Put, Run, View, changes_to_json, step
+
+SHOWN = [words(f"#{number}") for number in range(1, 7)]
+ATOMS = [Run(number, number) for number in range(1, 7)]
+
+
+def put(*places):
+    """Pieces: own messages by place, kept ones as runs."""
+    return tuple(Put(OWN, place) if isinstance(place, int) else place for place in places)
+
+
+def fold_of(*wanted):
+    """The draft of edits of six messages, each (start, end, what is put)."""
+    return draft(ATOMS, [edit_of(SHOWN, start, end, what) for start, end, what in wanted])
+
+
+# -- the law -----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def views(draw):
+    """What is shown, as pieces of one message each and as messages, behind some that are fixed."""
+    fixed = draw(st.integers(0, 2))
+    length = draw(st.integers(0, 8))
+    folded = draw(st.lists(st.booleans(), min_size=length, max_size=length))
+    atoms = [None] * fixed
+    view = View(said=length, pieces=(Run(1, length),) if length else ())
+    changes = [
+        Change((Run(number, number),), (Put(OWN, folded[:number].count(True) - 1),))
+        for number in range(1, length + 1)
+        if folded[number - 1]
+    ]
+    made = entry("fold", {"changes": changes_to_json(changes)}, parent=ROOT, said=length)
+    view = step(view, made)
+    atoms += [atom for piece in view.pieces for atom in single(piece)]
+    return view, atoms, [words(f"{index}") for index in range(len(atoms))]
+
+
+@given(views(), st.data())
+def test_a_fold_does_to_a_view_what_its_edits_do_to_the_messages(given_view, data):
+    view, atoms, shown = given_view
+    fixed = atoms.count(None)
+    some = data.draw(edits(shown))
+    found = draft(atoms, some)
+    touched = any(edit.start < fixed for edit in some if edit.start < edit.end)
+    if found is None:
+        assert touched or fixed == len(atoms) or any(edit.start < fixed for edit in some)
+        return
+    assert not touched
+    made = entry("fold", {"changes": changes_to_json(found.changes), "new": 1}, parent=ROOT, said=view.said)
+    message_of = dict(zip(atoms, shown, strict=True))
+    message_of |= {Put(made.name, place): message for place, message in enumerate(found.put)}
+    after = [atom for piece in step(view, made).pieces for atom in single(piece)]
+    assert shown[:fixed] + [message_of[atom] for atom in after] == editing.apply(shown, some)
+    assert all(message_of[atom] is shown[atoms.index(atom)] for atom in after if atom in atoms)
+
+
+@given(views(), st.data())
+def test_a_fold_takes_each_piece_once_and_puts_each_of_its_messages_once(given_view, data):
+    _, atoms, shown = given_view
+    found = draft(atoms, data.draw(edits(shown)))
+    if found is None:
+        return
+    taken = [atom for change in found.changes for piece in change.took for atom in single(piece)]
+    assert len(set(taken)) == len(taken)
+    assert [atom for atom in atoms if atom in set(taken)] == taken
+    puts = [atom for change in found.changes for piece in change.put for atom in single(piece)]
+    assert len(set(puts)) == len(puts)
+    own = [atom for atom in puts if isinstance(atom, Put) and atom.fold == OWN]
+    assert own == [Put(OWN, place) for place in range(len(found.put))]
+    assert all(change.took for change in found.changes)
+    for change in found.changes:
+        of_change = {atom for piece in change.took for atom in single(piece)}
+        assert {atom for piece in change.put for atom in single(piece)} - set(own) <= of_change
+
+
+# -- what is taken -----------------------------------------------------------------------------------------
+
+
+def test_a_stretch_is_taken_as_one_run():
+    assert fold_of((1, 4, ["s"])) == Draft((Change((Run(2, 4),), put(0)),), (words("s"),))
+
+
+def test_no_edits_are_a_fold_of_nothing():
+    assert fold_of() == Draft((), ())
+    assert fold_of((2, 2, [])) == Draft((), ())
+    assert draft([], [Edit(0, 0, (), "test")]) == Draft((), ())
+
+
+def test_edits_in_any_order_are_changes_from_left_to_right():
+    found = fold_of((4, 5, ["b"]), (0, 2, ["a", "c"]))
+    assert found.changes == (Change((Run(1, 2),), put(0, 1)), Change((Run(5, 5),), put(2)))
+    assert [message.text for message in found.put] == ["a", "c", "b"]
+
+
+def test_neighbouring_edits_stay_apart():
+    found = fold_of((0, 2, ["a"]), (2, 4, ["b"]))
+    assert found.changes == (Change((Run(1, 2),), put(0)), Change((Run(3, 4),), put(1)))
+
+
+def test_what_other_folds_put_is_taken_by_name():
+    atoms = [Put("b2:a", 0), Run(3, 3), Run(4, 4), Run(6, 6)]
+    found = draft(atoms, [edit_of(SHOWN, 0, 4, ["s"])])
+    assert found.changes == (Change((Put("b2:a", 0), Run(3, 4), Run(6, 6)), put(0)),)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------
+
+
+def test_the_same_message_in_what_is_put_is_kept_by_number():
+    found = fold_of((1, 6, ["s", 3, 4]))
+    assert found == Draft((Change((Run(2, 6),), put(0, Run(4, 5))),), (words("s"),))
+
+
+def test_an_equal_message_is_not_the_same_message():
+    found = draft(ATOMS, [Edit(1, 3, (words("#2"),), "test", took=tuple(SHOWN[1:3]))])
+    assert found == Draft((Change((Run(2, 3),), put(0)),), (words("#2"),))
+
+
+def test_an_edit_that_does_not_tell_what_it_took_keeps_nothing():
+    found = draft(ATOMS, [Edit(1, 3, (SHOWN[1],), "test")])
+    assert found == Draft((Change((Run(2, 3),), put(0)),), (SHOWN[1],))
+
+
+def test_a_message_of_another_fold_that_is_kept_becomes_one_of_this_fold():
+    atoms = [Put("b2:a", 0), Run(3, 3)]
+    found = draft(atoms, [edit_of(SHOWN, 0, 2, [0, "s"])])
+    assert found == Draft((Change((Put("b2:a", 0), Run(3, 3)), put(0, 1)),), (SHOWN[0], words("s")))
+
+
+def test_a_message_that_is_put_twice_is_kept_once():
+    """The view would show one number twice."""
+    found = fold_of((1, 3, [1, 1]))
+    assert found == Draft((Change((Run(2, 3),), put(Run(2, 2), 0)),), (SHOWN[1],))
+
+
+def test_a_message_object_that_stands_twice_is_kept_twice():
+    twice = [SHOWN[0], SHOWN[1], SHOWN[1], SHOWN[2]]
+    found = draft(ATOMS[:4], [Edit(1, 4, (SHOWN[1], SHOWN[1]), "test", took=tuple(twice[1:]))])
+    assert found == Draft((Change((Run(2, 4),), put(Run(2, 3))),), ())
+
+
+def test_a_message_that_moves_back_becomes_one_of_the_fold():
+    found = fold_of((1, 4, [3, 1, 2]))
+    assert found == Draft((Change((Run(2, 4),), put(Run(4, 4), 0, 1)),), (SHOWN[1], SHOWN[2]))
+
+
+# -- what is only put in -----------------------------------------------------------------------------------
+
+
+def test_something_put_in_stands_behind_the_message_before_it():
+    assert fold_of((2, 2, ["x"])) == Draft((Change((Run(2, 2),), put(Run(2, 2), 0)),), (words("x"),))
+    assert fold_of((6, 6, ["x"])) == Draft((Change((Run(6, 6),), put(Run(6, 6), 0)),), (words("x"),))
+
+
+def test_something_put_in_front_stands_before_the_first_message():
+    assert fold_of((0, 0, ["x"])) == Draft((Change((Run(1, 1),), put(0, Run(1, 1))),), (words("x"),))
+
+
+def test_something_put_in_stands_beside_what_another_fold_put():
+    atoms = [Put("b2:a", 0), Put("b2:a", 1)]
+    found = draft(atoms, [edit_of(SHOWN, 1, 1, ["x"])])
+    assert found.changes == (Change((Put("b2:a", 0),), (Put("b2:a", 0), Put(OWN, 0))),)
+
+
+def test_something_put_in_behind_what_is_fixed_stands_before_the_next_message():
+    atoms = [None, Run(1, 1)]
+    found = draft(atoms, [edit_of(SHOWN, 1, 1, ["x"])])
+    assert found.changes == (Change((Run(1, 1),), put(0, Run(1, 1))),)
+
+
+def test_things_put_in_at_one_place_stand_in_order():
+    changes = (Change((Run(2, 2),), put(Run(2, 2), 0, 1)),)
+    assert fold_of((2, 2, ["x"]), (2, 2, ["y"])) == Draft(changes, (words("x"), words("y")))
+    changes = (Change((Run(1, 1),), put(0, 1, Run(1, 1))),)
+    assert fold_of((0, 0, ["x"]), (0, 0, ["y"])) == Draft(changes, (words("x"), words("y")))
+
+
+def test_something_put_in_behind_a_stretch_joins_it():
+    found = fold_of((0, 2, ["s"]), (2, 2, ["x"]))
+    assert found == Draft((Change((Run(1, 2),), put(0, 1)),), (words("s"), words("x")))
+
+
+def test_something_put_in_before_a_stretch_at_the_front_joins_it():
+    found = fold_of((0, 0, ["x"]), (0, 2, ["s"]))
+    assert found == Draft((Change((Run(1, 2),), put(0, 1)),), (words("x"), words("s")))
+
+
+def test_something_put_in_before_and_behind_the_first_message():
+    found = fold_of((0, 0, ["x"]), (1, 1, ["y"]))
+    assert found == Draft((Change((Run(1, 1),), put(0, Run(1, 1), 1)),), (words("x"), words("y")))
+
+
+# -- what must stay ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("atoms", "start", "end"),
+    [
+        ([None, Run(1, 1)], 0, 1),
+        ([None, Run(1, 1)], 0, 2),
+        ([None, Run(1, 1)], 0, 0),
+        ([None], 1, 1),
+        ([], 0, 0),
+    ],
+)
+def test_what_is_fixed_is_not_touched(atoms, start, end):
+    assert draft(atoms, [edit_of(SHOWN[: len(atoms)], start, end, ["x"])]) is None
+
+
+def test_one_edit_of_what_is_fixed_is_enough_to_refuse():
+    atoms = [None, Run(1, 1), Run(2, 2)]
+    assert draft(atoms, [edit_of(SHOWN, 0, 1, ["x"]), edit_of(SHOWN, 2, 3, ["y"])]) is None
+
+
+def test_a_fold_of_a_talk_is_named_and_shown():
+    talk = Talk().say(3)
+    name = talk.take(0, 2, "s")
+    assert talk.view.pieces == (Put(name, 0), Run(3, 3))
+    assert [message.text for message in talk.shown] == ["s", "#3"]

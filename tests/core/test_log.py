@@ -1,0 +1,240 @@
+"""Entries and their names."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core import log
+from refold.core.log import KINDS, MARKS, ROOT, Entry, entry, name_of, to_text
+from refold.errors import FormatError
+
+KEYS = st.text(max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)
+"""Lone surrogates and NUL included."""
+
+
+def one(value=None, **fields):
+    value = {"role": "user", "content": "hi"} if value is None else value
+    return entry("said", value, **{"parent": ROOT, "said": 1, **fields})
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parent", "kind", "value", "name"),
+    [
+        ("", "said", {"role": "user", "content": "hi"}, "b2:b3d5e69d772d926a0dd0e6f5923b2243ab72fa3b"),
+        ("b2:00", "said", {"role": "user", "content": "hi"}, "b2:40f0da18a03666d23654232d9c41ef49b9a9fa57"),
+        ("", "fold", {"changes": []}, "b2:98ad67584b47d6adf0f3c7e0e5887b42e6427947"),
+        ("", "said", "é\ud800\x00😀", "b2:8123f24a8db88b1a08cd814b9c34a4337c820273"),
+        ("", "usage", [1, 1.0, 1e300, -0.0, True, None], "b2:1af4793718f6658041962418db09970c93ab0afe"),
+        ("", "attempt", math.nan, "b2:81a008f8465f5782f5dcf340fb39bff703be4787"),
+    ],
+)
+def test_names_never_change(parent, kind, value, name):
+    """Logs on disk and other stores know entries by these names."""
+    assert name_of(parent, kind, value) == name
+
+
+@given(JSON, st.sampled_from(KINDS), st.sampled_from([ROOT, "b2:00", "b2:01"]))
+def test_an_entry_is_named_by_its_content_and_nothing_beside_it(value, kind, parent):
+    made = entry(kind, value, parent=parent, said=3, text="t", about={"format": "x"}, at=7.5)
+    assert made == replace(
+        entry(kind, value, parent=parent, said=9), said=3, text="t", about=made.about, at=7.5
+    )
+    assert made.name == name_of(parent, kind, value) == name_of(parent, kind, made.value)
+    assert made.name.startswith("b2:")
+    assert len(made.name) == len("b2:") + 40
+    assert made.sound
+
+
+@given(st.dictionaries(KEYS, JSON, min_size=2, max_size=5))
+def test_the_order_of_keys_does_not_matter(value):
+    turned = dict(reversed(value.items()))
+    assert list(turned) != list(value)
+    assert name_of(ROOT, "said", turned) == name_of(ROOT, "said", value)
+    assert name_of(ROOT, "said", {"a": turned}) == name_of(ROOT, "said", {"a": value})
+
+
+def test_the_order_of_lists_matters():
+    assert name_of(ROOT, "said", [1, 2]) != name_of(ROOT, "said", [2, 1])
+
+
+def test_kind_and_parent_matter():
+    names = {name_of(parent, kind, {}) for parent in (ROOT, "b2:00", "b2:01") for kind in KINDS}
+    assert len(names) == 3 * len(KINDS)
+
+
+def test_kinds():
+    assert len(KINDS) == 8
+    assert {"said", *MARKS} == set(KINDS)
+    assert "said" not in MARKS
+
+
+# -- entries -----------------------------------------------------------------------------------------------
+
+
+@given(JSON)
+def test_a_value_is_read_back_as_it_was(value):
+    assert one([value]).value == [value]
+    assert one([value], about={"a": value}).beside == {"a": value}
+
+
+def test_what_stands_beside_is_empty_unless_given():
+    assert one().about == "{}"
+    assert one(about={}).about == "{}"
+    assert one().beside == {}
+    assert (one().text, one().at) == ("", 0.0)
+    assert one(text="t", at=1.5, about={"format": "é"}).about == '{"format":"é"}'
+
+
+def test_a_body_is_compact_and_keeps_the_order_of_keys():
+    assert one({"b": [1, 2], "a": "é"}).body == '{"b":[1,2],"a":"é"}'
+
+
+OTHER = {
+    "name": name_of(ROOT, "said", "other"),
+    "parent": name_of(ROOT, "said", "other"),
+    "kind": "system",
+    "body": '{"role":"user","content":"ho"}',
+}
+
+
+@pytest.mark.parametrize(("field", "value"), OTHER.items())
+def test_a_change_of_anything_that_is_hashed_is_found(field, value):
+    made = one()
+    assert made.sound
+    assert not replace(made, **{field: value}).sound
+
+
+@given(JSON, JSON)
+def test_a_changed_body_is_found(value, other):
+    made = one([value])
+    changed = replace(made, body=to_text([other]))
+    assert changed.sound == (json.dumps([value], sort_keys=True) == json.dumps([other], sort_keys=True))
+
+
+@given(st.sampled_from([0, 1, 5]), st.integers(0, 39))
+def test_every_character_of_a_name_counts(kind, place):
+    made = entry(KINDS[kind], {"a": 1}, parent="b2:00", said=0)
+    place += len("b2:")
+    other = "0" if made.name[place] != "0" else "1"
+    assert not replace(made, name=made.name[:place] + other + made.name[place + 1 :]).sound
+    assert not replace(made, name=made.name[:place]).sound
+
+
+@pytest.mark.parametrize("body", ["", "{", '{"a":}', "[" * 100_000, "1" * 5000])
+def test_a_body_that_cannot_be_read_is_not_sound(body):
+    assert not replace(one(), body=body).sound
+
+
+def test_time_and_free_facts_are_not_hashed():
+    made = one(text="t", about={"a": 1}, at=1.0)
+    assert replace(made, text="", about="{}", at=0.0, said=7).sound
+
+
+def test_the_same_value_written_otherwise_is_the_same_entry():
+    assert replace(one({"a": 1, "b": 2}), body='{ "b": 2, "a": 1 }').sound
+
+
+# -- texts that stores can keep ----------------------------------------------------------------------------
+
+
+@given(st.dictionaries(ANY_TEXT, ANY_TEXT | st.lists(ANY_TEXT, max_size=3), max_size=4))
+def test_every_text_can_be_stored_and_read_back(value):
+    text = to_text(value)
+    assert "\x00" not in text
+    assert text.encode().decode() == text
+    assert json.loads(text) == value
+    assert one(value).sound
+
+
+def test_text_is_kept_readable_where_it_can_be():
+    assert to_text("é😀") == '"é😀"'
+    assert to_text("\x00") == '"\\u0000"'
+    assert to_text("é\ud800") == '"\\u00e9\\ud800"'
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_python_reads_are_carried(value):
+    """Python's JSON reads and writes them, so a client may send them; nothing is lost."""
+    made = one({"a": value})
+    assert made.sound
+    assert repr(made.value) == repr({"a": value})
+
+
+def test_tuples_are_lists():
+    assert one((1, (2,))) == one([1, [2]])
+
+
+def test_a_key_that_is_a_number_is_its_text():
+    assert one({1: "a"}) == one({"1": "a"})
+
+
+CIRCLE = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{1, 2}, b"x", object(), {"a": {1}}, {(1, 2): 3}, CIRCLE, 10**5000, Entry],
+    ids=["set", "bytes", "object", "inner", "tuple-key", "circle", "huge", "class"],
+)
+def test_what_is_no_json_is_refused(value):
+    for refused in (
+        lambda: one(value),
+        lambda: to_text(value),
+        lambda: name_of(ROOT, "said", value),
+        lambda: one(about={"a": value}),
+    ):
+        with pytest.raises(FormatError, match="is no JSON and cannot be stored") as caught:
+            refused()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value", [{1: "a", "b": 2}, {10: "a", 9: "b"}, {1: "a", "1": "b"}], ids=["mixed", "order", "double"]
+)
+def test_keys_that_would_not_be_read_back_are_refused(value):
+    """The name would not be the hash of what is stored, and the log would look corrupt."""
+    with pytest.raises(FormatError, match="is no JSON and cannot be stored"):
+        one(value)
+
+
+def test_what_is_nested_too_deep_is_refused():
+    value = []
+    for _ in range(100_000):
+        value = [value]
+    for refused in (
+        lambda: one(value),
+        lambda: to_text(value),
+        lambda: name_of(ROOT, "said", value),
+        lambda: to_text(["\ud800", value]),
+    ):
+        with pytest.raises(FormatError, match="is nested too deep to be stored"):
+            refused()
+
+
+def test_what_is_nested_as_deep_as_people_do_is_kept():
+    value = "x"
+    for _ in range(150):
+        value = {"a": [value]}
+    assert one(value).value == value
+
+
+def test_the_examples_in_the_module_are_true():
+    import doctest
+
+    found = doctest.testmod(log)
+    assert found.attempted == 2
+    assert found.failed == 0

@@ -1,0 +1,71 @@
+"""What an address of a PostgreSQL store says: what goes to the server, what is ours, and what is secret."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from refold.errors import RefoldError
+
+OWN: Final = frozenset({"scope", "durability", "busy_seconds", "connections"})
+"""Options that may stand behind the `?` and are not the server's."""
+_SECRET: Final = frozenset({"password", "sslpassword", "oauth_client_secret"})
+_SCHEME: Final = re.compile(r"postgres(?:ql)?://")
+
+_HOST: Final = r"(?:\[[^\]@]*\]|[^:@,\[\]]*)(?::[0-9]*)?"
+_HOSTS: Final = re.compile(f"{_HOST}(?:,{_HOST})*")
+"""Anything else is a password that was not quoted, which must not be shown as the name of a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address in its parts."""
+
+    server: str
+    """With secrets, for the server's library."""
+    shown: str
+    """Without secrets, for people."""
+    options: Mapping[str, str]
+    secrets: tuple[str, ...]
+
+    def redact(self, message: str) -> str:
+        """A message as one line without any secret of this address."""
+        line = " ".join(message.split())
+        for secret in self.secrets:
+            line = line.replace(secret, "***")
+        return line
+
+
+def parse(address: str) -> Address:
+    """Take an address apart.
+
+    >>> parse("postgresql://me:pw@db/chats?sslmode=require&scope=a").shown
+    'postgresql://me@db/chats?sslmode=require&scope=a'
+    """
+    start = _SCHEME.match(address)
+    if start is None:
+        raise RefoldError("this is no address of a PostgreSQL store: write postgresql://USER@HOST/DATABASE")
+    rest = address[start.end() :]
+    user, at, place = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
+    place, _, query = place.partition("?")
+    if not _HOSTS.fullmatch(place.partition("/")[0]):
+        raise RefoldError(
+            "this address of a PostgreSQL store cannot be read: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            " with %40 for an @ and %2F for a / in the password"
+        )
+    name, _, password = user.partition(":")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    base = f"postgresql://{user}{at}{place}"
+    public = f"postgresql://{name}{'@' if name else ''}{place}"
+    secrets = [password, unquote(password), *(value for key, value in pairs if key in _SECRET)]
+    return Address(
+        server=_with(base, [(key, value) for key, value in pairs if key not in OWN]),
+        shown=_with(public, [(key, value) for key, value in pairs if key not in _SECRET]),
+        options={key: value for key, value in pairs if key in OWN},
+        secrets=tuple(secret for secret in secrets if secret),
+    )
+
+
+def _with(base: str, pairs: list[tuple[str, str]]) -> str:
+    return f"{base}?{urlencode(pairs, quote_via=quote)}" if pairs else base

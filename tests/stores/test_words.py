@@ -1,0 +1,78 @@
+"""Full text in memory."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.stores import words
+from refold.stores.words import Words, words_of
+
+TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
+
+
+def index(*texts):
+    made = Words()
+    for text in texts:
+        made.add(text)
+    return made
+
+
+def found(made, query, **options):
+    return [hit.text for hit in made.search(query, **{"limit": 10, **options})]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("Hello, WORLD!", ["hello", "world"]),
+        ("snake_case camelCase", ["snake", "case", "camelcase"]),
+        ("Straße", ["strasse"]),
+        ("数据 ok", ["数", "据", "ok"]),
+        ("a\0b \ud800 🎈", ["a", "b"]),
+    ],
+)
+def test_words_of_a_text(text, expected):
+    assert words_of(text) == expected
+
+
+def test_every_word_is_wanted_and_rare_ones_count_more():
+    made = index("red green", "red", "red blue", "green green red")
+    assert found(made, "red blue") == [2]
+    assert found(made, "green red") == [3, 0]
+    assert found(made, "red", limit=2) == [1, 0]
+    assert found(made, "RED", among=lambda text: text == 2) == [2]
+    assert found(made, "") == []
+    assert found(made, "red", limit=0) == []
+    assert len(made) == 4
+
+
+def test_where_nothing_has_every_word_most_count():
+    made = index("red green", "red", "blue")
+    assert found(made, "red green blue")[0] == 0
+    assert found(made, "green zebra") == [0]
+    assert found(made, "green zebra", among=lambda text: text == 1) == []
+
+
+def test_only_so_many_are_looked_at_where_nothing_fits(monkeypatch):
+    monkeypatch.setattr(words, "_CANDIDATES", 3)
+    made = index(*["red"] * 9, "blue")
+    assert set(found(made, "red blue")) == {0, 1, 9}
+
+
+def test_a_word_that_most_texts_have_is_looked_up_fast():
+    made = index(*["red"] * 500, "red blue")
+    assert found(made, "red blue") == [500]
+    assert len(found(made, "red", limit=600)) == 501
+
+
+@given(st.lists(TEXTS, max_size=8), TEXTS)
+def test_a_search_agrees_with_looking_at_every_text(texts, query):
+    made = index(*texts)
+    wanted = set(words_of(query))
+    whole = {number for number, text in enumerate(texts) if wanted and wanted <= set(words_of(text))}
+    some = {number for number, text in enumerate(texts) if wanted & set(words_of(text))}
+    hits = made.search(query, limit=100)
+    assert {hit.text for hit in hits} == (whole or some)
+    assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.text))
+    assert all(hit.score > 0 for hit in hits)

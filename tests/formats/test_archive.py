@@ -1,0 +1,274 @@
+"""Ripple's folder: the live messages, one part a fold, and sessions that come back as they were."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from exported_cases import sessions
+from hypothesis import given, settings
+
+from refold.core import headers
+from refold.core.view import Change, Put, Run
+from refold.errors import FormatError
+from refold.formats import exported as form
+from refold.formats.archive import part_name, read_archive, write_archive
+from refold.formats.exported import Exported, ExportedFold, check, from_json, to_json
+
+SUMMARY = f"{headers.RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
+
+
+def said(text, role="user"):
+    return {"role": role, "content": text}
+
+
+def lines(messages):
+    return "".join(json.dumps(message) + "\n" for message in messages)
+
+
+def rows(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def session(*, summary=None, standing=True):
+    """Six messages; two folds, the second over the first one's summary, each with an acknowledgement."""
+    summary = said(SUMMARY) if summary is None else summary
+    ack = said(headers.ACKNOWLEDGEMENT, "assistant")
+    folds = (
+        fold("one", (Run(1, 2),), summary, ack),
+        replace(fold("two", (Put("one", 0), Put("one", 1), Run(3, 4)), summary, ack), standing=standing),
+    )
+    messages = tuple(said(str(number)) for number in range(1, 7))
+    return Exported(session="s", format="openai", said=messages, folds=folds, checkpoints={"c": 2}, pins=(5,))
+
+
+def fold(name, took, *put):
+    change = Change(took, tuple(Put(name, place) for place in range(len(put))))
+    return ExportedFold(name=name, changes=(change,), put=put, said=4, stages=("summarize",), at=1.5)
+
+
+class TestWriting:
+    def test_one_part_a_fold_and_the_live_messages(self):
+        files = write_archive(session())
+        assert list(files) == [
+            "messages.jsonl",
+            "history/part-1.jsonl",
+            "history/part-2.jsonl",
+            "refold.json",
+        ]
+        assert rows(files["history/part-1.jsonl"]) == [said("1"), said("2")]
+        assert rows(files["history/part-2.jsonl"]) == [said("3"), said("4")]
+        assert rows(files["messages.jsonl"])[1:] == [
+            said(headers.ACKNOWLEDGEMENT, "assistant"),
+            said("5"),
+            said("6"),
+        ]
+
+    def test_the_summary_names_the_history_folder(self):
+        text = rows(write_archive(session(), history="/data/s/history/")["messages.jsonl"])[0]["content"]
+        where = "The original messages are kept in /data/s/history/, one part file per compaction."
+        assert (
+            text
+            == f"{headers.RIPPLE} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
+        )
+
+    @pytest.mark.parametrize(
+        "summary",
+        [
+            said("[Conversation summary — older messages were compacted]\n\nx", "system"),
+            {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "x"}]},
+            {"role": "user", "parts": [{"text": "t", "thought": True}, {"text": "x"}]},
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "x"}]},
+            {"role": "human", "text": "x", "source": "summarization"},
+        ],
+    )
+    def test_every_wire_shape_carries_the_pointer(self, summary):
+        exported = session(summary=summary)
+        files = write_archive(exported)
+        assert "x\\n\\nThe original messages are kept in history/" in files["messages.jsonl"].splitlines()[0]
+        assert read_archive(files) == exported
+
+    @pytest.mark.parametrize(
+        "summary",
+        [said("x", "tool"), {"role": "user", "content": []}, {"role": ["user"], "content": "x"}, {}, 3],
+    )
+    def test_what_cannot_carry_it_stays(self, summary):
+        exported = session(summary=summary)
+        files = write_archive(exported)
+        assert json.loads(files["messages.jsonl"].splitlines()[0]) == summary
+        assert read_archive(files) == exported
+
+    def test_the_pointer_is_not_written_twice(self):
+        live = rows(write_archive(session())["messages.jsonl"])[0]
+        assert rows(write_archive(session(summary=live))["messages.jsonl"])[0] == live
+
+    def test_an_unfolded_fold_has_no_part(self):
+        files = write_archive(session(standing=False))
+        assert part_name(2) not in files
+        assert rows(files["messages.jsonl"])[2:] == [said(str(n)) for n in range(3, 7)]
+
+    def test_what_an_unfolded_fold_took_belongs_to_the_fold_above(self):
+        exported = session()
+        exported = replace(exported, folds=(replace(exported.folds[0], standing=False), exported.folds[1]))
+        files = write_archive(exported)
+        assert rows(files["history/part-2.jsonl"]) == [said(str(n)) for n in range(1, 5)]
+        assert "history/part-1.jsonl" not in files
+
+    @settings(max_examples=60, deadline=None)
+    @given(exported=sessions())
+    def test_a_session_comes_back_as_it_was(self, exported):
+        files = write_archive(exported)
+        assert repr(read_archive(files)) == repr(exported)
+        assert write_archive(read_archive(files)) == files
+
+
+class TestReading:
+    def test_messages_said_since_belong_to_it(self):
+        files = write_archive(session())
+        files["messages.jsonl"] += json.dumps(said("7")) + "\n\n"
+        assert read_archive(files) == replace(session(), said=(*session().said, said("7")))
+
+    @pytest.mark.parametrize(
+        ("name", "text", "words"),
+        [
+            ("messages.jsonl", '{"role": "user"}\n{"ro', "messages.jsonl line 2: is not JSON"),
+            ("history/part-2.jsonl", "?\n", "history/part-2.jsonl line 1: is not JSON"),
+            ("history/part-2.jsonl", "", "history/part-2.jsonl: lines are missing"),
+            (
+                "history/part-2.jsonl",
+                lines([said("3"), said("4"), said("5")]),
+                "refold.json: does not belong",
+            ),
+            ("history/part-3.jsonl", lines([said("a")]), "refold.json: does not belong"),
+            ("messages.jsonl", lines([said(str(n)) for n in range(9)]), "refold.json: does not belong"),
+            ("refold.json", "[]", "refold.json: cannot be read"),
+            ("refold.json", "{}", "refold.json: cannot be read"),
+            ("refold.json", '{"view": [], "parts": []}', "refold.json: cannot be read"),
+            ("refold.json", "{", "refold.json: is not JSON"),
+        ],
+    )
+    def test_what_was_damaged_is_refused_with_its_place(self, name, text, words):
+        files = {**write_archive(session()), name: text}
+        with pytest.raises(FormatError) as caught:
+            read_archive(files)
+        assert str(caught.value).startswith(words)
+
+    @pytest.mark.parametrize("name", ["messages.jsonl", "history/part-1.jsonl"])
+    def test_a_file_that_is_missing_is_named(self, name):
+        files = write_archive(session())
+        del files[name]
+        with pytest.raises(FormatError, match=f"{name}: the file is missing"):
+            read_archive(files)
+
+    def test_a_hostile_manifest_costs_nothing(self):
+        files = write_archive(session())
+        value = json.loads(files["refold.json"])
+        for view in (["1-99999999999"], ["9-1"], ["x"], [3], 3, ["1-" + "9" * 5000]):
+            with pytest.raises(FormatError):
+                read_archive({**files, "refold.json": json.dumps({**value, "view": view})})
+
+
+RIPPLES = {"role": "human", "text": "Earlier: ...", "source": "summarization"}
+
+
+class TestPlainFolders:
+    def test_parts_stand_where_the_summary_stands(self):
+        ack = {"role": "ai", "text": headers.ACKNOWLEDGEMENT}
+        files = {
+            "messages.jsonl": lines([said("0", "system"), RIPPLES, ack, said("5")]),
+            "history/part-10.jsonl": lines([said("3"), said("4")]),
+            "history/part-2.jsonl": lines([said("1"), said("2")]),
+            "history/part-03.jsonl": "not ours",
+            "notes.txt": "not ours",
+        }
+        exported = read_archive(files)
+        assert [message["content"] for message in exported.said] == ["0", "1", "2", "3", "4", "5"]
+        assert exported.view == (said("0", "system"), RIPPLES, ack, said("5"))
+        assert [(fold.name, fold.took) for fold in exported.folds] == [
+            ("part-2", (Run(2, 3),)),
+            ("part-10", (Run(4, 5),)),
+        ]
+        assert read_archive(write_archive(exported)) == exported
+
+    def test_a_summary_is_known_by_its_words(self):
+        exported = read_archive(
+            {"messages.jsonl": lines([said(SUMMARY), said("2")]), "history/part-1.jsonl": lines([said("1")])}
+        )
+        assert exported.said == (said("1"), said("2"))
+
+    def test_a_part_whose_messages_are_still_live_was_left_by_a_run_that_failed(self):
+        live = [said("1"), said("2"), said("3")]
+        files = {"messages.jsonl": lines(live), "history/part-1.jsonl": lines(live[:2])}
+        assert read_archive(files) == Exported(said=tuple(live))
+
+    def test_no_parts_or_empty_ones(self):
+        live = [RIPPLES, said("2")]
+        assert read_archive({"messages.jsonl": lines(live)}) == Exported(said=tuple(live))
+        assert read_archive({"messages.jsonl": lines(live), "history/part-1.jsonl": "\n"}).said == tuple(live)
+        files = {
+            "messages.jsonl": lines(live),
+            "history/part-1.jsonl": "",
+            "history/part-2.jsonl": lines([said("1")]),
+        }
+        assert read_archive(files).view == tuple(live)
+        assert read_archive({"messages.jsonl": ""}) == Exported()
+
+    def test_parts_without_a_summary(self):
+        exported = read_archive(
+            {"messages.jsonl": lines([said("2"), 3]), "history/part-1.jsonl": lines([said("1")])}
+        )
+        assert exported.said == (said("1"), said("2"), 3)
+        assert exported.view == (said("2"), 3)
+
+
+class TestExported:
+    def test_what_a_fold_took_and_covers(self):
+        one, two = session().folds
+        assert (one.took, one.covers) == ((Run(1, 2),), ())
+        assert (two.took, two.covers) == ((Run(3, 4),), ("one",))
+        kept = ExportedFold(name="k", changes=(Change((Run(1, 9),), (Run(7, 7), Run(3, 4))),))
+        assert kept.took == (Run(1, 2), Run(5, 6), Run(8, 9))
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"folds": (fold("a", (Run(1, 7),)),)}, "fold 1: speaks of messages #1-#7 of 6"),
+            ({"folds": (fold("a", (Run(2, 1),)),)}, "fold 1: speaks of messages #2-#1 of 6"),
+            ({"folds": (fold("a", (Put("a", 0),), said("x")),)}, "fold 1: speaks of message 0 of 'a'"),
+            (
+                {"folds": (fold("a", (Run(1, 1),)), fold("a", (Run(2, 2),)))},
+                "fold 2: has the name of another",
+            ),
+            ({"checkpoints": {"c": 7}}, "checkpoint 'c': stands behind message #7 of 6"),
+            ({"pins": (0,)}, "pins: there is no message #0"),
+        ],
+    )
+    def test_what_is_not_there_is_refused(self, change, words):
+        with pytest.raises(FormatError) as caught:
+            check(replace(session(), **change))
+        assert str(caught.value).startswith(words)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"refold": 2}, "upgrade refold"),
+            ({"refold": True}, "found bool"),
+            ({"pins": ["1"]}, "found str"),
+            ({"folds": [{}]}, "the field 'name' is missing"),
+            ({"folds": [{"name": "a", "changes": 3}]}, "cannot be read"),
+            ({"folds": [{"name": "a", "changes": [{"took": ["7/0"], "put": []}]}]}, "there is no fold '7'"),
+        ],
+    )
+    def test_json_that_does_not_fit_is_refused(self, change, words):
+        with pytest.raises(FormatError, match=words):
+            from_json({**to_json(session()), **change}, session().said, where="x")
+
+    def test_the_parts_and_the_view_are_all_that_was_said(self):
+        exported = session()
+        gone = [
+            number
+            for runs in form.parts(exported).values()
+            for run in runs
+            for number in range(run.first, run.last + 1)
+        ]
+        assert gone == [1, 2, 3, 4]
+        assert exported.view[2:] == (said("5"), said("6"))

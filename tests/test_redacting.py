@@ -1,0 +1,407 @@
+"""Secrets are found wherever they stand, and what a provider signed is never touched."""
+
+import base64
+import json
+import random
+import string
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refold import detecting, redacting
+from refold.detecting import find
+from refold.errors import RefoldError
+from refold.redacting import Redactor, redact_item, redact_text, redactor
+
+LETTERS = string.ascii_letters + string.digits
+
+
+def made(length, letters=LETTERS, seed=1):
+    """Random text; made here, so that no file holds anything that looks like a key."""
+    return "".join(random.Random(seed).choices(letters, k=length))
+
+
+def web_token(seed=1):
+    parts = [{"alg": "HS256", "typ": "JWT"}, {"sub": made(8, seed=seed)}]
+    coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*coded, made(43, seed=seed)])
+
+
+def private_key(kind="RSA ", between="\n"):
+    body = between.join(made(64, LETTERS + "+/", seed) for seed in range(5))
+    return f"-----BEGIN {kind}PRIVATE KEY-----{between}{body}{between}-----END {kind}PRIVATE KEY-----"
+
+
+SECRETS = {
+    "aws": "AKIA" + made(16, string.ascii_uppercase + string.digits),
+    "github": "ghp_" + made(36),
+    "github fine": "github_pat_" + made(60),
+    "gitlab": "glpat-" + made(20),
+    "slack": "xoxb-" + made(12, string.digits) + "-" + made(24),
+    "slack hook": "https://hooks.slack.com/services/T" + made(8) + "/B" + made(8) + "/" + made(24),
+    "stripe": "sk_live_" + made(24),
+    "stripe test": "sk_test_" + made(24),
+    "sendgrid": "SG." + made(22) + "." + made(43),
+    "square": "sq0csp-" + made(43),
+    "twilio": "SK" + made(32, string.digits + "abcdef"),
+    "pypi": "pypi-AgEIcHlwaS5vcmc" + made(80),
+    "azure": "AccountKey=" + made(86) + "==",
+    "mailchimp": made(32, string.digits + "abcdef") + "-us12",
+    "telegram": made(9, string.digits) + ":" + made(35),
+    "discord": "M" + made(23) + ".a1B2c3." + made(27),
+    "npm": "npm_" + made(36),
+    "anthropic": "sk-ant-api03-" + made(90),
+    "openai": "sk-proj-" + made(60),
+    "openai old": "sk-" + made(20) + "T3BlbkFJ" + made(20),
+    "google": "AIza" + made(35),
+    "hugging face": "hf_" + made(34),
+    "groq": "gsk_" + made(52),
+    "web token": web_token(),
+    "private key": private_key(),
+    "private key, escaped": private_key("", "\\n"),
+}
+SHOWN = {
+    name: value.split(".")[-1][-24:] if name != "private key" else made(64, LETTERS + "+/", 2)
+    for name, value in SECRETS.items()
+}
+
+CONTEXTS = {
+    "basic auth": ("postgres://ada:{}@db.example.org/x", made(14)),
+    "quoted": ('password = "{}"', made(12)),
+    "object": ('{{"client_secret": "{}"}}', made(20)),
+    "escaped": ('{{\\"api_key\\": \\"{}\\"}}', made(20)),
+    "environment": ("export STRIPE_API_KEY={}\n", made(24)),
+    "yaml": ("db_password: {}\n", made(16)),
+    "header": ("Authorization: Bearer {}", made(40)),
+    "npmrc": ("//registry.example.org/:_authToken={}", made(36)),
+    "aws secret": ("aws_secret_access_key = '{}'", made(40, LETTERS + "+/")),
+    "capitals, and one that grows": ("İİ PASSWORD='{}'", made(12)),
+    "quotes inside": ('password = "a1\\"{}"', made(10)),
+    "nothing but quotes": ("x('{}')", made(48)),
+}
+
+
+class TestText:
+    @pytest.mark.parametrize("name", SECRETS)
+    def test_each_kind_is_found(self, name):
+        text = f"before {SECRETS[name]} after"
+        done, count = redact_text(text)
+        assert count == 1
+        assert done.startswith("before [redacted:")
+        assert done.endswith("] after")
+
+    @pytest.mark.parametrize("name", CONTEXTS)
+    def test_each_context_is_found(self, name):
+        frame, secret = CONTEXTS[name]
+        done = redact_text(frame.format(secret)).value
+        assert secret not in done
+        assert "[redacted:" in done
+
+    def test_a_key_longer_than_its_pattern_goes_whole(self):
+        assert redact_text("ghp_" + made(60)).value == "[redacted:github-token]"
+
+    def test_many_in_one_line(self):
+        done = redact_text(" ".join(SECRETS.values()))
+        assert done.secrets == len(SECRETS)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "short",
+            "commit 3f786850e387550fdab836ed7e6dc881de23001b by ada",
+            'sha = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+            "id: 123e4567-e89b-12d3-a456-426614174000",
+            '"integrity": "sha512-' + made(86) + '=="',
+            "data:image/png;base64," + made(4000, LETTERS + "+/"),
+            'password = "your-password-1"',
+            'password = "${PASSWORD_1}"',
+            "password = os.environ.get_1",
+            "secret = settings.SECRET_KEY2",
+            "if password1 != password2:",
+            "api_key: string, the key of the service",
+            "max_tokens=100000 api_key=None",
+            'from "components/UserProfileCardList2Container" import x',
+            "task-management-board-12345-with-a-long-name",
+            "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            'if "BEGIN RSA PRIVATE KEY" in text: raise ValueError("a private key must not be there")',
+            "-----BEGIN PRIVATE KEY-----",
+            "eyJhbGciOiJIUzI1NiJ9 and eyJ.eyJ.eyJ and eyJhbGciOiJIUzI1NiJ9.",
+            '"tool_use_id": "toolu_' + made(24) + '"',
+            "https://example.org/a:b/c@d",
+            "a bearer of bad news, the bearer internationalisation",
+            "gh and glpat- and AKIA and SG. and password= and ghp_" + "a" * 36,
+        ],
+    )
+    def test_ordinary_text_stays(self, text):
+        assert redact_text(text) == (text, 0)
+
+    def test_putty_and_torn_keys(self):
+        putty = f"PuTTY-User-Key-File-2: ssh-rsa\nPrivate-Lines: 1\n{made(64)}\nPrivate-MAC: {made(40, 'abcdef0123')}"
+        assert redact_text(putty).value == "[redacted:private-key]"
+        torn = private_key().partition("-----END")[0]
+        assert redact_text(torn).value == "[redacted:private-key]"
+
+    def test_what_shows_only_behind_another_is_found_in_the_next_pass(self):
+        text = f"{SECRETS['web token']}sk-{made(30)} x"
+        done = redact_text(text).value
+        assert made(30) not in done
+        assert redact_text(done) == (done, 0)
+
+    @settings(max_examples=50, deadline=None)
+    @given(
+        pieces=st.lists(
+            st.one_of(
+                st.text(max_size=20),
+                st.sampled_from([*SECRETS.values(), *(f.format(s) for f, s in CONTEXTS.values())]),
+                st.sampled_from(
+                    ["password", "=", '"', "'", " ", ":", "\\", "eyJ", "sk-", "[redacted:x]", "\n"]
+                ),
+            ),
+            max_size=8,
+        )
+    )
+    def test_twice_is_once(self, pieces):
+        done = redact_text("".join(pieces)).value
+        assert redact_text(done) == (done, 0)
+
+    @pytest.mark.parametrize(
+        "unit",
+        [
+            "eyJ",
+            "eyJhbGciOiJI.",
+            "sk-",
+            "password",
+            "password=",
+            'password="',
+            "BEGIN RSA PRIVATE KEY",
+            "://a:",
+            "AKIA",
+            '"',
+            " ",
+        ],
+    )
+    def test_time_is_linear(self, unit):
+        text = unit * (200_000 // len(unit))
+        start = time.process_time()
+        find(text)
+        assert time.process_time() - start < 3
+
+
+def wire(text):
+    """One message of each wire shape, with a text in every place that may hold one."""
+    return {
+        "openai": {
+            "role": "assistant",
+            "content": [{"type": "text", "text": text}],
+            "reasoning_content": text,
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "run", "arguments": json.dumps({"a": [text], text: 1})},
+                }
+            ],
+        },
+        "openai tool": {"role": "tool", "tool_call_id": "c1", "content": text},
+        "responses": {"type": "function_call", "call_id": "c", "name": "run", "arguments": "{" + text},
+        "responses output": {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": [{"type": "input_text", "text": text}],
+        },
+        "anthropic": {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": text},
+                {"type": "text", "text": text},
+                {
+                    "type": "tool_use",
+                    "id": "t",
+                    "name": "run",
+                    "input": {"deep": [{"data": text, "id": text, "signature": text}]},
+                },
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}},
+                {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": text}]},
+            ],
+        },
+        "gemini": {
+            "role": "model",
+            "parts": [
+                {"text": text},
+                {"functionCall": {"name": "run", "args": {"x": text, "thoughtSignature": text}}},
+                {"functionResponse": {"name": "run", "response": {"output": text}}},
+            ],
+        },
+    }
+
+
+def sealed(text):
+    """Blocks that only their provider may read, with a secret in each."""
+    return [
+        {"type": "thinking", "thinking": text, "signature": text},
+        {"type": "redacted_thinking", "data": text},
+        {
+            "type": "reasoning",
+            "id": "rs",
+            "summary": [{"type": "summary_text", "text": text}],
+            "encrypted_content": text,
+        },
+        {"type": "compaction", "encrypted_content": text},
+        {"text": text, "thoughtSignature": text},
+        {"functionCall": {"name": "run", "args": {"a": text}}, "thought_signature": text},
+        {"kind": "thinking", "text": text, "signature": text},
+        {"type": "reasoning.encrypted", "data": text},
+    ]
+
+
+def media(text):
+    return [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": text}},
+        {"inlineData": {"mimeType": "image/png", "data": text}},
+        {"type": "input_audio", "input_audio": {"data": text, "format": "wav"}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{text}"}},
+        {"type": "image_generation_call", "id": "ig", "result": text},
+        {"type": "item_reference", "id": text},
+        {"type": "tool_result", "tool_use_id": text},
+    ]
+
+
+PLANTS = st.sampled_from(sorted(SECRETS.items()))
+AROUND = st.text(
+    st.characters(exclude_categories=["L", "N", "Cs"], exclude_characters="_-+/=.~\\"), max_size=12
+)
+
+
+class TestItems:
+    @settings(max_examples=40, deadline=None)
+    @given(plant=PLANTS, before=AROUND, after=AROUND)
+    def test_law_14_no_planted_secret_survives(self, plant, before, after):
+        name, secret = plant
+        for shape, item in wire(f"{before} {secret} {after}").items():
+            done = redact_item(item)
+            text = json.dumps(done.value, ensure_ascii=False)
+            assert done.secrets > 0, shape
+            assert secret not in text, shape
+            assert json.dumps(secret)[1:-1] not in text, shape
+            assert SHOWN[name] not in text, shape
+            assert redact_item(done.value) == (done.value, 0)
+
+    @settings(max_examples=50, deadline=None)
+    @given(plant=PLANTS)
+    def test_law_14_signed_blocks_are_the_same_to_the_byte(self, plant):
+        blocks = [*sealed(plant[1]), *media(plant[1])]
+        message = {"role": "assistant", "content": [*blocks, {"type": "text", "text": plant[1]}]}
+        done = redact_item(message)
+        assert done.secrets == 1
+        assert json.dumps(done.value["content"][:-1]) == json.dumps(blocks)
+        for block in blocks:
+            assert redact_item(block) == (block, 0)
+
+    def test_what_has_no_secret_is_the_very_object(self):
+        for item in wire("nothing to see").values():
+            assert redact_item(item).value is item
+
+    def test_the_item_given_is_not_changed(self):
+        item = wire(SECRETS["aws"])["anthropic"]
+        before = json.dumps(item)
+        redact_item(item)
+        assert json.dumps(item) == before
+
+    def test_a_value_is_known_by_the_name_of_its_field(self):
+        item = {
+            "type": "tool_use",
+            "id": "t",
+            "name": "login",
+            "input": {"password": "hunter2", "user": "hunter2"},
+        }
+        done = redact_item(item).value
+        assert done["input"] == {"password": "[redacted:named-secret]", "user": "hunter2"}
+
+    def test_arguments_stay_json(self):
+        arguments = json.dumps({"password": 'a1"\\b2é', "text": private_key(), "n": 1})
+        item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
+        done = json.loads(redact_item(item).value["arguments"])
+        assert done == {"password": "[redacted:named-secret]", "text": "[redacted:private-key]", "n": 1}
+
+    @pytest.mark.parametrize("arguments", ["3", '"' + SECRETS["aws"] + '"', "[" * 100_000, "{"])
+    def test_arguments_that_are_no_object_are_text(self, arguments):
+        done = redact_item({"arguments": arguments}).value
+        assert SECRETS["aws"] not in done["arguments"]
+
+    def test_keys_that_become_alike_stay_apart(self):
+        one, two = ("ghp_" + made(36, seed=seed) for seed in (1, 2))
+        done = redact_item({"input": {one: 1, two: 2, 3: "three"}}).value
+        assert done == {"input": {"[redacted:github-token]": 1, "[redacted:github-token] 2": 2, 3: "three"}}
+
+    def test_any_depth(self):
+        value = SECRETS["aws"]
+        for _ in range(50_000):
+            value = [value]
+        assert redact_item(value).secrets == 1
+
+    @pytest.mark.parametrize("value", [None, 3, True, "plain"])
+    def test_any_value(self, value):
+        assert redact_item(value) == (value, 0)
+
+
+class TestModes:
+    def test_each_border(self):
+        secret = SECRETS["aws"]
+        hidden = "[redacted:aws-access-key]"
+        assert (redactor("off").on_storage(secret), redactor("off").on_export(secret)) == (secret, secret)
+        assert (redactor("export").on_storage(secret), redactor("export").on_export(secret)) == (
+            secret,
+            hidden,
+        )
+        assert (redactor("storage").on_storage(secret), redactor("storage").on_export(secret)) == (
+            hidden,
+            hidden,
+        )
+        assert redactor() == Redactor("off")
+
+    def test_an_unknown_mode(self):
+        with pytest.raises(RefoldError, match="use one of off, export, storage"):
+            redactor("sometimes")
+
+    def test_the_missing_extra_is_named(self, monkeypatch):
+        def missing(name):
+            raise ImportError(name)
+
+        detecting.load.cache_clear()
+        monkeypatch.setattr(detecting, "import_module", missing)
+        try:
+            with pytest.raises(RefoldError, match=r"pip install 'refold\[redact\]'"):
+                redactor("export")
+            assert redactor("off").on_export("x") == "x"
+        finally:
+            detecting.load.cache_clear()
+
+    def test_the_library_is_not_imported_with_the_module(self):
+        code = (
+            "import sys, refold.redacting as r; r.redactor('off'); sys.exit('detect_secrets' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_detector_of_the_library_is_spoken_of():
+    """A detector that a newer version brings is run, or left out for a reason."""
+    import importlib
+    import pkgutil
+
+    from detect_secrets import plugins
+
+    names = set()
+    for module in pkgutil.iter_modules(plugins.__path__):
+        loaded = importlib.import_module(f"detect_secrets.plugins.{module.name}")
+        names |= {
+            n
+            for n, o in vars(loaded).items()
+            if getattr(o, "__module__", "") == loaded.__name__ and hasattr(o, "denylist")
+        }
+    assert names - {"RegexBasedDetector"} == {*detecting.LIBRARY, *detecting.OTHERWISE}
+    assert redacting.redact_text is redact_text

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from logs import chain, mark, said
@@ -136,37 +137,41 @@ def test_the_default_file_is_in_the_platforms_data_folder(monkeypatch, tmp_path)
     assert sqlite_files.default_path() == tmp_path / "local" / "refold" / "refold.db"
 
 
-def test_a_folder_that_may_not_be_written_is_told_in_one_line(tmp_path):
-    folder = tmp_path / "closed"
-    folder.mkdir(0o755)
+@pytest.fixture
+def closed():
+    """A folder that others may look into but not write; root plays one of them."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        store = open_store(str(folder / "there.db"))
+        filled(store, 2)
+        store.close()
+        (folder / "there.db").chmod(0o444)
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+
+
+def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
     program = """
+        import apsw
         from refold.errors import StoreError
+        from refold.stores import sqlite_schema
         from refold.stores.sqlite import open_store
-        import apsw, refold.stores.sqlite_schema
-        refold.stores.sqlite_schema.steps()
+        sqlite_schema.steps()
         if os.geteuid() == 0:
-            os.setgid(65534); os.setuid(65534)
+            os.setgid(65534)
+            os.setuid(65534)
         for name in sys.argv[1:]:
             try:
                 open_store(name)
             except StoreError as error:
                 print(error)
     """
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    store = open_store(str(folder / "there.db"))
-    filled(store, 2)
-    store.close()
-    (folder / "there.db").chmod(0o444)
-    if os.geteuid() != 0:
-        folder.chmod(0o555)
-    done = run(program, folder / "new.db", folder / "there.db")
-    folder.chmod(0o755)
+    done = run(program, closed / "new.db", closed / "there.db")
     assert done.stderr == ""
     new, there = done.stdout.splitlines()
-    assert new.startswith(f"{folder}/new.db cannot be made: ")
-    assert there.startswith(f"{folder}/there.db may not be written here")
+    assert new.startswith(f"{closed}/new.db cannot be made: ")
+    assert there.startswith(f"{closed}/there.db may not be written here")
 
 
 def test_a_folder_a_name_with_nul_and_an_unknown_option_are_refused(tmp_path):
@@ -680,7 +685,7 @@ def sound(tmp_path_factory):
     return path.read_bytes(), held
 
 
-def look(path, held):
+def look(path, held, *, thorough=True):
     """Read everything; nothing wrong may come back, only errors of ours. Gives how often it failed.
 
     A search may miss what it should find: FTS5 has no checksums. What it finds has to be true.
@@ -711,7 +716,7 @@ def look(path, held):
             due for (_, there), due in held["all"].items() if there == place and due.name == entry.name
         )
         assert (entry.name, entry.body, entry.kind) == (due.name, due.body, due.kind)
-    troubles = list(store.check())
+    troubles = list(store.check()) if failed or thorough else []
     store.close()
     return failed, len(saved), len(troubles)
 
@@ -731,7 +736,7 @@ def test_no_bit_that_flips_is_read_as_the_truth(sound, path):
         damaged = bytearray(content)
         damaged[at] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
-        seen.append(look(path, held))
+        seen.append(look(path, held, thorough=False))
     opened = [one for one in seen if one is not None]
     assert len(opened) > 180
     assert any(failed for failed, _, _ in opened)
@@ -762,6 +767,7 @@ def damaged(store, statement):
         ("DELETE FROM entries WHERE seq = 2", "does not stand behind the one before it"),
         ("DELETE FROM entries WHERE seq = 4", "of 4 entries are there"),
         ("UPDATE entries SET body = x'ff' WHERE seq = 2", "entry 2 is damaged on the disk"),
+        ("UPDATE entries SET seq = 9 WHERE seq = 2", "is damaged on the disk"),
         ("DELETE FROM indexed", "the search index is damaged"),
     ],
 )
@@ -801,12 +807,36 @@ def test_a_search_index_that_is_damaged_does_not_stop_an_append(opened, monkeypa
     assert list(store.check()) != []
 
 
+def test_a_connection_that_cannot_roll_back_is_dropped(opened, monkeypatch):
+    store = opened()
+    head = filled(store, 2)
+    real = store._connection._raw
+
+    class Stuck:
+        in_transaction = True
+
+        def execute(self, statement, values=()):
+            if statement == "ROLLBACK":
+                raise apsw.SQLError("cannot")
+            return real.execute(statement, values)
+
+        def close(self):
+            real.close()
+
+    store._connection._raw = Stuck()
+    with pytest.raises(Conflict):
+        store.append("a", [], expect=None)
+    assert store._connection._raw is None
+    assert store.head("a") == head
+
+
 def test_a_damaged_note_is_told(opened):
     store = opened()
     store.put_note("window", "200000")
     damaged(store, "UPDATE notes SET value = x'31'")
     with pytest.raises(LogCorrupt, match="note 'window' is damaged"):
         store.note("window")
+    assert [trouble.what for trouble in store.check()] == ["the note 'window' is damaged on the disk"]
 
 
 def test_a_session_whose_name_is_lost_is_salvaged(opened):

@@ -1,0 +1,134 @@
+"""The SQLite library that is used: apsw where it is installed, else the standard library's; no SQL here."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from refold.errors import StoreError
+
+SAFE_WAL: Final = (3, 51, 3)
+"""Before it, two connections that write and reset the write-ahead log at one moment could damage the file."""
+STEP_SECONDS: Final = 0.05
+"""How long the library itself waits for a lock; longer waits are ours, so that other threads go on."""
+
+BUSY: Final = 5
+LOCKED: Final = 6
+READ_ONLY: Final = 8
+IO_ERROR: Final = 10
+CORRUPT: Final = 11
+CORRUPT_INDEX: Final = 267
+FULL: Final = 13
+CANNOT_OPEN: Final = 14
+TOO_BIG: Final = 18
+NO_DATABASE: Final = 26
+_NOT_UTF8: Final = "Could not decode"
+"""How the standard library begins to say it; it gives no code."""
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Cursor(Protocol):
+    """The answer of a statement."""
+
+    def __iter__(self) -> Iterator[Row]: ...  # says what it is
+    def fetchall(self) -> list[Row]: ...  # noqa: D102  # as everywhere in Python
+    def close(self) -> None: ...  # noqa: D102  # as everywhere in Python
+
+
+class Raw(Protocol):
+    """What both libraries call a connection, as far as it is used."""
+
+    @property
+    def in_transaction(self) -> bool: ...  # noqa: D102  # says what it is
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Cursor: ...  # noqa: D102
+    def executemany(self, statement: str, rows: Any, /) -> Cursor: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """One of the two libraries."""
+
+    name: str
+    version: tuple[int, ...]
+    connect: Callable[[str], Raw]
+    errors: tuple[type[Exception], ...]
+
+    @property
+    def safe_wal(self) -> bool:
+        """Whether its write-ahead log may be used."""
+        return self.version >= SAFE_WAL
+
+
+def driver(name: str | None = None) -> Driver:
+    """The library of this name, or the best there is."""
+    if name == "sqlite3":
+        return _standard()
+    if name not in (None, "apsw"):
+        raise StoreError(f"driver is apsw or sqlite3, not {name!r}")
+    try:
+        import apsw
+    except ImportError:
+        if name is None:
+            return _standard()
+        raise StoreError("apsw is not installed: install refold[sqlite]") from None
+    return _apsw(apsw)
+
+
+def _standard() -> Driver:
+    def connect(path: str) -> Raw:
+        raw = sqlite3.connect(
+            path, timeout=STEP_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        return cast("Raw", raw)
+
+    return Driver(
+        name="sqlite3",
+        version=sqlite3.sqlite_version_info,
+        connect=connect,
+        errors=(sqlite3.Error, UnicodeDecodeError),
+    )
+
+
+def _apsw(apsw: ModuleType) -> Driver:
+    def connect(path: str) -> Raw:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        raw = apsw.Connection(path, flags=flags, statementcachesize=256)
+        raw.set_busy_timeout(int(STEP_SECONDS * 1000))
+        return cast("Raw", raw)
+
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    return Driver(name="apsw", version=version, connect=connect, errors=(apsw.Error, UnicodeDecodeError))
+
+
+def code_of(error: Exception) -> int:
+    """SQLite's own extended code of an error."""
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_NOT_UTF8):
+        return CORRUPT
+    for attribute in ("sqlite_errorcode", "extendedresult", "result"):
+        if isinstance(code := getattr(error, attribute, None), int):
+            return code
+    return 1
+
+
+def errno_of(raw: Raw | None) -> int:
+    """What the system said to the last call that failed; 0 where the library does not tell."""
+    return int(getattr(raw, "system_errno", 0) or 0)
+
+
+def close_untidily(raw: Raw) -> None:
+    """Close without carrying the write-ahead log over: after a failed sync nobody knows what it holds.
+
+    Who opens the file next checks every frame of the log and takes those that are whole.
+    """
+    with suppress(Exception):  # the standard library learned this later than Python 3.11
+        if isinstance(raw, sqlite3.Connection):
+            raw.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            cast("Any", raw).config(1006, 1)  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
+    with suppress(Exception):
+        raw.close()

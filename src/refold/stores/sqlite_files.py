@@ -1,0 +1,102 @@
+"""The file of a SQLite store: where it is by default, who may read it, and what kind of disk it is on."""
+
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from refold.errors import StoreError
+
+_MOUNTS: Final = "/proc/self/mountinfo"
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+"""How spaces are written there."""
+_SHARED_MEMORY_WORKS: Final = frozenset(
+    {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "reiserfs", "nilfs2"}
+    | {"tmpfs", "ramfs", "overlay", "aufs", "rootfs", "apfs", "hfs", "ufs"}
+)
+"""Local disks: a write-ahead log needs memory that all processes share, which no network gives. What is not
+in this list gets a rollback journal, which is slower and always right."""
+
+
+def default_path() -> Path:
+    """`refold/refold.db` in the folder that the platform has for data."""
+    home = Path.home()
+    if sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        named = os.environ.get("XDG_DATA_HOME", "")
+        folder = Path(named) if Path(named).is_absolute() else home / ".local" / "share"
+    return folder / "refold" / "refold.db"
+
+
+def make_file(path: str) -> None:
+    """Make sure that there is a file, which only its owner may read if it is new.
+
+    SQLite gives its other files (-wal, -shm, -journal) the permissions of this one. A file that is there is
+    not even opened: to close it would take away the locks that this process may hold on it.
+    """
+    file = Path(path)
+    try:
+        _make_folder(file.parent)
+        if file.is_dir():
+            raise StoreError(f"{path} is a folder: name a file")
+        if not file.exists():
+            with suppress(FileExistsError):
+                made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                os.close(made)
+                file.chmod(0o600)  # whatever the umask says
+                _sync_folder(file.parent)
+    except ValueError as error:
+        raise StoreError(f"{path!r} is no name of a file: {error}") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(0o700)
+            folder.chmod(0o700)
+            _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names durable; where folders cannot be synced, the platform does it by itself."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def wal_works_at(path: str) -> bool:
+    """Whether the disk is one where a write-ahead log works."""
+    if sys.platform == "linux":
+        return filesystem_of(path) in _SHARED_MEMORY_WORKS
+    return not path.startswith(("\\\\", "//"))
+
+
+def filesystem_of(path: str, mounts: str | None = None) -> str:
+    """The kind of filesystem that a file is on; "" where Linux does not tell."""
+    if mounts is None:
+        try:
+            mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return ""
+    wanted = os.path.realpath(path)
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) > 4 and after:
+            point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[4])
+            inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
+            if inside and len(point) >= best:  # of two mounts on one point the later one counts
+                best, kind = len(point), after.split(" ", 1)[0]
+    return kind

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from histories_of_core import MESSAGES
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import formats
@@ -126,8 +126,7 @@ def test_a_provider_refuses_no_wire_values_after_every_yes(name, messages, answe
     assert settle(history, shape=wire.shape).messages is history
 
 
-@pytest.mark.parametrize("shape", MORE_SHAPES, ids=lambda shape: shape.name)
-@given(MADE_OF)
+@given(st.sampled_from(MORE_SHAPES), MADE_OF)
 def test_a_no_leaves_no_trace(shape, messages):
     sound = Soundness(shape)
     for message in messages:
@@ -267,6 +266,16 @@ BOTH = calls(call_part("f", id="a"), call_part("g", id="b"))
             ITEMS,
             [user("go"), call("f", id="a"), call("g", id="b"), result("a", "1"), call("h", id="c")],
             id="calls-behind-some-results",
+        ),
+        pytest.param(
+            ITEMS,
+            [user("go"), call("f", id="a"), calls("look", call_part("g", id="b"))],
+            id="words-join-unit",
+        ),
+        pytest.param(
+            Shape(name="odd", results_anywhere=True),
+            [user("go"), call("f"), call("f")],
+            id="one-id-waits-twice",
         ),
         pytest.param(ITEMS, [user("go"), call("f"), assistant(thinking("hm"))], id="thoughts-while-waiting"),
         pytest.param(

@@ -316,6 +316,13 @@ def test_an_unfold_of_an_unknown_fold_changes_nothing():
     assert before.covering("b2:nobody") is None
 
 
+def test_a_run_is_taken_on_both_sides_of_what_was_put_into_it():
+    talk = Talk().say(4)
+    within = talk.take(2, 2, "x")
+    name = talk.append("fold", {"changes": [{"took": ["1-4"], "put": ["+0"]}]})
+    assert talk.view.pieces == (Put(name, 0), Put(within, 0))
+
+
 def test_a_put_back_message_that_was_not_taken_is_put_as_it_is():
     """An archive may say so of a message that stood behind a summary."""
     talk = Talk().say(4)

@@ -65,14 +65,17 @@ class TestReading:
     @pytest.mark.parametrize(
         "item",
         [
-            {"role": "user", "content": ""},
             {"role": "user", "content": None},
             {"role": "user", "content": []},
             {"role": "user"},
         ],
     )
-    def test_empty_content_is_no_part(self, item):
+    def test_absent_content_is_no_part(self, item):
         assert one(item).parts == ()
+
+    def test_empty_text_is_a_text(self):
+        """The provider takes it, so there is nothing to mend."""
+        assert one({"role": "user", "content": ""}).parts == (Text(""),)
 
     def test_blocks(self):
         parts = one(CHAT[7]).parts
@@ -114,7 +117,7 @@ class TestReading:
         assert first.parts == (ToolResult("c1", (Text("text of a.py"),)),)
         assert second.parts == (ToolResult("c2", (Text("a.py"),), name="list"),)
         assert second.name == "list"
-        assert third.parts == (ToolResult("c3", ()),)
+        assert third.parts == (ToolResult("c3", (Text(""),)),)
 
     def test_the_old_form_is_paired_by_name_and_order(self):
         old = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}

@@ -149,9 +149,19 @@ def _answer(said: Any) -> Reply:
     if isinstance(said, Answer):
         return said
     if isinstance(said, str):
-        thought = _THOUGHT.match(said)
-        return Answer(text=said[thought.end() :], reasoning=thought[2]) if thought else Answer(text=said)
+        text, thought = thought_apart(said)
+        return Answer(text=text, reasoning=thought)
     return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
+
+
+def thought_apart(said: str) -> tuple[str, str]:
+    """The answer, and the reasoning that a model wrote before it between tags of its own.
+
+    >>> thought_apart("<think>easy</think> Four.")
+    ('Four.', 'easy')
+    """
+    thought = _THOUGHT.match(said)
+    return (said[thought.end() :], thought[2]) if thought else (said, "")
 
 
 def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:

@@ -92,7 +92,7 @@ def _message(positions: Positions, item: dict[str, Any]) -> Message:
     elif role == "assistant":
         parts, raws = _assistant(item, positions)
     elif isinstance(content, str):
-        parts = (Text(content),) if content else ()
+        parts = (Text(content),)
     else:
         blocks = maybe_list(item, "content")
         parts, raws = read_each(blocks, ".content", _block), tuple(blocks)
@@ -247,7 +247,7 @@ def _result(item: dict[str, Any], positions: Positions) -> ToolResult:
     name = maybe_text(item, "name") or maybe_text(item, "tool_name")
     content = item.get("content")
     if isinstance(content, str):
-        parts: tuple[Part, ...] = (Text(content),) if content else ()
+        parts: tuple[Part, ...] = (Text(content),)
     else:
         parts = read_each(maybe_list(item, "content"), ".content", _block)
     old = item["role"] == "function"

@@ -1,0 +1,287 @@
+"""Finds facts in messages that are about to leave; deterministic, linear, asks no model.
+
+What a user says becomes requests, rules, corrections and statements, near word for word. What a tool says
+never does: from there come names, values, errors and outcomes, and what reads like an instruction is noted
+as a quote. A name is told with the file it stands in, or with what it is by its shape.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from refold.core import fileops
+from refold.core.counting import arguments_text
+from refold.core.facts import FAILED, Fact
+from refold.core.messages import Message, ToolCall, ToolResult
+from refold.core.namings import FILE, NUMBER, PATH, namings
+from refold.core.pairs import link, open_calls
+from refold.core.sentences import LONGEST, commands_model, decides, kind_of, promises, sentences, weight_of
+from refold.core.texts import first_line
+from refold.core.transcript import parsed
+from refold.core.voices import own_words, speaker
+
+SAID_CHARS: Final = 6_000
+"""Characters of one message of a user or a model that are read, half from each end; the rest is pasted text."""
+OUTPUT_CHARS: Final = 8_000
+"""Characters of one tool result that are read, three quarters from its head; bounds the work."""
+QUOTES: Final = 4
+"""Instructions that are quoted of one tool result; more of them are only more of the same."""
+
+_COMMAND: Final = ("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename")
+_FENCED: Final = re.compile(r"```[\w+-]{0,20}\n([^`]{1,4000})")
+_RETURNED: Final = re.compile(r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE)
+_TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
+_TROUBLE: Final = re.compile(
+    r"^.{0,200}?(?:error|exception|failed|failure|fatal|traceback|denied|not found|no such file|cannot|refused|timed out)\b.{0,200}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
+_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
+_VALUE: Final = re.compile(r"\d[\w.,:%/-]{0,40}")
+_BEFORE: Final = re.compile(r"([A-Za-z_][\w-]{1,40}(?: [\w-]{1,20}){0,1}) {0,2}(?:=|:|\bis\b|\bwas\b|\bto\b|->|→) {0,2}[$€£\"'`v]?$")
+_IN_FILE: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far, and what the last command was about."""
+
+    facts: list[Fact] = field(default_factory=list)
+    command: str = ""
+    """What the model did last, where it calls no tools."""
+    place: int = 0
+    file: str = ""
+
+    def add(self, kind: str, text: str, about: str = "", *, at: int, weight: float, uses: int = 1) -> None:
+        self.facts.append(Fact(kind, text, about, at, weight, uses))
+
+
+def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> list[Fact]:
+    """The facts in these messages, in order; `numbers` are those that handles name them by."""
+    found = _Found()
+    links = link(messages)
+    waiting = open_calls(messages, links)
+    for index, message in enumerate(messages):
+        at = index if numbers is None else numbers[index]
+        voice = speaker(message)
+        if voice == "user":
+            _from_user(found, message, at)
+        elif voice == "assistant":
+            _from_model(found, message, at)
+            for place, call in enumerate(message.parts):
+                if isinstance(call, ToolCall):
+                    told = links.answered.get((index, place))
+                    result = messages[told[0]].parts[told[1]] if told else None
+                    _from_call(found, call, result if isinstance(result, ToolResult) else None, at)
+                    if result is None and index in waiting:
+                        found.add("open call", f"{call.name} {_about(call)}".strip(), "waits for its result", at=at, weight=6.0)
+        if voice == "tool":
+            _from_tool(found, message, at)
+    return found.facts
+
+
+# -- people ------------------------------------------------------------------------------------------------
+
+
+def _from_user(found: _Found, message: Message, at: int) -> None:
+    text = _ends(own_words(message.text), SAID_CHARS, 2)
+    for sentence in sentences(text):
+        kind = kind_of(sentence)
+        found.add(kind, sentence[:LONGEST], at=at, weight=weight_of(sentence, kind))
+    _values(found, text, at, 3.0)
+    _boxes(found, text, at)
+    _names(found, text, "", at, 3.0)
+
+
+def _from_model(found: _Found, message: Message, at: int) -> None:
+    text = _ends(message.text, SAID_CHARS, 2)
+    for sentence in sentences(text):
+        if decides(sentence):
+            found.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
+        elif promises(sentence):
+            found.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
+    _values(found, text, at, 2.0)
+    _boxes(found, text, at)
+    command = _FENCED.search(text)
+    found.command, found.place, found.file = (command[1].strip() if command else ""), at, ""
+    if command:
+        found.file = _names(found, command[1], "", at, 2.6)
+    _names(found, text, found.file, at, 2.4)
+
+
+def _values(found: _Found, text: str, at: int, weight: float) -> None:
+    """Numbers with the words they belong to."""
+    for number in _VALUE.finditer(text):
+        before = _BEFORE.search(text[max(0, number.start() - 70) : number.start()])
+        if before:
+            found.add("value", number[0].rstrip(".,:/-"), before[1], at=at, weight=weight)
+
+
+def _boxes(found: _Found, text: str, at: int) -> None:
+    if "[" in text:
+        for box in _BOX.finditer(text):
+            state = _STATES[box[1]]
+            found.add("todo", box[2].strip(), state, at=at, weight=3.6 if state in {"open", "in progress"} else 1.5)
+
+
+# -- tools -------------------------------------------------------------------------------------------------
+
+
+def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int) -> None:
+    """A call with its outcome: what was done, which file, which names; and what went wrong."""
+    arguments = _arguments(call)
+    _todos(found, arguments, at)
+    about = _about(call)
+    text = f"{call.name} {about}".strip()
+    files = fileops.extract([Message("assistant", (call,))])
+    for path in files.read:
+        found.add("file", path, "read", at=at, weight=3.0)
+    for path in files.modified:
+        found.add("file", path, "changed", at=at, weight=3.5)
+    changed = (*files.modified, *files.read)
+    file = changed[0] if changed else ""
+    file = _names(found, _ends(_said(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
+    if result is None:
+        found.add("done", text, "", at=at, weight=2.0)
+        return
+    _outcome(found, text, result.text, at, failed=result.is_error)
+    _names(found, _ends(result.text, OUTPUT_CHARS, 4 / 3), file, at, 1.0)
+
+
+def _from_tool(found: _Found, message: Message, at: int) -> None:
+    """What a tool printed, where it answers no call: the outcome of the command before it."""
+    for result in message.results:
+        _quotes(found, result.text, at)
+    if not message.results:
+        text = message.text
+        _quotes(found, text, at)
+        if found.command:
+            _outcome(found, first_line(found.command, 160), text, found.place, failed=False)
+        _names(found, _ends(text, OUTPUT_CHARS, 4 / 3), found.file, at, 1.0)
+
+
+def _outcome(found: _Found, command: str, output: str, at: int, *, failed: bool) -> None:
+    """What a command led to: its first line, or the line that tells of trouble."""
+    returned = _RETURNED.search(output[:400])
+    code = (returned[1] or returned[2]) if returned else None
+    failed = failed or (code is not None and code != "0")
+    shown = _TAGS.sub("", output[:3_000])
+    if returned:
+        shown = shown.replace(code or "", "", 1) if returned[1] else shown
+    line = _calm(first_line(shown, 90))
+    trouble = _trouble(output) if failed or code is None else ""
+    if failed:
+        line = FAILED + (trouble or line)[:120]
+    found.add("done", command, line, at=at, weight=2.2 if failed else 2.0)
+    if trouble:
+        found.add("error", trouble, command, at=at, weight=2.8 if failed else 2.0)
+
+
+def _trouble(output: str) -> str:
+    """The last line that tells of trouble."""
+    last = ""
+    for line in _TROUBLE.finditer(output[-3_000:]):
+        last = line[0]
+    return _calm(first_line(last, 200))
+
+
+def _calm(line: str) -> str:
+    """A line of a tool's output; one that gives the model instructions is not passed on as it is."""
+    return "[a line that gives instructions]" if commands_model(line) else line
+
+
+def _quotes(found: _Found, output: str, at: int) -> None:
+    """Lines of a tool's output that address the model, as quotes."""
+    told = 0
+    for line in _ends(output, OUTPUT_CHARS, 4 / 3).split("\n"):
+        if told < QUOTES and commands_model(line):
+            told += 1
+            found.add("quoted", first_line(line, 160), at=at, weight=2.0)
+
+
+def _todos(found: _Found, arguments: Any, at: int) -> None:
+    """The items of a plan that a tool keeps, each with its state."""
+    items = next((arguments[key] for key in ("todos", "plan", "items", "tasks") if key in arguments), ()) if isinstance(arguments, Mapping) else ()
+    for item in items if isinstance(items, list | tuple) else ():
+        if isinstance(item, Mapping):
+            text = next((item[key] for key in ("content", "step", "title", "text", "task") if isinstance(item.get(key), str)), "")
+            state = str(item.get("status", item.get("state", "open")))[:20]
+            if text.strip():
+                found.add("todo", text.strip()[:200], state, at=at, weight=1.5 if state in {"completed", "done"} else 3.6)
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def _names(found: _Found, text: str, file: str, at: int, weight: float) -> str:
+    """Note the names of a text with the file they stand in; the file that the text is about."""
+    seen = namings(text)
+    if not file:
+        file = next((name for name, what in seen if what in {PATH, FILE} and "." in name), "")
+    by_line = _files_by_line(text) if _IN_FILE.match(text.lstrip()[:220]) or _IN_FILE.match(_TAGS.sub("", text[:400]).lstrip("0123456789\n")[:220]) else {}
+    for (name, what), times in seen.items():
+        if what in {PATH, FILE}:
+            found.add("name", name, what, at=at, weight=weight + 0.2, uses=times)
+        else:
+            less = 0.6 if what == NUMBER else 0.0
+            found.add("name", name, by_line.get(name, file) or what, at=at, weight=weight - less, uses=times)
+    return file
+
+
+def _files_by_line(text: str) -> dict[str, str]:
+    """For what a search printed: the file before each name."""
+    return {
+        name: where[1]
+        for line in text.split("\n")
+        if (where := _IN_FILE.match(line))
+        for name, _ in namings(line[where.end() : 400])
+    }
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+
+def _arguments(call: ToolCall) -> Any:
+    return parsed(call.arguments[:100_000]) if isinstance(call.arguments, str) else call.arguments
+
+
+def _about(call: ToolCall) -> str:
+    """The main argument of a call, else all of them."""
+    value = _arguments(call)
+    if isinstance(value, Mapping):
+        for key in _COMMAND:
+            if isinstance(value.get(key), str) and value[key].strip():
+                return first_line(value[key], 160)
+    return first_line(arguments_text(call)[:4_000], 160)
+
+
+def _said(value: Any, depth: int = 0) -> str:
+    """All strings of arguments."""
+    return "\n".join(_strings(value, depth))
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and depth < 20:
+        for item in value.values():
+            yield from _strings(item, depth + 1)
+    elif isinstance(value, list | tuple) and depth < 20:
+        for item in value:
+            yield from _strings(item, depth + 1)
+    elif isinstance(value, int | float):
+        yield str(value)
+
+
+def _ends(text: str, limit: int, share: float) -> str:
+    """The head and the tail of a text; the head has one part in `share`."""
+    if len(text) <= limit:
+        return text
+    head = int(limit / share)
+    return f"{text[:head]}\n{text[head - limit :]}"
+
+
+def texts_of(facts: Iterable[Fact]) -> list[str]:
+    """The texts of facts."""
+    return [fact.text for fact in facts]

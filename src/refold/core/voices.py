@@ -1,0 +1,47 @@
+"""Who speaks in a message: a person, the model, a tool, or a program that writes in a person's place.
+
+Agents without tool calls send what a command printed as a user's message, and editors add reminders to a
+user's words. Neither is a person's wish, so neither may become one. On doubt a person speaks.
+"""
+
+import re
+from typing import Final, Literal, TypeAlias
+
+from refold.core.messages import Message
+
+Voice: TypeAlias = Literal["user", "assistant", "tool", "system", "summary"]
+
+_OBSERVED: Final = re.compile(
+    r"\s{0,20}(?:<(?:returncode|output|observation|tool_response|tool_result|function_results?|stdout|stderr"
+    r"|bash-std(?:out|err)|local-command-std(?:out|err)|local-command-caveat|task-notification"
+    r"|environment_details|tool_use_error)\b[^>\n]{0,200}>"
+    r"|(?:observation|tool output|tool result|command output|execution result)s?(?: \([^)\n]{0,80}\))?:"
+    r"|\[(?:tool result|command output|request interrupted)\b)",
+    re.IGNORECASE,
+)
+"""How agents that call no tools begin the message that brings an observation."""
+_ADDED: Final = re.compile(
+    r"<(system-reminder|command-message|command-name|command-args|local-command-stdout|environment_context"
+    r"|user_instructions|ide_opened_file|ide_selection)>.{0,20000}?</\1>",
+    re.DOTALL,
+)
+"""What programs put into a user's message."""
+
+
+def speaker(message: Message) -> Voice:
+    """Who speaks in a message."""
+    if message.is_summary:
+        return "summary"
+    if message.role == "user":
+        return "user" if message.is_user_turn and not is_observation(message) else "tool"
+    return message.role
+
+
+def is_observation(message: Message) -> bool:
+    """Whether a user's message only brings what a command printed."""
+    return message.role == "user" and _OBSERVED.match(message.text[:400]) is not None
+
+
+def own_words(text: str) -> str:
+    """A user's text without what programs put into it."""
+    return _ADDED.sub("", text) if "</" in text else text

@@ -23,10 +23,71 @@ def main() -> None:
     parts = [HEAD]
     parts += [_act(json.loads((RESULTS / "act.json").read_text()))]
     parts += [_count(json.loads((RESULTS / "count.json").read_text()))]
-    mutation = RESULTS / "mutation.json"
-    if mutation.exists():
-        parts += [_mutation(json.loads(mutation.read_text()))]
+    for name, section in (
+        ("session", _session),
+        ("torture", _torture),
+        ("laws", _laws),
+        ("mutation", _mutation),
+    ):
+        found = _results(name)
+        parts += [section(found)] if found else []
     (ROOT / "docs" / "benchmarks.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def _results(name: str) -> Any:
+    """A result by its name; all campaigns of a torture together; nothing where it was not run."""
+    if name == "torture":
+        return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("torture-*.json"))}
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _session(found: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['store']} | {row['short_turn_ms']:.2f} ms | {row['turn_ms']:.2f} ms | {row['ratio']:.2f}"
+        f" | {row['recall_ms']:.1f} ms |"
+        for row in found["rows"]
+    )
+    entries = max(row["entries"] for row in found["rows"])
+    text = (
+        f"## Sessions\n\n`{found['command']}`, load {found['load']:.1f}. A turn: two messages said, request"
+        " prepared, answer observed, all of it stored. Recall finds a planted sentence.\n\n"
+        f"| store | turn at 100 entries | turn at {entries:,} | ratio | recall at {entries:,} |\n"
+        "|---|---|---|---|---|\n" + rows + "\n"
+    )
+    if large := found.get("large"):
+        text += (
+            f"\nA log of {large['entries']:,} messages is opened, spoken in and prepared in"
+            f" {large['seconds']:.2f} s of processor time and {large['peak_mb']:,} MB of memory.\n"
+        )
+    return text
+
+
+def _torture(found: dict[str, dict[str, Any]]) -> str:
+    rows = "\n".join(
+        f"| {name.removeprefix('torture-')} | {_told(result)} | {result.get('wrong', 0)}"
+        f" | {result.get('seconds', 0):,.0f} s | `{result.get('command', '')}` |"
+        for name, result in found.items()
+    )
+    return (
+        "## Torture\n\nWhat was done to the stores and sessions, and how often something was lost, doubled,"
+        " out of order or half done.\n\n| campaign | done | wrong | took | command |\n|---|---|---|---|---|\n"
+        + rows
+        + "\n"
+    )
+
+
+def _told(result: dict[str, Any]) -> str:
+    """The counts of a campaign that say how much was done."""
+    counts = {key: value for key, value in result.items() if type(value) is int and key != "wrong"}
+    return ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items())
+
+
+def _laws(found: dict[str, Any]) -> str:
+    return (
+        f"## Laws\n\n`{found['command']}`: {found['laws']} laws, {found['examples']:,} random histories,"
+        f" {found['failed']} failed.\n"
+    )
 
 
 def _act(found: dict[str, Any]) -> str:

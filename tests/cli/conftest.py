@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def _alone(tmp_path, monkeypatch):
     for name in os.environ:
-        if name.startswith(("REFOLD_", "LC_")) or name in {"NO_COLOR", "COLUMNS", "LANG"}:
+        if name.startswith(("REFOLD_", "LC_")) or name in {"NO_COLOR", "COLUMNS", "LANG", "XDG_DATA_HOME"}:
             monkeypatch.delenv(name)
     monkeypatch.setenv("LANG", "C.UTF-8")
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from refold.cli import options
+from refold.cli import flags, options
 from refold.cli.encoding import dumps, plain
 from refold.cli.kinds import by_kind
 from refold.cli.meter import COLOURS, bar, marker, strip
@@ -24,7 +24,7 @@ EXAMPLES = """\
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
     options.conversation(parser)
-    options.output(parser)
+    flags.output(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:

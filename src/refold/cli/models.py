@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from refold import config
-from refold.cli import knobs, options
+from refold.cli import flags, knobs
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE
@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     told = "a model, a part of a name, or a pattern with * in it"
     parser.add_argument("name", metavar="NAME", nargs="?", help=told)
     parser.add_argument("--policy", metavar="NAME", help="find the window as this policy does")
-    options.output(parser)
+    flags.output(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:

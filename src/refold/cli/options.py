@@ -134,13 +134,6 @@ def wishes(parser: ArgumentParser) -> None:
     add("--pin", metavar="INDEX", type=int, action="append", help=told)
 
 
-def output(parser: ArgumentParser) -> None:
-    """Add how results are shown."""
-    add = parser.add_argument_group("the output").add_argument
-    add("--json", action="store_true", help="one JSON object with every field")
-    add("--no-color", action="store_true", help="no colours, also on a terminal")
-
-
 def _size(text: str, option: str) -> int:
     try:
         return tokens(text)

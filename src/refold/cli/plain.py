@@ -24,6 +24,16 @@ def clean(text: str) -> str:
     return (text if text.isprintable() else "".join(filter(str.isprintable, text))).strip()
 
 
+def printable(text: str) -> list[str]:
+    r"""The lines of any text as they may be shown, with their indentation.
+
+    >>> printable("if a:\n\tb \x1b[2Jc")
+    ['if a:', '    b c']
+    """
+    lines = _ESCAPES.sub("", text).expandtabs(4).splitlines()
+    return [line if line.isprintable() else "".join(filter(str.isprintable, line)) for line in lines]
+
+
 def width_of(text: str) -> int:
     """Tell how many columns a clean text takes."""
     return len(text) if text.isascii() else sum(map(_columns, text))
@@ -37,7 +47,9 @@ def shorten(text: str, width: int, ellipsis: str = "…") -> str:
     """
     if width_of(text) <= width:
         return text
-    left = width - len(ellipsis)
+    left = max(0, width - len(ellipsis))
+    if text.isascii():  # most are, and looking at every character takes long
+        return text[:left].rstrip() + ellipsis
     kept = sum(end <= left for end in accumulate(map(_columns, text)))
     return text[:kept].rstrip() + ellipsis
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from refold import planning, presets
-from refold.cli import asking, comparing, options
+from refold.cli import asking, comparing, flags, options
 from refold.cli.encoding import dumps, plain
 from refold.cli.meter import COLOURS, strip
 from refold.cli.options import Given, headline
@@ -32,13 +32,13 @@ def arguments(parser: ArgumentParser) -> None:
     asking.arguments(parser)
     told = "plan for a model that summarises; --ask says so as well; none is ever called"
     parser.add_argument("--with-model", action="store_true", help=told)
-    options.output(parser)
+    flags.output(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Plan and show; several policies are compared."""
     given = options.given(args, screen)
-    with_model = args.with_model or asking.command(args, screen) is not None
+    with_model = args.with_model or asking.planned(args, screen, given.settings.ask)
     names = list(presets.PRESETS) if "all" in given.policies else list(dict.fromkeys(given.policies))
     plans = {name: planned(given, name, screen, with_model=with_model) for name in names}
     if len(names) > 1:

@@ -24,8 +24,21 @@ COMMANDS: Final = {
     "compact": "shorten a conversation; the original stays as it is",
     "validate": "would a provider take this conversation?",
     "models": "the windows and prices of models, with the source of each number",
+    "sessions": "the sessions of a store, the one that changed last first",
+    "show": "a session: what the model sees, everything that was said, or the log",
+    "folds": "the folds of a session: what each took, and what it saved",
+    "diff": "what a fold took, and what stands there now",
+    "recall": "find what was said in a session, folded or not, word for word",
+    "unfold": "undo a fold: what it took is seen again",
+    "checkpoint": "mark this place of a session by a name",
+    "rewind": "go back in a session; what came after stays on its own branch",
+    "export": "write a session as files",
+    "import": "begin a session from exported files or a list of messages",
+    "check": "verify everything in a store; copy what is readable into a new one",
 }
 """Each command with what it does; it lives in the module of its name, with `arguments`, `run`, `EXAMPLES`."""
+_MODULES: Final = {"import": "importing"}
+"""Commands whose name no module may have."""
 EPILOG: Final = """\
 FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a request body with
 such a list, or JSON lines with a message on each; - reads standard input.
@@ -36,9 +49,12 @@ examples:
   refold compact session.json --window 32k -o shorter.json
   refold validate shorter.json --format anthropic
   refold models claude-sonnet
+  refold import task session.json
+  refold recall task 'the failing test'
 
 exit status: 0 done, 1 refused or over budget, 2 wrong use
-settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, then arguments
+settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, then arguments;
+REFOLD_STORE names the store of the sessions
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
 """How the library's own messages name what a caller in Python would pass."""
@@ -132,7 +148,7 @@ def _parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
     for name, words in COMMANDS.items():
         parser = listed.add_parser(name, help=words, allow_abbrev=False)
         if name == chosen:
-            own, module = parser, import_module(f"refold.cli.{name}")
+            own, module = parser, import_module(f"refold.cli.{_MODULES.get(name, name)}")
             parser.description = words[:1].upper() + words[1:]
             parser.epilog = f"examples:\n{module.EXAMPLES}"
             parser.formatter_class = RawDescriptionHelpFormatter
@@ -172,7 +188,7 @@ def _told(screen: Screen, text: str, status: int) -> int:
 
 def _as_options(text: str) -> str:
     """Say an argument of a call as the option of the same name."""
-    return _ARGUMENT.sub(r"pass --\1", text)
+    return _ARGUMENT.sub(r"pass --\1", text).replace("`folds()`", "`refold folds`")
 
 
 def _let_go() -> None:

@@ -20,7 +20,7 @@ _CODES: Final[Mapping[Style, str]] = {
     "cyan": "36",
     "plain": "",
 }
-_SPELT: Final = str.maketrans({"…": "...", "→": "->", "−": "-", "·": "|", "▲": "^"})
+_SPELT: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−": "-", "·": "|", "▲": "^"})
 """Our own typography for terminals that know ASCII only."""
 NARROWEST: Final = 50
 """Columns below which lines are left to wrap: nothing useful fits."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from refold.errors import DoesNotFit, InvalidConversation, RefoldError
+from refold.errors import DoesNotFit, InvalidConversation, RefoldError, StoreError
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -24,7 +24,9 @@ class Refused(RefoldError):
 
 def status_of(error: RefoldError) -> int:
     """The exit status for an error: what a caller can mend by calling otherwise is wrong use."""
-    return REFUSED if isinstance(error, Refused | DoesNotFit | InvalidConversation) else WRONG_USE
+    return (
+        REFUSED if isinstance(error, Refused | DoesNotFit | InvalidConversation | StoreError) else WRONG_USE
+    )
 
 
 def reason(error: OSError) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Final
 
 from refold import compacting, formats
-from refold.cli import options
+from refold.cli import flags
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
 from refold.cli.sources import FILE, Source, fetch, parse
@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=FILE)
     told = "openai, responses, anthropic, gemini; recognised where absent"
     parser.add_argument("--format", metavar="NAME", help=told)
-    options.output(parser)
+    flags.output(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:

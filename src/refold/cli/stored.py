@@ -1,0 +1,123 @@
+"""The store and the session that a command is about: how they are named, opened and found."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any, Final
+
+from refold.cli import flags
+from refold.cli.stops import Refused
+from refold.errors import StoreError
+from refold.stores import Head, Store, open_store
+
+if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
+    from refold.session.facade import Session
+
+VARIABLE: Final = "REFOLD_STORE"
+DEFAULT: Final = "sqlite:"
+SHORT: Final = 8
+"""Characters of a name that are shown: sixteen million folds of one session before two are expected alike."""
+_STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (14, "day"))
+"""How many of each make the next; from fourteen days on a date says more."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the session."""
+    parser.add_argument("session", metavar="SESSION", help="its name; `refold sessions` lists them")
+
+
+def store(parser: ArgumentParser) -> None:
+    """Add where the store is, and how results are shown."""
+    told = f"sqlite:FILE, jsonl:DIR or postgresql://...; {VARIABLE}, else the file in your data folder"
+    parser.add_argument_group("the store").add_argument("--store", metavar="ADDRESS", help=told)
+    flags.output(parser)
+
+
+def address(args: Namespace) -> str:
+    """Where the store is."""
+    return args.store or os.environ.get(VARIABLE, "") or DEFAULT
+
+
+def is_there(where: str) -> bool:
+    """Whether there is a store at an address; what is no file on this machine is taken to be there."""
+    scheme, _, rest = where.partition(":")
+    rest = rest.partition("?")[0]
+    if scheme == "sqlite" and not rest:
+        from refold.stores.sqlite_files import default_path
+
+        return default_path().exists()
+    if scheme not in ("sqlite", "jsonl") or not rest or "\0" in rest:
+        return True
+    return Path(rest).expanduser().exists()
+
+
+@contextmanager
+def opened(args: Namespace, *, make: bool = False) -> Iterator[Store]:
+    """The store, for as long as it is needed; it is made only where something will be put into it."""
+    where = address(args)
+    if not make and not is_there(where):
+        shown = "your data folder" if where == DEFAULT else where
+        raise Refused(f"there is no store in {shown}: --store names one, `refold import` begins one")
+    found = open_store(where)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def head_of(found: Store, name: str) -> Head:
+    """Where a session is; refuses a name that nobody has."""
+    head = found.head(name)
+    if head is not None:
+        return head
+    names: list[str] = []
+    with suppress(StoreError):
+        names = [info.name for info in found.sessions()]
+    near = get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`refold sessions` lists those there are"
+    raise Refused(f"there is no session {name!r} in {found.address}; {hint}")
+
+
+@contextmanager
+def session(args: Namespace, **choices: Any) -> Iterator["Session"]:
+    """The session that is there under this name."""
+    with opened(args) as found:
+        head_of(found, args.session)
+        yield begin(found, args.session, **choices)
+
+
+def begin(found: Store, name: str, **choices: Any) -> "Session":
+    """A session in an open store, whether or not it is there."""
+    from refold.session import open as open_session
+
+    return open_session(name, store=found, **choices)
+
+
+def short(name: str) -> str:
+    """The beginning of an entry's name, enough for people to name it by."""
+    return name.removeprefix("b2:")[:SHORT]
+
+
+def ago(at: float, now: float | None = None) -> str:
+    """How long something is over; the date where that is long.
+
+    >>> ago(1_000.0, 1_030.0), ago(1_000.0, 8_500.0), ago(0.0, 1e9)
+    ('just now', '2 hours ago', '1970-01-01')
+    """
+    from datetime import UTC, datetime
+
+    left = (time() if now is None else now) - at
+    if left < _STEPS[0][0]:
+        return "just now"
+    for size, unit in _STEPS:
+        if left < size:
+            return f"{int(left)} {unit}{'s' * (int(left) != 1)} ago"
+        left /= size
+    try:
+        return datetime.fromtimestamp(at, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):  # a clock of another world
+        return "?"

@@ -15,7 +15,9 @@ from refold.errors import (
     RefoldError,
     RefoldWarning,
     SessionNotFound,
+    StoreBusy,
     StoreError,
+    StoreFull,
     WindowUnknown,
 )
 
@@ -31,6 +33,8 @@ TREE = {
     Conflict: (StoreError,),
     LogCorrupt: (StoreError,),
     LogTooNew: (StoreError,),
+    StoreBusy: (StoreError,),
+    StoreFull: (StoreError,),
 }
 
 

@@ -366,8 +366,10 @@ def test_the_focus_reaches_the_prompt():
     assert "the parser" not in model.asked[1]
 
 
-def test_an_address_of_a_model_is_refused_as_long_as_there_is_no_client():
-    with pytest.raises(RefoldError, match="'anthropic:claude'"):
+def test_an_address_of_a_model_whose_key_is_missing_is_refused(monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RefoldError, match="anthropic:claude needs a key: set ANTHROPIC_API_KEY"):
         compacted(talk(10), ask="anthropic:claude")
 
 

@@ -87,7 +87,7 @@ def test_each_platform_has_its_own_place(platform, variables, expected):
     [
         ("policy = ", "is not TOML"),
         ('polcy = "a"', "did you mean policy"),
-        ("zzz = 1", "it may set policy, model, window, windows"),
+        ("zzz = 1", "it may set policy, model, window, ask, windows"),
         ("policy = 3", "must be a name in quotes"),
         ('model = ""', "must be a name in quotes"),
         ('window = "banana"', "not a number of tokens"),

@@ -159,6 +159,8 @@ def test_the_first_use_is_cheap_as_well():
 HEAVY = [
     "asyncio",
     "httpx",
+    "httpx2",
+    "stamina",
     "sqlite3",
     "socket",
     "ssl",

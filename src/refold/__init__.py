@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from refold import presets
+    from refold.clients import Client, open_client
     from refold.compacting import acompact, compact, repair, validate
     from refold.core.budget import Breakdown, Budget
     from refold.core.edits import Edit
@@ -42,18 +43,25 @@ if TYPE_CHECKING:
         RefoldError,
         RefoldWarning,
         SessionNotFound,
+        StoreBusy,
         StoreError,
+        StoreFull,
         WindowUnknown,
     )
     from refold.measuring import count, fit_files, fit_text, measure
     from refold.outcome import Outcome, Plan, Receipt, Repaired
     from refold.planning import plan
     from refold.saving import clip
+    from refold.session import aopen, open  # noqa: A004  # the word users know
+    from refold.session.facade import AsyncSession, Session
+    from refold.session.values import FoldMade, Hit, Observed, Ready, Stats
+    from refold.stores import open_store
     from refold.strategies import Strategy, Thread, list_strategies, register_strategy
 
 __version__ = "0.1.0"
 
 _HOMES: Final = {
+    "clients": "Client open_client",
     "compacting": "acompact compact repair validate",
     "core.budget": "Breakdown Budget",
     "core.edits": "Edit",
@@ -66,11 +74,15 @@ _HOMES: Final = {
     "core.texts": "Clipped",
     "core.windows": "Window window=lookup",
     "errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
-    " Overflow RefoldError RefoldWarning SessionNotFound StoreError WindowUnknown",
+    " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
     "measuring": "count fit_files fit_text measure",
     "outcome": "Outcome Plan Receipt Repaired",
     "planning": "plan",
     "saving": "clip",
+    "session": "aopen open",
+    "session.facade": "AsyncSession Session",
+    "session.values": "FoldMade Hit Observed Ready Stats",
+    "stores": "open_store",
     "strategies": "Strategy Thread list_strategies register_strategy",
 }
 """Which module each public name lives in; `window=lookup` is a name that is called otherwise at home."""
@@ -101,8 +113,10 @@ __all__ = [
     "Answer",
     "AnswerFailed",
     "Ask",
+    "AsyncSession",
     "Breakdown",
     "Budget",
+    "Client",
     "Clipped",
     "Conflict",
     "Document",
@@ -110,12 +124,15 @@ __all__ = [
     "Edit",
     "File",
     "FittedFile",
+    "FoldMade",
     "FormatError",
+    "Hit",
     "Image",
     "InvalidConversation",
     "LogCorrupt",
     "LogTooNew",
     "Message",
+    "Observed",
     "Opaque",
     "Outcome",
     "Overflow",
@@ -123,12 +140,17 @@ __all__ = [
     "Plan",
     "Policy",
     "Problem",
+    "Ready",
     "Receipt",
     "RefoldError",
     "RefoldWarning",
     "Repaired",
+    "Session",
     "SessionNotFound",
+    "Stats",
+    "StoreBusy",
     "StoreError",
+    "StoreFull",
     "Strategy",
     "Text",
     "Thinking",
@@ -138,6 +160,7 @@ __all__ = [
     "Window",
     "WindowUnknown",
     "acompact",
+    "aopen",
     "clip",
     "compact",
     "count",
@@ -145,6 +168,9 @@ __all__ = [
     "fit_text",
     "list_strategies",
     "measure",
+    "open",
+    "open_client",
+    "open_store",
     "overflow",
     "plan",
     "presets",

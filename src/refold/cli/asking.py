@@ -1,4 +1,7 @@
-"""`--ask COMMAND`: a program as the model. It gets the prompt on standard input and prints the answer."""
+"""`--ask`: who answers, by address (`anthropic:...`, `http://...#model`), or a program.
+
+A program gets the prompt on standard input and prints the answer.
+"""
 
 import os
 import shlex
@@ -8,18 +11,21 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Final
 
+from refold import clients
 from refold.cli.plain import clean
 from refold.cli.progress import progress
 from refold.cli.screen import Screen
 from refold.cli.stops import WrongUse
-from refold.core.flow import Ask
+from refold.core.flow import Answer, Ask
 from refold.core.units import tokens
-from refold.errors import AnswerFailed, FormatError
+from refold.errors import AnswerFailed, FormatError, RefoldError
 
 TIMEOUT: Final = 300.0
 """Seconds a command may take: a local model reads a long prompt for minutes; a stuck one is ended late."""
 
 LONGEST: Final = 86_400
+NOBODY: Final = "none"
+"""Asks nobody, where settings name somebody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,28 +73,82 @@ class Command:
             raise AnswerFailed(f"{self.words[0]} cannot be run: {error.strerror}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A client that answers, with a word on the screen while one waits."""
+
+    client: clients.Client
+    screen: Screen
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens the model takes, where that is known."""
+        return self.client.window
+
+    def __call__(self, question: Ask) -> Answer:
+        """Ask once."""
+        with progress(self.screen, long=True) as told:
+            told.show(f"asking {self.client.name}: {question.purpose}, {len(question):,} characters")
+            return self.client.ask(question)
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add who answers."""
     add = parser.add_argument_group("the model").add_argument
-    add("--ask", metavar="COMMAND", help="a program that gets the prompt on its input and prints the answer")
-    add("--ask-timeout", metavar="SECONDS", type=float, default=TIMEOUT, help="how long it may take (300)")
+    told = (
+        "an address (anthropic:MODEL, http://HOST/v1#MODEL, local), or a program that answers on its output"
+    )
+    add("--ask", metavar="WHO", help=told)
+    told = "how long an answer may take (60 for an address, 300 for a program)"
+    add("--ask-timeout", metavar="SECONDS", type=float, help=told)
     add("--ask-window", metavar="SIZE", help="how many tokens it takes, if fewer than the window")
 
 
-def command(args: Namespace, screen: Screen) -> Command | None:
-    """The program that answers, or None where there is none."""
-    if args.ask is None:
+def wanted(args: Namespace, default: str | None = None) -> str | None:
+    """Who is to be asked: as the arguments say, else as it is set; None for nobody."""
+    who: str | None = default if args.ask is None else args.ask
+    return None if who is None or who.strip() == NOBODY else who
+
+
+def answerer(args: Namespace, screen: Screen, default: str | None = None) -> Asked | Command | None:
+    """Who answers, or None where nobody does."""
+    who = wanted(args, default)
+    if who is None:
         return None
+    timeout, window = _timeout(args.ask_timeout), _window(args.ask_window)
+    if not clients.is_address(who):
+        return Command(words=_words(who), screen=screen, timeout=timeout or TIMEOUT, window=window)
+    limit = {} if timeout is None else {"total_seconds": timeout}
     try:
-        words = tuple(shlex.split(args.ask))
+        return Asked(clients.open_client(who, window=window, **limit), screen)
+    except RefoldError as error:
+        raise WrongUse(f"--ask: {error}") from None
+
+
+def planned(args: Namespace, screen: Screen, default: str | None = None) -> bool:
+    """Whether somebody would be asked; a key or a server is not needed to plan."""
+    who = wanted(args, default)
+    return who is not None and (clients.is_address(who) or answerer(args, screen, default) is not None)
+
+
+def _words(who: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(who))
     except ValueError as error:
-        raise WrongUse(f"--ask: {str(error).lower()} in {args.ask!r}") from None
+        raise WrongUse(f"--ask: {str(error).lower()} in {who!r}") from None
     if not words or shutil.which(words[0]) is None:
         raise WrongUse(f"--ask: there is no program {words[0] if words else ''!r}")
-    if not 0 < args.ask_timeout <= LONGEST:
+    return words
+
+
+def _timeout(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds <= LONGEST:
         raise WrongUse(f"--ask-timeout takes seconds from above 0 to {LONGEST:,}")
+    return seconds
+
+
+def _window(size: str | None) -> int | None:
     try:
-        window = tokens(args.ask_window) if args.ask_window else None
+        return tokens(size) if size else None
     except FormatError as error:
         raise WrongUse(f"--ask-window: {error}") from None
-    return Command(words=words, screen=screen, timeout=args.ask_timeout, window=window)

@@ -1,0 +1,102 @@
+"""Addresses and clients wherever `ask` is taken: plain calls and sessions, for threads and event loops."""
+
+import asyncio
+
+import pytest
+
+import refold
+from fake_provider import LLAMA_CPP, says, status
+from refold.clients import open_client
+from refold.compacting import answerer_of, told_window
+from refold.core.flow import Ask
+from refold.errors import RefoldError
+
+HISTORY = [
+    {"role": role, "content": f"{number}: " + "words about the harbour and its berths " * 25}
+    for number in range(12)
+    for role in ("user", "assistant")
+]
+SUMMARY = "They spoke of the harbour and its berths, from 0 to 11, and nothing is left to do."
+
+
+@pytest.fixture(params=["address", "client", "list", "commas"])
+def who(request, provider):
+    provider.script = [says(SUMMARY)]
+    address = f"{provider.url}/v1#m"
+    return {
+        "address": address,
+        "client": open_client(address),
+        "list": ["http://127.0.0.1:9/v1#nobody", address],
+        "commas": f"http://127.0.0.1:9/v1#nobody, {address}",
+    }[request.param]
+
+
+def test_a_compaction_asks_whoever_is_named(provider, who):
+    outcome = refold.compact(HISTORY, ask=who, window=8_000, force=True)
+    assert SUMMARY in outcome.summary
+    assert "summarize" in outcome.stages
+
+
+def test_a_compaction_in_an_event_loop_asks_whoever_is_named(provider, who):
+    outcome = asyncio.run(refold.acompact(HISTORY, ask=who, window=8_000, force=True))
+    assert SUMMARY in outcome.summary
+
+
+def test_questions_fit_the_window_of_whoever_answers(provider):
+    provider.script = [says(SUMMARY)]
+    client = open_client(f"{provider.url}/v1#m", window=2_500)
+    refold.compact(HISTORY, ask=client, window=8_000, force=True)
+    assert len(provider.seen) > 1
+    sizes = [refold.count(message["content"]) for seen in provider.seen for message in seen.json["messages"]]
+    assert max(sizes) < 2_500
+
+
+def test_a_session_asks_whoever_is_named(provider, who):
+    with refold.open("s", store="memory:", window=8_000, ask=who) as session:
+        ready = session.prepare(HISTORY)
+        session.compact()
+        log = len(session.log())
+    assert ready.messages
+    assert provider.seen
+    assert log > len(HISTORY)
+
+
+def test_a_session_in_an_event_loop_asks_whoever_is_named(provider, who):
+    async def go():
+        async with refold.aopen("s", store="memory:", window=8_000, ask=who) as session:
+            await session.prepare(HISTORY)
+            await session.compact()
+
+    asyncio.run(go())
+    assert provider.seen
+
+
+def test_a_session_whose_model_fails_keeps_its_log_and_goes_on(provider):
+    provider.script = [status(400, LLAMA_CPP)]
+    with refold.open("s", store="memory:", window=8_000, ask=f"{provider.url}/v1#m") as session:
+        session.prepare(HISTORY)
+        outcome = session.compact()
+        said = [entry for entry in session.log() if entry.kind == "said"]
+        view = session.view()
+    assert outcome.compacted
+    assert len(said) == len(HISTORY)
+    assert view[-1] == HISTORY[-1]
+
+
+def test_who_answers_threads_and_who_event_loops(provider):
+    client = open_client(f"{provider.url}/v1#m", window=9_000)
+    assert answerer_of(client)(Ask("?")).text == "A summary."
+    assert asyncio.run(answerer_of(client, asynchronous=True)(Ask("?"))).text == "A summary."
+    assert told_window(client) == 9_000
+    assert answerer_of(None) is None
+
+
+@pytest.mark.parametrize("wrong", [7, {"a": 1}, object()])
+def test_what_is_nobody_is_refused(wrong):
+    with pytest.raises(RefoldError, match="ask is a callable from the prompt to the answer, a client"):
+        refold.compact(HISTORY, ask=wrong)
+
+
+def test_a_wrong_address_is_refused_before_anything_is_done():
+    with pytest.raises(RefoldError, match="there is no client 'nobody'"):
+        refold.compact(HISTORY, ask="nobody:model")

@@ -1,0 +1,148 @@
+"""Sessions: conversations that rest in a store and stay inside their window; how one is opened."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypedDict, Unpack
+
+from refold import presets
+from refold.compacting import Asked, answerer_of, client_of, told_window
+from refold.core.breaker import Limits
+from refold.core.flow import Answerer, Ask
+from refold.core.policy import Policy
+from refold.core.units import tokens
+from refold.errors import RefoldError
+from refold.events import Listeners
+from refold.measuring import Count, refuse_unknown
+from refold.session.facade import AsyncSession, Session
+from refold.session.keeper import Keeper
+from refold.session.values import Redaction, Settings
+from refold.stores import Durability, Store, open_store
+from refold.telemetry import telemetry
+
+DEFAULT_STORE: Final = "sqlite:"
+
+
+class Choices(TypedDict, total=False):
+    """How a session is opened."""
+
+    model: str | None
+    """`"gpt-4o"`, `"anthropic:claude-sonnet-4-20250514"`: finds the window and the way to count."""
+    store: str | Store | None
+    """An address (`memory:`, `jsonl:DIR`, `sqlite:FILE`, `postgresql://...`) or an open store."""
+    policy: str | Policy
+    ask: Asked
+    """Who summarises: a callable, a client, an address or several; without it no model is needed."""
+    window: int | str | None
+    endpoint: str
+    """The address the requests go to, where windows differ by endpoint."""
+    count: Count
+    format: str | None
+    durability: Durability | None
+    """`full` survives a loss of power, `normal` (the default) the end of the process."""
+    redaction: Redaction
+    background: bool
+    """Prepare folds while the conversation goes on, from 70 % of the room on."""
+    limits: Limits
+    """How often may be compacted."""
+    now: Callable[[], float]
+
+
+def open(name: str = "default", **choices: Unpack[Choices]) -> Session:  # noqa: A001  # the word users know
+    """Open a conversation by its name; it is made when something is said in it.
+
+    model, window, policy, count, format   as for `measure`
+    store        an address or an open store; `REFOLD_STORE`, else a file in the user's data folder
+    ask          who summarises; without it no model is needed
+    durability   "full" survives a loss of power, "normal" the end of the process
+    redaction    "off", "export" (secrets do not reach summaries and files) or "storage" (nor the store)
+    background   prepare folds while the conversation goes on
+
+    >>> session = open("doc", store="memory:", window="8k")
+    >>> session.say("hi"), session.view()
+    ('#1', [{'role': 'user', 'content': 'hi'}])
+    """
+    keeper, own = _opened(name, choices)
+    return Session(keeper, owns_store=own)
+
+
+def aopen(name: str = "default", **choices: Unpack[Choices]) -> AsyncSession:
+    """Open a conversation for an event loop; takes what `open` takes."""
+    keeper, own = _opened(name, choices, asynchronous=True)
+    return AsyncSession(keeper, owns_store=own)
+
+
+def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple[Keeper, bool]:
+    """The keeper of a session, and whether its store is its own."""
+    refuse_unknown(choices, Choices.__annotations__)
+    if not isinstance(name, str) or not name:
+        raise RefoldError("a session has a name: refold.open('my-task')")
+    ask, window = client_of(choices.get("ask")), choices.get("window")
+    redaction = choices.get("redaction", "off")
+    if redaction not in ("off", "export", "storage"):
+        raise RefoldError(f"redaction is off, export or storage, not {redaction!r}")
+    settings = Settings(
+        policy=presets.get(choices.get("policy") or "refold"),
+        model=choices.get("model"),
+        endpoint=choices.get("endpoint", ""),
+        window=None if window is None else tokens(window),
+        count=choices.get("count"),
+        format=choices.get("format"),
+        redaction=redaction,
+        background=choices.get("background", False),
+        limits=choices.get("limits") or Limits(),
+    )
+    redact = _redactor(redaction)
+    given = choices.get("store")
+    own = given is None or isinstance(given, str)
+    keeper = Keeper(
+        store=_store(given, choices.get("durability")),
+        name=name,
+        settings=settings,
+        ask=_redacted(answerer_of(ask, asynchronous=asynchronous), redact),
+        ask_window=told_window(ask),
+        now=choices.get("now") or time.time,
+        listeners=_listeners(),
+        redact=redact,
+    )
+    return keeper, own
+
+
+def _store(given: str | Store | None, durability: Durability | None) -> Store:
+    if given is not None and not isinstance(given, str):
+        return given
+    return open_store(given or os.environ.get("REFOLD_STORE") or DEFAULT_STORE, durability=durability)
+
+
+def _redactor(redaction: Redaction) -> Callable[[Any], Any] | None:
+    if redaction == "off":
+        return None
+    from refold.redacting import redact_item, redactor  # dear to load, and few redact
+
+    redactor(redaction)
+    return lambda value: redact_item(value).value
+
+
+def _redacted(ask: Answerer | None, redact: Callable[[Any], Any] | None) -> Answerer | None:
+    """Somebody to ask who never sees a secret."""
+    if ask is None or redact is None:
+        return ask
+
+    def asked(question: Ask) -> Any:
+        clean = Ask(
+            str(redact(question.text)),
+            system=str(redact(question.system)),
+            max_tokens=question.max_tokens,
+            purpose=question.purpose,
+        )
+        return ask(clean)
+
+    return asked
+
+
+def _listeners() -> Listeners:
+    """Those who listen from the start: telemetry, where it is installed."""
+    listeners = Listeners()
+    if (record := telemetry()) is not None:
+        listeners.subscribe(record)
+    return listeners

@@ -1,0 +1,378 @@
+"""What people and programs do with a session besides talking: fold, unfold, rewind, mark, find, look."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from refold import presets
+from refold.compacting import Wish
+from refold.core.budget import Budget
+from refold.core.log import SAID, Entry, Kind
+from refold.core.messages import Message, Text
+from refold.core.view import Folded, Run
+from refold.errors import RefoldError
+from refold.events import Unfolded
+from refold.formats import canonical
+from refold.formats.exported import without
+from refold.outcome import Outcome
+from refold.session.budgets import Around
+from refold.session.deciding import attempt, latest_checkpoint, standing
+from refold.session.effects import Do, Work
+from refold.session.incoming import instruct, is_system
+from refold.session.keeper import Keeper, commit, fresh, load, mark, sure
+from refold.session.keeper import own as copied
+from refold.session.keeper import say as said
+from refold.session.values import FoldMade, Hit, Stats
+from refold.stores import START, Place
+
+CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
+FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
+HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
+"""`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
+
+
+def say(keeper: Keeper, message: Any) -> Work[str]:
+    """Add what somebody said; text is the user's. Gives the handle of the (last) message."""
+    items = _items(keeper, message)
+
+    def act() -> Work[None]:
+        new = items
+        system = 0
+        while keeper.view.said == 0 and system < len(new) and is_system(keeper.wire, new[system]):
+            system += 1
+        if system:
+            yield from instruct(keeper, [*keeper.shelf.items[: keeper.shelf.fixed], *new[:system]])
+        yield from said(keeper, new[system:])
+
+    yield from sure(keeper, act)
+    return f"#{keeper.view.said}"
+
+
+def _items(keeper: Keeper, message: Any) -> list[Any]:
+    if isinstance(message, str):
+        own = keeper.wire.name == canonical.FORMAT.name
+        plain = Message("user", (Text(message),))
+        return [plain] if own else list(keeper.wire.render([plain]))
+    if isinstance(message, Message):
+        same = keeper.wire.name == canonical.FORMAT.name
+        return [message] if same else list(keeper.wire.render([message]))
+    items = message if isinstance(message, list | tuple) else [message]
+    return [copied(item) for item in items]
+
+
+def view(keeper: Keeper) -> Work[list[Any]]:
+    """What the model sees, in the shape the conversation is in."""
+    yield from fresh(keeper)
+    return keeper.sent()
+
+
+def log(
+    keeper: Keeper, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
+) -> Work[list[Entry]]:
+    """The entries of this branch, oldest first."""
+    yield from fresh(keeper)
+    if keeper.head is None:
+        return []
+    place = keeper.head.place
+    found: list[Entry] = yield Do(
+        lambda: list(keeper.store.read(keeper.name, place, kinds=kinds, first=first, last=last))
+    )
+    return found
+
+
+def budget(keeper: Keeper, around: Around) -> Work[Budget]:
+    """How full the context is."""
+    yield from fresh(keeper)
+    now = yield from standing(keeper, around)
+    return now.budget
+
+
+def compact(
+    keeper: Keeper,
+    around: Around,
+    *,
+    strategy: str | None = None,
+    keep: int | None = None,
+    focus: str = "",
+    target: int | None = None,
+) -> Work[Outcome]:
+    """Fold now, whether or not it is time to."""
+    yield from fresh(keeper)
+    now = yield from standing(keeper, around)
+    policy = keeper.settings.policy if strategy is None else presets.get(strategy)
+    count = len(keeper.shelf.items)
+    recent = tuple(range(max(keeper.shelf.fixed, count - keep), count)) if keep else ()
+    checkpoint = _latest_checkpoint(keeper)
+    if checkpoint is not None:
+        policy = replace(policy, checkpoint=checkpoint)
+    wish = Wish(force=True, focus=focus, target=target, pins=recent, model=keeper.ask is not None)
+    made = yield from attempt(keeper, now, wish, "forced", policy)
+    return made.outcome
+
+
+def _latest_checkpoint(keeper: Keeper) -> int | None:
+    """Where in the view the current thread begins."""
+    if not keeper.view.checkpoints:
+        return None
+    at = keeper.view.checkpoints[latest_checkpoint(keeper)]
+    for index, atom in enumerate(keeper.shelf.atoms):
+        if isinstance(atom, Run) and atom.first > at:
+            return index
+    return len(keeper.shelf.atoms)
+
+
+def checkpoint(keeper: Keeper, name: str = "") -> Work[str]:
+    """Mark this place by a name; a name that was used moves here."""
+
+    def act() -> Work[str]:
+        word = name or f"checkpoint-{len(keeper.view.checkpoints) + 1}"
+        value = {"name": word, "said": keeper.view.said}
+        yield from commit(keeper, [mark(keeper, "checkpoint", value)])
+        return word
+
+    return (yield from sure(keeper, act))
+
+
+def pin(keeper: Keeper, handle: Any = -1, *, pinned: bool = True) -> Work[str]:
+    """Keep a message in every view; the last one by default."""
+
+    def act() -> Work[str]:
+        yield from fresh(keeper)
+        run = yield from _run(keeper, keeper.view.said if handle == -1 else handle)
+        if run.first != run.last:
+            raise RefoldError(f"{handle!r} names several messages: pin one, such as #{run.first}")
+        if pinned and not keeper.view.shown(run.first):
+            raise RefoldError(f"#{run.first} is folded away: unfold it before you pin it")
+        if (run.first in keeper.view.pins) != pinned:
+            yield from commit(keeper, [mark(keeper, "pin", {"said": run.first, "pinned": pinned})])
+        return f"#{run.first}"
+
+    return (yield from sure(keeper, act))
+
+
+def unfold(keeper: Keeper, fold: str | None = None) -> Work[str | None]:
+    """Undo a fold, the latest by default; its name, or None where there is none."""
+
+    def act() -> Work[str | None]:
+        yield from fresh(keeper)
+        standing_folds = keeper.view.standing
+        if fold is None and not standing_folds:
+            return None
+        name = standing_folds[-1].name if fold is None else _fold_named(keeper, fold)
+        found = keeper.view.fold(name)
+        if found is not None and not found.standing:
+            return name
+        yield from commit(keeper, [mark(keeper, "unfold", {"fold": name})])
+        keeper.emit(Unfolded(session=keeper.name, at=keeper.now(), fold=name))
+        yield from _loaded(keeper)
+        return name
+
+    return (yield from sure(keeper, act))
+
+
+def _loaded(keeper: Keeper) -> Work[None]:
+    """Read the view anew, without forgetting what the caller holds."""
+    seen = keeper.seen
+    yield from load(keeper)
+    keeper.seen = seen
+
+
+def _fold_named(keeper: Keeper, word: str) -> str:
+    """The fold of a name, or of the beginning of one."""
+    named = [fold.name for fold in keeper.view.folds if fold.name == word or fold.name.startswith(word)]
+    plain = [fold.name for fold in keeper.view.folds if fold.name.removeprefix("b2:").startswith(word)]
+    found = named or plain
+    if len(found) != 1:
+        what = "several folds begin" if found else "no fold of this branch is named"
+        raise RefoldError(f"{what} {word!r}: `folds()` lists them")
+    return found[0]
+
+
+def rewind(keeper: Keeper, to: Any) -> Work[int]:
+    """Move the head back to a message, an entry or a checkpoint; what came after stays on its own branch."""
+
+    def act() -> Work[int]:
+        yield from fresh(keeper)
+        place = yield from _place(keeper, to)
+        yield from commit(keeper, [], at=place)
+        yield from load(keeper)
+        return keeper.view.said
+
+    return (yield from sure(keeper, act))
+
+
+def _place(keeper: Keeper, to: Any) -> Work[Place]:
+    if to in (0, "#0", "start") or keeper.head is None:
+        return START
+    place = keeper.head.place
+    name = ""
+    if isinstance(to, str) and to in keeper.view.checkpoints:
+        marks: list[Entry] = yield Do(
+            lambda: list(keeper.store.read(keeper.name, place, kinds=CHECKPOINTS, newest=True))
+        )
+        name = next(one.name for one in marks if one.value["name"] == to)
+    elif isinstance(to, str) and to.startswith("b2:"):
+        name = to
+    else:
+        run = yield from _run(keeper, to)
+        found: list[Entry] = yield Do(
+            lambda: list(keeper.store.read(keeper.name, place, kinds=SAID, first=run.last, last=run.last))
+        )
+        name = found[0].name
+    places: dict[str, Place] = yield Do(lambda: keeper.store.find(keeper.name, [name]))
+    if name not in places:
+        raise RefoldError(f"there is no entry {to!r} in session {keeper.name!r}")
+    return places[name]
+
+
+def _run(keeper: Keeper, handle: Any) -> Work[Run]:
+    """The messages that a handle names."""
+    if isinstance(handle, Hit):
+        handle = handle.handle
+    if isinstance(handle, int) and not isinstance(handle, bool):
+        first = last = handle if handle > 0 else keeper.view.said + 1 + handle
+    else:
+        found = HANDLE.fullmatch(str(handle).strip())
+        if found is None:
+            names = ", ".join(keeper.view.checkpoints) or "none yet"
+            raise RefoldError(f"{handle!r} is no handle (#12, #12-#57) and no checkpoint ({names})")
+        first, last = int(found[1]), int(found[2] or found[1])
+    if not 1 <= first <= last <= keeper.view.said:
+        raise RefoldError(f"{handle!r} names no message: there are #1 to #{keeper.view.said}")
+    return Run(first, last)
+    yield ()  # work, although it needs nobody
+
+
+def original(keeper: Keeper, handle: Any) -> Work[list[Any]]:
+    """What was said, word for word: `#12`, `#12-#57`, a hit, a fold's or an entry's name."""
+    yield from fresh(keeper)
+    word = handle.handle if isinstance(handle, Hit) else handle
+    if isinstance(word, str) and word.startswith("b2:"):
+        return (yield from _by_name(keeper, word))
+    run = yield from _run(keeper, word)
+    return (yield from _said(keeper, [run]))
+
+
+def _by_name(keeper: Keeper, name: str) -> Work[list[Any]]:
+    fold = keeper.view.fold(name)
+    if fold is not None:
+        return (yield from _said(keeper, _gone(keeper, fold)))
+    places: dict[str, Place] = yield Do(lambda: keeper.store.find(keeper.name, [name]))
+    if name not in places:
+        raise RefoldError(f"there is no entry {name!r} in session {keeper.name!r}")
+    newest: list[Entry] = yield Do(lambda: [next(keeper.store.read(keeper.name, places[name], newest=True))])
+    return [keeper.given(newest[0])] if newest[0].kind == "said" else [newest[0].value]
+
+
+def _gone(keeper: Keeper, fold: Folded) -> list[Run]:
+    """The messages that a fold took and did not put back."""
+    done: list[Run] = []
+    for change in fold.changes:
+        kept = sorted(change.kept, key=lambda run: run.first)
+        for piece in change.took:
+            done += [part for run in keeper.view.originals(piece) for part in without(run, kept)]
+    return done
+
+
+def _said(keeper: Keeper, runs: Sequence[Run]) -> Work[list[Any]]:
+    if keeper.head is None:
+        return []
+    place = keeper.head.place
+
+    def look() -> list[Any]:
+        return [
+            keeper.given(one)
+            for run in runs
+            for one in keeper.store.read(keeper.name, place, kinds=SAID, first=run.first, last=run.last)
+        ]
+
+    found: list[Any] = yield Do(look)
+    return found
+
+
+def recall(keeper: Keeper, query: str, *, limit: int = 10) -> Work[list[Hit]]:
+    """What was ever said about something, folded or not, best first."""
+    yield from fresh(keeper)
+    if keeper.head is None or limit < 1:
+        return []
+    place = keeper.head.place
+
+    def look() -> list[Hit]:
+        hits = []
+        for found in keeper.store.search(query, session=keeper.name, limit=limit):
+            number = found.entry.said
+            here = number <= keeper.view.said and any(
+                one.name == found.entry.name
+                for one in keeper.store.read(keeper.name, place, kinds=SAID, first=number, last=number)
+            )
+            hits.append(
+                Hit(
+                    handle=f"#{number}" if here else found.entry.name,
+                    number=number,
+                    role=_role(keeper, found.entry),
+                    text=found.entry.text,
+                    score=found.score,
+                    folded=not here or not keeper.view.shown(number),
+                )
+            )
+        return hits
+
+    done: list[Hit] = yield Do(look)
+    return done
+
+
+def _role(keeper: Keeper, entry: Entry) -> str:
+    item = keeper.given(entry)
+    messages = [item] if isinstance(item, Message) else keeper.wire.parse([item])
+    return messages[0].role
+
+
+def folds(keeper: Keeper) -> Work[list[FoldMade]]:
+    """Every fold of this branch, oldest first."""
+    entries = yield from log(keeper, kinds=FOLDS)
+    done = []
+    for entry in entries:
+        value = entry.value
+        known = keeper.view.fold(entry.name)
+        if value.get("trigger") == "repair" or known is None:
+            continue
+        runs = _gone(keeper, known)
+        covering = keeper.view.covering(entry.name)
+        done.append(
+            FoldMade(
+                name=entry.name,
+                handle=f"#{min(r.first for r in runs)}-#{max(r.last for r in runs)}" if runs else "",
+                stages=tuple(value.get("stages", ())),
+                tokens_before=keeper.saved[entry.name][0],
+                tokens_after=keeper.saved[entry.name][1],
+                at=entry.at,
+                standing=known.standing,
+                covered_by=None if covering is None else covering.name,
+                receipt=entry.beside.get("receipt", {}),
+            )
+        )
+    return done
+
+
+def stats(keeper: Keeper, around: Around) -> Work[Stats]:
+    """What fills the context now, against what all requests cost together."""
+    now = yield from budget(keeper, around)
+    made = [fold for fold in keeper.view.folds if fold.name in keeper.saved and any(keeper.saved[fold.name])]
+    return Stats(
+        session=keeper.name,
+        said=keeper.view.said,
+        messages=len(keeper.shelf.items),
+        current_context_tokens=now.used,
+        window=now.window,
+        room=now.room,
+        ratio=now.ratio,
+        level=now.level,
+        should_compact=now.should_compact,
+        folds=sum(fold.standing for fold in made),
+        unfolded=sum(not fold.standing for fold in made),
+        tokens_saved=sum(
+            keeper.saved[fold.name][0] - keeper.saved[fold.name][1] for fold in made if fold.standing
+        ),
+        totals=keeper.totals,
+    )

@@ -1,0 +1,208 @@
+"""Sessions as files and back: Ripple's folder and NeuroLink's tagged list, without loss."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from refold import formats
+from refold.core.log import ROOT, Entry, Kind, entry
+from refold.core.view import Change, Piece, Put, changes_to_json, project
+from refold.errors import RefoldError, StoreError
+from refold.formats import canonical
+from refold.formats.archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
+from refold.formats.exported import Exported, ExportedFold
+from refold.formats.tagged import from_tagged, to_tagged
+from refold.session import acts
+from refold.session.effects import Do, Work
+from refold.session.keeper import Keeper, commit, load, mark, put_messages, spoken, system_of
+from refold.session.shelf import Shelf
+
+TAGGED: Final = "tagged.json"
+FORMS: Final = ("ripple", "neurolink")
+
+
+def export(keeper: Keeper, directory: str, form: str) -> Work[list[str]]:
+    """Write the session into a folder; gives the names of the files."""
+    if form not in FORMS:
+        raise RefoldError(f"there is no form {form!r} to export: {' or '.join(FORMS)}")
+    exported = yield from exported_of(keeper)
+    if form == "ripple":
+        files = write_archive(exported)
+    else:
+        files = {TAGGED: json.dumps(to_tagged(exported), ensure_ascii=True, indent=1) + "\n"}
+    yield Do(partial(_write, Path(directory), files))
+    return sorted(files)
+
+
+def exported_of(keeper: Keeper) -> Work[Exported]:
+    """This branch as one value; redacted where the session redacts."""
+    entries = yield from acts.log(keeper)
+    clean = keeper.redact or _same
+    view = keeper.view
+    return Exported(
+        session=keeper.name,
+        format=keeper.wire.name,
+        said=tuple(clean(one.value) for one in entries if one.kind == "said"),
+        folds=tuple(_exported_fold(keeper, one) for one in entries if one.kind == "fold"),
+        checkpoints=dict(view.checkpoints),
+        pins=tuple(sorted(view.pins)),
+        system=next((tuple(clean(i) for i in one.value) for one in entries if one.name == view.system), ()),
+    )
+
+
+def _exported_fold(keeper: Keeper, one: Entry) -> ExportedFold:
+    value, clean = one.value, keeper.redact or _same
+    known = keeper.view.fold(one.name)
+    beside = [{key: put[key] for key in put if key not in _ITEM} for put in value["messages"]]
+    facts = {key: value[key] for key in value if key not in ("changes", "messages", "stages")}
+    return ExportedFold(
+        name=one.name,
+        changes=() if known is None else known.changes,
+        put=tuple(clean(next(put[key] for key in _ITEM if key in put)) for put in value["messages"]),
+        said=one.said,
+        standing=known is not None and known.standing,
+        stages=tuple(value.get("stages", ())),
+        at=one.at,
+        facts={**facts, **({"beside": clean(beside)} if any(beside) else {})},
+    )
+
+
+_ITEM: Final = ("wire", "message")
+"""Where a fold's own message stands: as the wire has it, or as a value of ours."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write each file whole or not at all; a folder that holds anything but an export is left alone."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_others(folder)
+        for name, text in files.items():
+            target = folder / name
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            part = target.with_name(f".{target.name}.{os.getpid()}")
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        for old in _left(folder, files):
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def _refuse_others(folder: Path) -> None:
+    if any(folder.iterdir()) and not any((folder / name).exists() for name in (MANIFEST, TAGGED)):
+        raise StoreError(f"{folder} holds other files: export into a new folder")
+
+
+def _left(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:
+    """Files of an earlier export into this folder that this one does not have."""
+    names = (TAGGED, MESSAGES, MANIFEST, *(part_name(int(n[1])) for n in _parts(folder)))
+    return (folder / name for name in names if name not in files)
+
+
+def _parts(folder: Path) -> Iterator[re.Match[str]]:
+    found = (re.fullmatch(r"part-([1-9][0-9]{0,8})\.jsonl", path.name) for path in folder.glob("history/*"))
+    return (match for match in found if match)
+
+
+def import_into(keeper: Keeper, directory: str) -> Work[int]:
+    """Read an exported folder into a session in which nothing was said yet; gives the number of messages."""
+    exported: Exported = yield Do(partial(_read, Path(directory)))
+    yield from load(keeper)
+    if keeper.head is not None:
+        raise RefoldError(f"session {keeper.name!r} is there already: import into a new one")
+    own = exported.format == canonical.FORMAT.name
+    items = [canonical.from_json(item) for item in exported.said] if own else list(exported.said)
+    wire = formats.get(exported.format) if exported.format else formats.detect(items)
+    keeper.shelf = Shelf(wire, keeper.shelf.counter)
+    try:
+        entries = _entries(keeper, exported, items)
+    except RefoldError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RefoldError(f"{directory} cannot be imported: {error}") from error
+    if entries:
+        yield from commit(keeper, entries)
+    yield from load(keeper)
+    return len(items)
+
+
+def _entries(keeper: Keeper, exported: Exported, items: Sequence[Any]) -> list[Entry]:
+    """All of it as entries, for one step of the store; what could not be read back is refused before."""
+    done: list[Entry] = []
+    if exported.system:
+        system = [keeper.stored(item) for item in exported.system]
+        done.append(mark(keeper, "system", system, {"format": keeper.wire.name}))
+        keeper.wire.parse(system_of(done, done[0].name))
+    done += spoken(keeper, items, keeper.wire.parse(items))
+    parent = done[-1].name if done else ROOT
+    for found in _marks(exported, parent, len(items), keeper.now()):
+        done.append(found)
+        if found.kind == "fold":
+            put_messages(found)
+    project(done)
+    return done
+
+
+def _read(folder: Path) -> Exported:
+    try:
+        if (folder / TAGGED).exists():
+            return from_tagged(json.loads((folder / TAGGED).read_text(encoding="utf-8")))
+        files = {
+            path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.suffix in (".jsonl", ".json")
+        }
+        return read_archive(files)
+    except (OSError, ValueError, RecursionError) as error:
+        raise RefoldError(f"{folder} is no exported session: {error}") from error
+
+
+def _marks(exported: Exported, parent: str, said: int, at: float) -> Iterator[Entry]:
+    """The folds, undone folds, pins and checkpoints, each behind the one before."""
+    names: dict[str, str] = {}
+
+    def made(kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
+        nonlocal parent
+        found = entry(kind, value, parent=parent, said=said, about=about, at=at)
+        parent = found.name
+        return found
+
+    for fold in exported.folds:
+        beside = fold.facts.get("beside", [{}] * len(fold.put))
+        key = "message" if exported.format == "refold" else "wire"
+        value = {
+            **{name: found for name, found in fold.facts.items() if name != "beside"},
+            "stages": list(fold.stages),
+            "changes": changes_to_json([_renamed(change, fold.name, names) for change in fold.changes]),
+            "messages": [{key: put, **facts} for put, facts in zip(fold.put, beside, strict=True)],
+        }
+        found = made("fold", value, {"format": exported.format})
+        names[fold.name] = found.name
+        yield found
+    for fold in exported.folds:
+        if not fold.standing:
+            yield made("unfold", {"fold": names[fold.name]})
+    for pin in exported.pins:
+        yield made("pin", {"said": pin, "pinned": True})
+    for name, place in exported.checkpoints.items():
+        yield made("checkpoint", {"name": name, "said": place})
+
+
+def _renamed(change: Change, own: str, names: Mapping[str, str]) -> Change:
+    def piece(one: Piece) -> Piece:
+        if not isinstance(one, Put):
+            return one
+        return Put("", one.place) if one.fold == own else Put(names[one.fold], one.place)
+
+    return Change(tuple(piece(one) for one in change.took), tuple(piece(one) for one in change.put))

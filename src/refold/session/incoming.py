@@ -1,0 +1,349 @@
+"""What a caller brings: its whole history, or our view and what came since; only what is new is stored.
+
+The caller's list is compared with what was said and with what was sent last. Where it goes on from either,
+the rest is new. Where it differs earlier, somebody edited the history: a branch begins there, and folds that
+only concern what stands before it go along. System messages in front are no part of the chain, because
+programs write the date into them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from refold import formats
+from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of
+from refold.core.messages import Message
+from refold.core.view import Piece, Run, View
+from refold.errors import FormatError
+from refold.formats import Format
+from refold.session.effects import Do, Work
+from refold.session.keeper import Handed, Keeper, commit, fill, load, mark, own, say, spoken
+from refold.session.shelf import Shelf
+from refold.stores import START, Place
+
+PAGE: Final = 500
+"""Names that are looked up at once."""
+TURNED: Final = 512
+"""How many hidden messages of a caller's own list are compared in one turn."""
+
+LEFT: Final = 64
+"""How many branches that were left are remembered."""
+
+
+def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
+    """Store what is new in a caller's list; one that cannot be read is refused before anything is stored."""
+    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
+        raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
+    given = messages if isinstance(messages, list) else list(messages)
+    fixed = _leading(keeper, given)
+    wire = _shape(keeper, given, fixed)
+    if wire.name != keeper.wire.name:
+        yield from fill(keeper, keeper.shelf.items[: keeper.shelf.fixed], wire)
+    known = _goes_on(keeper, given, fixed)
+    if known is not None and (yield from _was_said(keeper, given[fixed + known :])):
+        known = None
+    new = [own(item) for item in (given if known is None else given[fixed + known :])]
+    read = keeper.shelf.read(new) if known is not None else wire.parse(new)
+    system = None if given[:fixed] == keeper.shelf.items[: keeper.shelf.fixed] else own(given[:fixed])
+    if known is None:
+        yield from _branch(keeper, new[fixed:], own(given[:fixed]))
+    elif system is None:
+        yield from say(keeper, new, read)
+    else:
+        yield from instruct(keeper, system, new, read)
+    keeper.held = given
+
+
+def _was_said(keeper: Keeper, new: Sequence[Any]) -> Work[bool]:
+    """Whether what follows stands behind this place already: somebody went back and comes again."""
+    if not new or not keeper.ahead or keeper.head is None:
+        return False
+    name = name_of(keeper.tip, "said", keeper.stored(new[0]))
+    places: dict[str, Place] = yield Do(lambda: keeper.store.find(keeper.name, [name]))
+    return bool(places)
+
+
+def _shape(keeper: Keeper, given: Sequence[Any], fixed: int) -> Format:
+    """The session's shape, or another one that the newest messages show."""
+    if keeper.settings.format is not None:
+        return formats.get(keeper.settings.format)
+    new = given
+    for known in (keeper.seen, keeper.shelf.body if keeper.seen is None else None):
+        if known and len(given) >= fixed + len(known) and given[fixed + len(known) - 1] is known[-1]:
+            new = given[fixed + len(known) :]
+    if not new:
+        return keeper.wire
+    found = formats.detect(new)
+    if keeper.view.said == 0 or found.name == keeper.wire.name:
+        return found
+    return found if any(found.recognise(item) for item in new) else keeper.wire
+
+
+def _leading(keeper: Keeper, given: Sequence[Any]) -> int:
+    """How many system messages stand in front."""
+    fixed = keeper.shelf.fixed
+    start = fixed if given[:fixed] == keeper.shelf.items[:fixed] else 0
+    while start < len(given) and is_system(keeper.wire, given[start]):
+        start += 1
+    return start
+
+
+def is_system(wire: Format, item: Any) -> bool:
+    """Whether this is a system message of the caller's own, and not a summary that came back."""
+    role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
+    if role not in ("system", "developer"):
+        return False
+    (message,) = wire.parse([item])
+    return message.role == "system" and not message.is_summary
+
+
+def instruct(
+    keeper: Keeper, system: list[Any], items: Sequence[Any] = (), read: Sequence[Message] = ()
+) -> Work[None]:
+    """Other system messages hold from here on, and these are said behind them; one step for the store."""
+    value = [keeper.stored(item) for item in system]
+    front = mark(keeper, "system", value, {"format": keeper.wire.name})
+    parsed = keeper.wire.parse(system)
+    yield from say(keeper, items, read, front=[front])
+    if keeper.report is not None:
+        keeper.report = replace(keeper.report, holds=False)
+    old = keeper.shelf
+    shelf = Shelf(old.wire, old.counter, fixed=len(system))
+    shelf.add([None] * len(system), system, parsed)
+    shelf.add(old.atoms[old.fixed :], old.body, old.messages[old.fixed :])
+    keeper.shelf = shelf
+
+
+def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> int | None:
+    """How many messages behind the system's are known, where the list goes on from them; None where not."""
+    if keeper.view.said == 0:
+        return 0
+    seen = keeper.seen
+    if seen and given is keeper.held and fixed == keeper.shelf.fixed and len(given) >= fixed + len(seen):
+        return len(seen) if _still_held(keeper, seen, given, fixed) else _continues(keeper, given[fixed:])
+    return _continues(keeper, given[fixed:])
+
+
+def _still_held(keeper: Keeper, seen: Sequence[Any], given: Sequence[Any], fixed: int) -> bool:
+    """Whether the caller's own list, longer by now, begins as before: what is seen, and a share of the rest.
+
+    What the view hides is compared in turns, so that a turn costs the same however long the history is.
+    """
+    runs = [(piece.first - 1, piece.last) for piece in keeper.view.pieces if isinstance(piece, Run)]
+    keeper.turned = keeper.turned + TURNED if keeper.turned < len(seen) else 0
+    runs.append((keeper.turned, min(keeper.turned + TURNED, len(seen))))
+    return all(seen[first:last] == given[fixed + first : fixed + last] for first, last in runs)
+
+
+def _continues(keeper: Keeper, body: list[Any]) -> int | None:
+    """How many messages of the list are there already, where it goes on from them; None where it does not."""
+    for known in (keeper.seen, keeper.shelf.body):
+        if known and len(body) >= len(known) and body[: len(known)] == known:
+            return len(known)
+    return None
+
+
+def _fork(
+    keeper: Keeper, body: Sequence[Any], handed: Sequence[Handed]
+) -> tuple[int, Sequence[Any], Sequence[Any] | None]:
+    """How many messages the list shares with what was said, directly or as sent; what follows; those."""
+    known = _known(keeper)
+    said = matched = _common(known, body)
+    shared: Sequence[Any] | None = known[:said]
+    fixed = keeper.shelf.fixed
+    now = (tuple(keeper.shelf.atoms[fixed:]), keeper.shelf.body)
+    for atoms, items in (now, *((one.atoms, one.items) for one in handed)):
+        for count in range(_common(items, body), matched, -1):
+            piece = atoms[count - 1]
+            covered = [] if piece is None else [run.last for run in keeper.view.originals(piece)]
+            if covered:
+                said, matched = max(covered), count
+                shared = None if keeper.seen is None else keeper.seen[:said]
+                break
+    return said, body[matched:], shared
+
+
+def _still_here(keeper: Keeper) -> Work[list[Handed]]:
+    """The views that were handed out on the way to this place; a caller may go on from any of them."""
+    if keeper.head is None:
+        return []
+    place = keeper.head.place
+
+    def look() -> list[Handed]:
+        return [
+            one
+            for one in keeper.handed.values()
+            if any(
+                found.name == one.tip
+                for found in keeper.store.read(keeper.name, place, kinds=SAID, first=one.said, last=one.said)
+            )
+        ]
+
+    found: list[Handed] = yield Do(look)
+    return found
+
+
+def _known(keeper: Keeper) -> Sequence[Any]:
+    """What was said from the first message on, as far as it is at hand."""
+    if keeper.seen is not None:
+        return keeper.seen
+    body, atoms = keeper.shelf.body, keeper.shelf.atoms[keeper.shelf.fixed :]
+    count = 0
+    while count < len(atoms) and atoms[count] == Run(count + 1, count + 1):
+        count += 1
+    return body[:count]
+
+
+def _common(known: Sequence[Any], body: Sequence[Any]) -> int:
+    count = 0
+    for old, new in zip(known, body, strict=False):
+        if old is not new and old != new:
+            break
+        count += 1
+    return count
+
+
+def _branch(keeper: Keeper, body: list[Any], system: list[Any]) -> Work[None]:
+    """Go on from where the list leaves what is known, on a branch of its own or on one that is there."""
+    said, rest, shared = _fork(keeper, body, (yield from _still_here(keeper)))
+    seen = None if shared is None else [*shared, *rest]
+    base = yield from _behind(keeper, said)
+    found, base = yield from _stored_already(keeper, rest, base)
+    here = True
+    if found:
+        base, here = yield from _marks_behind(keeper, said + found, base)
+    marks = (yield from _carried(keeper, said + found, base)) if here else []
+    if found < len(rest) or marks or keeper.head is None or base.place != keeper.head.place:
+        _leave(keeper)
+        keeper.view, keeper.tip = View(said=said + found), base.tip
+        entries = spoken(keeper, rest[found:], keeper.wire.parse(rest[found:]))
+        yield from commit(keeper, [*marks, *entries], at=base.place)
+        yield from load(keeper)
+    keeper.seen = seen
+    if system != keeper.shelf.items[: keeper.shelf.fixed]:
+        yield from instruct(keeper, system)
+
+
+class _Base:
+    """A place to go on from: the entry that stands there, and the last message before it."""
+
+    __slots__ = ("name", "place", "tip")
+
+    def __init__(self, place: Place, name: str, tip: str) -> None:
+        self.place = place
+        self.name = name
+        self.tip = tip
+
+
+def _behind(keeper: Keeper, said: int) -> Work[_Base]:
+    """The last place where so many messages had been said."""
+    if said == 0 or keeper.head is None:
+        return _Base(START, ROOT, ROOT)
+    place = keeper.head.place
+
+    def look() -> _Base:
+        newest = next(keeper.store.read(keeper.name, place, first=said, last=said, newest=True))
+        tip = next(keeper.store.read(keeper.name, place, kinds=SAID, first=said, last=said))
+        return _Base(keeper.store.find(keeper.name, [newest.name])[newest.name], newest.name, tip.name)
+
+    found: _Base = yield Do(look)
+    return found
+
+
+def _stored_already(keeper: Keeper, rest: Sequence[Any], base: _Base) -> Work[tuple[int, _Base]]:
+    """How many of these messages stand behind that one on some branch, and the last of them."""
+    names: list[str] = []
+    parent = base.tip
+    for item in rest:
+        parent = name_of(parent, "said", keeper.stored(item))
+        names.append(parent)
+    count = 0
+    for start in range(0, len(names), PAGE):
+        page = names[start : start + PAGE]
+        places: dict[str, Place] = yield Do(partial(keeper.store.find, keeper.name, page))
+        for name in page:
+            if name not in places:
+                return count, base
+            count, base = count + 1, _Base(places[name], name, name)
+    return count, base
+
+
+def _marks_behind(keeper: Keeper, said: int, base: _Base) -> Work[tuple[_Base, bool]]:
+    """The last place at which a stored message was the newest one, and whether that is on this branch.
+
+    Of other branches that is known as long as this keeper remembers where it left them.
+    """
+    place = START if keeper.head is None else keeper.head.place
+
+    def look() -> bool:
+        found = keeper.store.read(keeper.name, place, kinds=SAID, first=said, last=said)
+        return any(one.name == base.name for one in found)
+
+    here: bool = yield Do(look)
+    if here:
+        return (yield from _behind(keeper, said)), True
+    left = keeper.left.get(base.tip)
+    return base if left is None else _Base(left.place, left.name, base.tip), False
+
+
+def _leave(keeper: Keeper) -> None:
+    """Remember where this branch ends."""
+    if keeper.head is not None:
+        keeper.left[keeper.tip] = keeper.head
+        while len(keeper.left) > LEFT:
+            del keeper.left[next(iter(keeper.left))]
+
+
+def _carried(keeper: Keeper, said: int, base: _Base) -> Work[list[Entry]]:
+    """Marks made later that only concern the first so many messages, to stand behind a place before that."""
+    if keeper.head is None:
+        return []
+    place = keeper.head.place
+    kinds: tuple[Kind, ...] = ("fold", "unfold", "pin", "checkpoint", "system")
+    later: list[Entry] = yield Do(
+        lambda: list(keeper.store.read(keeper.name, place, kinds=kinds, first=said + 1))
+    )
+    names = {fold.name: fold.name for fold in keeper.view.folds if fold.said <= said}
+    done: list[Entry] = []
+    above = base.name
+    for one in later:
+        if (value := _carried_value(keeper, one, said, names)) is None:
+            continue
+        made = entry(one.kind, value, parent=above, said=said, about=one.beside, at=keeper.now())
+        if one.kind == "fold":
+            names[one.name] = made.name
+        above = made.name
+        done.append(made)
+    return done
+
+
+def _carried_value(keeper: Keeper, one: Entry, said: int, names: dict[str, str]) -> Any:
+    """The body of a mark that goes along; None for one that does not."""
+    value = one.value
+    if one.kind == "system":
+        return value
+    if one.kind == "unfold":
+        return {"fold": names[value["fold"]]} if value["fold"] in names else None
+    if one.kind != "fold":
+        return value if value["said"] <= said else None
+    fold = keeper.view.fold(one.name)
+    if fold is None or not all(_within(piece, said, names) for c in fold.changes for piece in c.took):
+        return None
+    return {
+        **value,
+        "trigger": "carried",
+        "changes": [_renamed(change, names) for change in value["changes"]],
+    }
+
+
+def _within(piece: Piece, said: int, names: dict[str, str]) -> bool:
+    return piece.last <= said if isinstance(piece, Run) else piece.fold in names
+
+
+def _renamed(change: dict[str, list[str]], names: dict[str, str]) -> dict[str, list[str]]:
+    def word(piece: str) -> str:
+        fold, slash, place = piece.rpartition("/")
+        return f"{names.get(fold, fold)}/{place}" if slash else piece
+
+    return {side: [word(piece) for piece in pieces] for side, pieces in change.items()}

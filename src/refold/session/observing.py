@@ -1,0 +1,156 @@
+"""What a provider's answer means: usage to build on, a refusal to recover from, a fold that did not help."""
+
+from dataclasses import asdict, replace
+from math import floor
+from typing import Any, Final
+
+from refold.compacting import Wish
+from refold.core import breaker, learned
+from refold.core.overflow import OverflowInfo, overflow
+from refold.core.responses import Response, read_response
+from refold.core.truncation import implied_limit, truncated_silently
+from refold.errors import Overflow
+from refold.events import OverflowMet, Unfolded, UsageUpdate
+from refold.session.budgets import Around
+from refold.session.deciding import attempt, standing
+from refold.session.effects import Do, Work
+from refold.session.keeper import Keeper, Reported, commit, load, mark, sure
+from refold.session.values import Observed
+
+RECOVERY: Final = 0.70
+"""After a refusal the history is folded to this share of the room that was learned."""
+
+
+def observe(keeper: Keeper, answer: Any, around: Around) -> Work[Observed]:
+    """Take in a response or an error; says whether to send the turn again."""
+    if keeper.stale:
+        yield from load(keeper)
+    response = read_response(answer)
+    if response.finish == "overflow" and response.usage is not None:
+        read = response.usage.context + response.usage.output
+        return (yield from _refused(keeper, OverflowInfo(None, read, None), around))
+    refusal = overflow(answer)
+    if refusal is not None:
+        return (yield from _refused(keeper, refusal, around))
+    if isinstance(answer, BaseException):
+        return Observed(reason=f"no refusal for size: {type(answer).__name__}")
+    return (yield from _answered(keeper, response, around))
+
+
+def _answered(keeper: Keeper, response: Response, around: Around) -> Work[Observed]:
+    if response.completed:
+        keeper.refused = False
+        keeper.breaker = breaker.step(keeper.breaker, "turn", keeper.now())
+    usage = response.usage
+    if usage is None:
+        now = yield from standing(keeper, around)
+        return Observed(reason="no usage was reported", finish=response.finish, budget=now.budget)
+    cut = yield from _silently_cut(keeper, usage.context, around)
+    if cut is not None:
+        return cut
+    estimate = keeper.sent_estimate or (yield from standing(keeper, around)).budget.breakdown.total
+    totals = keeper.totals.plus(usage)
+    model = keeper.settings.model or ""
+    value = {**asdict(usage), "estimate": estimate, "model": model}
+    about = {"totals": asdict(totals)}
+    yield from sure(keeper, lambda: commit(keeper, [mark(keeper, "usage", value, about)]))
+    keeper.totals = totals
+    keeper.report = Reported(usage=usage, estimate=estimate, model=model)
+    reverted = yield from _judged(keeper, usage.context)
+    now = yield from standing(keeper, around)
+    keeper.emit(
+        UsageUpdate(
+            session=keeper.name,
+            at=keeper.now(),
+            tokens=now.budget.used,
+            window=now.budget.window,
+            ratio=now.budget.ratio,
+            usage=usage,
+        )
+    )
+    return Observed(
+        reason="answered", usage=usage, finish=response.finish, budget=now.budget, reverted=reverted
+    )
+
+
+def _silently_cut(keeper: Keeper, context: int, around: Around) -> Work[Observed | None]:
+    """Recover where the provider read far less than it was sent, without a word."""
+    sent = keeper.sent_estimate
+    ratios = () if keeper.report is None else (keeper.report.ratio,)
+    if sent is None or keeper.refused or not truncated_silently(sent, context, ratios=ratios):
+        return None
+    info = OverflowInfo(None, implied_limit(context), None)
+    return (yield from _refused(keeper, info, around, told=False))
+
+
+def _judged(keeper: Keeper, context: int) -> Work[str | None]:
+    """Undo a fold after which the provider reports no less than before; its name where that was done."""
+    trial, keeper.trial = keeper.trial, None
+    if trial is None:
+        return None
+    fold, before, size = trial
+    if context < before + max(0, keeper.shelf.tokens - size):  # what was said since counts for both
+        return None
+    found = keeper.view.fold(fold)
+    if found is None or not found.standing or keeper.view.covering(fold) is not None:
+        return None
+    reason = f"{context:,} tokens were reported after the fold and {before:,} before it"
+    value = {"trigger": "threshold", "reason": reason, "counted": True}
+    attempt_mark = mark(keeper, "attempt", value)
+    yield from commit(keeper, [attempt_mark])
+    yield from commit(keeper, [mark(keeper, "unfold", {"fold": fold})])
+    keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
+    report = keeper.report
+    yield from load(keeper)
+    keeper.report = None if report is None else replace(report, holds=False)
+    keeper.emit(Unfolded(session=keeper.name, at=keeper.now(), fold=fold))
+    return fold
+
+
+def _refused(keeper: Keeper, info: OverflowInfo, around: Around, *, told: bool = True) -> Work[Observed]:
+    """Learn the window and fold once without a model; a second refusal of one turn is an error.
+
+    `told`: whether the provider named the limit; what was only inferred is forgotten sooner.
+    """
+    now = yield from standing(keeper, around)
+    sent = keeper.sent_estimate or now.budget.breakdown.total
+    kept = learned.learned(now.window.tokens, info, sent=sent, at=keeper.now())
+    if kept is not None:
+        kept = replace(kept, told=kept.told and told)
+        settings = keeper.settings
+        key, note = learned.key(settings.endpoint, settings.model or ""), kept.note
+        yield Do(lambda: keeper.store.put_note(key, note))
+        keeper.learned = kept.tokens
+    if keeper.refused:
+        _met(keeper, info, recovered=False)
+        raise Overflow(info.provider, info.limit, info.requested)
+    keeper.refused = True
+    now = yield from standing(keeper, around)
+    budget = now.budget
+    real = info.requested or max(budget.used, info.limit or 0)
+    ratio = min(4.0, max(1.0, real / max(1, sent)))  # what is further off than that is no count
+    target = floor(RECOVERY * budget.room / ratio)
+    made = yield from attempt(keeper, now, Wish(target=target), "emergency")
+    now = yield from standing(keeper, around)
+    keeper.sent_estimate = now.budget.breakdown.total
+    _met(keeper, info, recovered=made.fold is not None)
+    return Observed(
+        send_again=made.fold is not None,
+        messages=keeper.sent() if made.fold is not None else None,
+        reason="refused for size; " + (made.reason or made.outcome.reason),
+        budget=now.budget,
+        outcome=made.outcome,
+    )
+
+
+def _met(keeper: Keeper, info: OverflowInfo, *, recovered: bool) -> None:
+    keeper.emit(
+        OverflowMet(
+            session=keeper.name,
+            at=keeper.now(),
+            provider=info.provider,
+            limit=info.limit,
+            requested=info.requested,
+            recovered=recovered,
+        )
+    )

@@ -1,0 +1,83 @@
+"""The tool by which a model fetches back what was folded away: its definition and its answers."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from refold.core.messages import Message
+from refold.core.transcript import house
+from refold.core.view import Run
+from refold.errors import RefoldError
+from refold.session import acts
+from refold.session.effects import Work
+from refold.session.keeper import Keeper, fresh
+
+NAME: Final = "recall"
+ANSWER_CHARS: Final = 20_000
+"""What one answer may have; the model can ask for a smaller stretch."""
+_DESCRIPTION: Final = (
+    "Fetch back earlier parts of this conversation that were folded away, word for word. Give `query` to"
+    " search everything that was said, or `handle` (#12 or #12-#57, as summaries name them) to read it."
+)
+_PARAMETERS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "Words to look for."},
+        "handle": {"type": "string", "description": "Messages by number: #12 or #12-#57."},
+    },
+}
+
+
+def schema(wire: str) -> dict[str, Any]:
+    """The tool's definition as a format has it.
+
+    >>> schema("anthropic")["name"]
+    'recall'
+    """
+    parameters = json.loads(json.dumps(_PARAMETERS))
+    plain = {"name": NAME, "description": _DESCRIPTION}
+    if wire == "anthropic":
+        return {**plain, "input_schema": parameters}
+    if wire == "gemini":
+        return {"functionDeclarations": [{**plain, "parameters": parameters}]}
+    if wire == "responses":
+        return {"type": "function", **plain, "parameters": parameters}
+    return {"type": "function", "function": {**plain, "parameters": parameters}}
+
+
+def recall_tool(keeper: Keeper, wire: str | None = None) -> Work[dict[str, Any] | None]:
+    """The definition, where there is something to fetch back; else None."""
+    yield from fresh(keeper)
+    hidden = any(fold.name in keeper.saved and any(keeper.saved[fold.name]) for fold in keeper.view.standing)
+    return schema(wire or keeper.wire.name) if hidden else None
+
+
+def answer_recall(keeper: Keeper, arguments: str | Mapping[str, Any]) -> Work[str]:
+    """What to answer when the model calls the tool; wrong arguments are answered too, never raised."""
+    try:
+        given = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+        handle, query = given.get("handle"), given.get("query")
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return "The arguments are no JSON object with `query` or `handle`."
+    if handle:
+        try:
+            items = yield from acts.original(keeper, str(handle))
+            first = acts.HANDLE.fullmatch(str(handle).strip())
+            return _shown(keeper, items, int(first[1]) if first else 1)
+        except RefoldError as error:
+            return str(error)
+    if not query:
+        return "Give `query` to search, or `handle` to read."
+    hits = yield from acts.recall(keeper, str(query), limit=5)
+    if not hits:
+        return "Nothing was found."
+    return "\n\n".join(f"{hit.handle} {hit.role}: {hit.text[: ANSWER_CHARS // 5]}" for hit in hits)
+
+
+def _shown(keeper: Keeper, items: list[Any], first: int) -> str:
+    messages = [item if isinstance(item, Message) else keeper.wire.parse([item])[0] for item in items]
+    text = "\n\n".join(house(number, message) for number, message in enumerate(messages, first))
+    if len(text) <= ANSWER_CHARS:
+        return text
+    last = Run(first, first + len(items) - 1).last
+    return f"{text[:ANSWER_CHARS]}\n\n[cut here; ask for a smaller stretch of #{first}-#{last}]"

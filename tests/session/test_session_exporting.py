@@ -1,0 +1,184 @@
+"""Sessions as files and back, without loss; folders that are hostile or hold something else."""
+
+import json
+
+import pytest
+from talks import SHAPES, SUMMARY, folding, opened, talk, user, values, wired
+
+from refold.errors import RefoldError, StoreError
+from refold.testing import Scripted
+
+FORMS = ("ripple", "neurolink")
+
+
+def everything(session):
+    """All that an export has to keep."""
+    view = session.keeper.view
+    return {
+        "view": session.view(),
+        "said": session.original(f"#1-#{view.said}"),
+        "folds": [(fold.handle, fold.stages, fold.standing, fold.tokens_before) for fold in session.folds()],
+        "pins": view.pins,
+        "checkpoints": dict(view.checkpoints),
+        "wire": session.keeper.wire.name,
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+def test_out_and_in_again(shape, form, tmp_path):
+    whole = values(40) if shape == "refold" else wired(values(40), shape)
+    if shape == "openai":
+        whole = [{"role": "system", "content": "be brief"}, *whole]
+    with opened(window=6_000, ask=Scripted(SUMMARY)) as session:
+        session.prepare(whole[:9])
+        session.pin(2)
+        session.checkpoint("early")
+        assert session.prepare(whole).fold
+        session.compact(target=1_200)
+        session.unfold(session.folds()[0].name)
+        first = everything(session)
+        files = session.export(str(tmp_path / "out"), form=form)
+        assert files == sorted(files)
+    for name in files:
+        path = tmp_path / "out" / name
+        assert path.stat().st_mode & 0o777 == 0o600
+    with opened("again", window=6_000) as session:
+        assert session.import_from(str(tmp_path / "out")) == len(first["said"])
+        assert everything(session) == first
+        session.export(str(tmp_path / "twice"), form=form)
+    with opened("third", window=6_000) as session:
+        session.import_from(str(tmp_path / "twice"))
+        assert everything(session) == first
+        session.unfold()
+        assert session.prepare([*session.view()]).messages
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_empty_session_and_a_broken_history(form, tmp_path):
+    with opened() as session:
+        session.export(str(tmp_path / "empty"), form=form)
+    with opened() as session:
+        assert session.import_from(str(tmp_path / "empty")) == 0
+        assert session.view() == []
+    broken = values(4)
+    del broken[2]
+    with opened() as session:
+        ready = session.prepare(wired(broken, "anthropic"))
+        session.export(str(tmp_path / "broken"), form=form)
+    with opened() as session:
+        session.import_from(str(tmp_path / "broken"))
+        assert session.view() == ready.messages
+
+
+def test_only_into_a_new_session(tmp_path):
+    session, _, _ = folding()
+    session.export(str(tmp_path / "out"))
+    with pytest.raises(RefoldError, match="is there already"):
+        session.import_from(str(tmp_path / "out"))
+
+
+def test_an_export_over_an_export_and_over_something_else(tmp_path):
+    session, history, _ = folding()
+    folder = tmp_path / "out"
+    first = session.export(str(folder))
+    session.unfold()
+    session.prepare(history[:20])
+    second = session.export(str(folder))
+    assert set(second) <= {*first, *(path.name for path in folder.iterdir())}
+    with opened("again") as other:
+        other.import_from(str(folder))
+        assert other.view() == history[:20]
+        assert other.folds() == []
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(RefoldError):
+        session.export(str(tmp_path / "mine"))
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    with pytest.raises(RefoldError, match="form"):
+        session.export(str(folder), form="xml")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError):
+        session.export(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"tagged.json": ""},
+        {"tagged.json": "[1,"},
+        {"tagged.json": "{}"},
+        {"tagged.json": "[" * 50_000},
+        {"tagged.json": json.dumps([7])},
+        {"messages.jsonl": "not json\n"},
+        {"messages.jsonl": '{"role": "user"}\n[]\n'},
+        {"messages.jsonl": '{"role": "user", "content": "hi"}\n', "history/part-1.jsonl": "\0\0"},
+        {"messages.jsonl": "\ud800"},
+    ],
+    ids=range(10),
+)
+def test_hostile_folders_are_refused_and_store_nothing(files, tmp_path):
+    for name, text in files.items():
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with opened() as session:
+        try:
+            count = session.import_from(str(tmp_path / "in"))
+        except RefoldError:
+            count = 0
+            assert session.keeper.store.sessions() == []
+        assert session.stats().said == count
+        session.say("still here")
+        assert session.view()[-1] == user("still here")
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with opened() as session, pytest.raises(RefoldError):
+        session.import_from(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_export_that_was_changed_by_hand(form, tmp_path):
+    """Whatever stands in the files, an import either refuses or gives a session that works."""
+    session, _, _ = folding()
+    files = session.export(str(tmp_path / "out"), form=form)
+    for name in files:
+        path = tmp_path / "out" / name
+        whole = path.read_bytes()
+        for cut in (0, len(whole) // 3, len(whole) // 2, len(whole) - 2):
+            for made in (
+                whole[:cut],
+                whole[:cut] + b'{"x": 1}\n' + whole[cut:],
+                whole.replace(b"#2", b"#999"),
+            ):
+                path.write_bytes(made)
+                with opened("again") as other:
+                    try:
+                        other.import_from(str(tmp_path / "out"))
+                    except RefoldError:
+                        assert other.keeper.store.sessions() == []
+                    assert isinstance(other.view(), list)
+        path.write_bytes(whole)
+
+
+def test_an_import_is_one_step(tmp_path):
+    session, _, _ = folding()
+    session.export(str(tmp_path / "out"))
+    with opened("again") as other:
+        appended = []
+        store = other.keeper.store
+        real = store.append
+        store.append = lambda *args, **kwargs: appended.append(1) or real(*args, **kwargs)
+        other.import_from(str(tmp_path / "out"))
+        assert len(appended) == 1
+
+
+def test_later_talk_goes_on_behind_an_import(tmp_path):
+    session, history, ready = folding()
+    session.export(str(tmp_path / "out"), form="neurolink")
+    with opened("again") as other:
+        other.import_from(str(tmp_path / "out"))
+        more = [*history, *talk(1)]
+        assert other.prepare(more).messages == [*ready.messages, *talk(1)]

@@ -1,0 +1,420 @@
+"""What a caller brings: only what is new is stored, an edit is a branch, and nothing is lost."""
+
+import json
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from talks import (
+    SHAPES,
+    dumped,
+    folding,
+    kinds,
+    opened,
+    reply,
+    sound,
+    stored,
+    talk,
+    user,
+    values,
+    wired,
+    without_ids,
+)
+
+import refold
+from refold.errors import FormatError
+from refold.testing import Scripted
+
+
+def test_nothing_to_do_gives_the_very_list():
+    history = talk(2)
+    with opened() as session:
+        assert session.prepare(history).messages is history
+        assert session.prepare(history).messages is history
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+@pytest.mark.parametrize("fresh_list", [True, False])
+def test_whole_history_sent_again_stores_what_is_new(shape, fresh_list):
+    whole = values(6) if shape == "refold" else wired(values(6), shape)
+    growing = []
+    with opened(window=100_000) as session:
+        for item in whole:
+            growing.append(item)
+            given = deepcopy(growing) if fresh_list else growing
+            ready = session.prepare(given)
+            assert ready.messages == growing
+        assert len(session.log(kinds=("said",))) == len(whole)
+        assert stored(session) == len(whole) + len(session.log(kinds=("fold",)))
+        assert session.original(f"#1-#{len(whole)}") == whole
+
+
+def test_gemini_calls_without_ids_go_on_and_fold():
+    whole = without_ids(wired(values(40), "gemini"))
+    with opened(window=6_000) as session:
+        for count in range(1, len(whole) + 1):
+            ready = session.prepare(deepcopy(whole[:count]))
+            assert not sound(ready.messages, "gemini")
+        assert len(session.log(kinds=("said",))) == len(whole)
+        assert session.folds()
+        assert session.original(f"#1-#{len(whole)}") == whole
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+def test_going_on_from_what_was_sent(shape):
+    whole = values(60, size=200) if shape == "refold" else wired(values(60, size=200), shape)
+    with opened(window=8_000, ask=Scripted("A summary of the talk with its files and answers.")) as session:
+        sent = []
+        for item in whole:
+            sent = session.prepare([*sent, item]).messages
+            assert not sound(sent, None if shape == "refold" else shape)
+        assert len(session.log(kinds=("said",))) == len(whole)
+        assert session.folds()
+        assert session.original(f"#1-#{len(whole)}") == whole
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+def test_between_folds_what_is_sent_only_grows(shape):
+    whole = values(40) if shape == "refold" else wired(values(40), shape)
+    before, changes = [], 0
+    with opened(window=6_000) as session:
+        for count in range(1, len(whole) + 1):
+            ready = session.prepare(whole[:count])
+            moved = kinds(session, "fold")
+            if ready.fold is None and len(moved) == changes:
+                assert list(ready.messages[: len(before)]) == list(before)
+                if shape != "refold":
+                    assert dumped(ready.messages).startswith(dumped(before)[:-1])
+            before, changes = list(ready.messages), len(moved)
+        assert changes
+
+
+def test_an_edited_message_is_a_branch():
+    session, history, _ = folding()
+    edited = deepcopy(history)
+    edited[60] = user("edited with a walnut in it")
+    ready = session.prepare(edited[:62])
+    said = session.log(kinds=("said",))
+    assert len(said) == 62
+    assert [one.value for one in said] == edited[:62]
+    assert {"content": "edited with a walnut in it", "role": "user"} in ready.messages
+    (hit, *_) = session.recall("question 35")
+    assert hit.text == history[70]["content"]
+    assert hit.handle.startswith("b2:")
+    assert session.original(hit) == [history[70]]
+
+
+def test_going_back_to_a_former_branch_stores_nothing_and_keeps_its_fold():
+    session, history, ready = folding()
+    other = [*history[:3], user("something else"), reply("yes"), user("and so on")]
+    session.prepare(other)
+    before = stored(session)
+    again = session.prepare(deepcopy(history))
+    assert stored(session) == before
+    assert again.messages == ready.messages
+    assert again.fold is None
+    assert session.prepare(other).messages == other
+    assert stored(session) == before
+
+
+def test_folds_that_concern_only_what_stays_go_along():
+    session, history, ready = folding()
+    edited = [*deepcopy(history[:-1]), user("the last question, put otherwise")]
+    again = session.prepare(edited)
+    assert again.fold is None
+    assert again.messages == [*ready.messages[:-1], edited[-1]]
+    assert [fold.standing for fold in session.folds()] == [True]
+    assert session.original(session.folds()[0].name) == history[1:72]
+
+
+def test_folds_of_folds_and_their_undoing_go_along():
+    session, history, _ = folding()
+    session.pin("#75")
+    session.checkpoint("here")
+    first = session.folds()[0].name
+    session.compact(target=1_200)
+    session.unfold(first)
+    view = session.view()
+    edited = [*history[:-1], user("another end")]
+    ready = session.prepare(edited)
+    assert ready.messages == [*view[:-1], edited[-1]]
+    assert [fold.standing for fold in session.folds()] == [False, True]
+    assert session.keeper.view.pins == {75}
+    assert "here" not in session.keeper.view.checkpoints  # it stands behind what was edited
+
+
+@pytest.mark.parametrize("how", ["fold", "unfold", "twice"])
+def test_going_on_from_a_view_that_was_folded_or_unfolded_since(how):
+    """A fold in the background, or a person at another terminal, changes the view under the caller's hands."""
+    session, history, ready = folding()
+    if how == "unfold":
+        session.unfold()
+    else:
+        session.compact(target=1_200)
+    if how == "twice":
+        session.say([reply("said meanwhile"), user("by somebody")])
+        session.compact(target=800)
+    view = session.view()
+    more = [reply("said meanwhile"), user("by somebody")] if how == "twice" else []
+    new = [reply("going on"), user("from before")]
+    again = session.prepare([*ready.messages, *more, *new])
+    assert session.original("#1-#81") == history
+    assert session.stats().said == 81 + len(more) + 2
+    assert again.fold or again.messages == [*view, *new]
+
+
+def test_truncated_history_is_answered_anew():
+    with opened(window=100_000) as session:
+        history = talk(5)
+        session.prepare([*history, reply("first try")])
+        ready = session.prepare(history)
+        assert ready.messages is history
+        session.prepare([*history, reply("second try")])
+        assert [hit.text for hit in session.recall("first try")][:1] == ["first try"]
+        assert session.original(-1) == [reply("second try")]
+        before = stored(session)
+        session.prepare([*history, reply("first try")])
+        assert stored(session) == before
+
+
+def test_a_system_prompt_that_changes_does_not_branch():
+    with opened(window=100_000) as session:
+        history = talk(3)
+        for day in range(5):
+            history += [reply(f"it is day {day}"), user("and then?")]
+            system = {"role": "system", "content": f"today is day {day}"}
+            ready = session.prepare([system, *history])
+            assert ready.messages == [system, *history]
+        assert kinds(session, "said") == ["said"] * len(history)
+        assert kinds(session, "system") == ["system"] * 5
+        assert session.view()[0]["content"] == "today is day 4"
+
+
+def test_a_changed_system_prompt_holds_on_a_former_branch_too():
+    with opened(window=100_000) as session:
+        one, two = talk(2), talk(3)
+        session.prepare([{"role": "system", "content": "old"}, *one])
+        session.prepare([{"role": "system", "content": "old"}, user("other"), *two])
+        ready = session.prepare([{"role": "system", "content": "new"}, *one])
+        assert ready.messages == [{"role": "system", "content": "new"}, *one]
+        assert session.view() == ready.messages
+        assert session.prepare(one).messages == one
+        assert session.view() == one
+
+
+def test_a_system_message_of_a_say_is_the_systems():
+    with opened() as session:
+        session.say([{"role": "system", "content": "be brief"}, user("hi")])
+        assert session.view() == [{"role": "system", "content": "be brief"}, user("hi")]
+        assert session.stats().said == 1
+        history = [{"role": "system", "content": "be brief"}, user("hi"), reply("hello")]
+        assert session.prepare(history).messages is history
+        assert session.stats().said == 2
+
+
+@pytest.mark.parametrize("place", [0, 20, -1])
+@pytest.mark.parametrize("same_list", [True, False])
+def test_a_message_changed_in_place_is_noticed(place, same_list):
+    """Callers trim tool output in their own dicts; the log keeps both, and what is sent is the new one."""
+    with opened(window=100_000) as session:
+        history = talk(15)
+        old = history[place]["content"]
+        session.prepare(history)
+        history[place]["content"] = "changed in place"
+        given = history if same_list else list(history)
+        assert session.prepare(given).messages == history
+        assert session.view() == history
+        assert [one.value for one in session.log(kinds=("said",))] == history
+        texts = [hit.text for hit in session.recall(old[:11])]
+        assert old in texts
+
+
+def test_what_is_handed_out_can_be_changed_without_harm():
+    session, history, ready = folding()
+    view = session.view()
+    for message in [*ready.messages, *session.view(), *ready.outcome.messages]:
+        message["content"] = "spoilt"
+    assert session.view() == view
+    assert session.prepare(history).messages == view
+
+
+def test_hidden_messages_that_change_are_noticed_in_their_turn():
+    session, history, _ = folding()
+    history[30]["content"] = "changed where nobody looks"
+    for _ in range(4):
+        session.prepare(history)
+    assert session.original("#31") == [user("changed where nobody looks")]
+
+
+def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
+    session, history, ready = folding(store=lasting())
+    before = stored(session)
+    for more in ([], [reply("ok"), user("more")]):
+        again = opened(store=lasting())
+        sent = again.prepare(deepcopy([*history, *more]))
+        assert sent.fold is None
+        assert dumped(sent.messages) == dumped([*ready.messages, *more])
+        assert stored(again) == before + len(more)
+        assert again.prepare(deepcopy([*history, *more])).messages == sent.messages
+        assert stored(again) == before + len(more)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+def test_reopened_views_are_the_same_to_the_byte(shape, tmp_path):
+    whole = values(40) if shape == "refold" else wired(values(40), shape)
+    address = f"sqlite:{tmp_path / 'a.db'}"
+    with opened(store=address, window=6_000, ask=Scripted("A summary of the talk.")) as session:
+        ready = session.prepare(whole)
+        assert ready.fold
+    with opened(store=address, window=6_000) as session:
+        assert session.view() == ready.messages
+        assert session.keeper.wire.name == shape
+        assert session.prepare(deepcopy(whole)).messages == ready.messages
+        going_on = [*ready.messages, *(values(1)[-1:] if shape == "refold" else wired(values(1)[-1:], shape))]
+        assert session.prepare(going_on).messages == going_on
+        assert len(session.log(kinds=("said",))) == len(whole) + 1
+
+
+def test_after_reopening_a_turn_costs_no_look_back(tmp_path):
+    session, history, _ = folding(store=f"sqlite:{tmp_path / 'a.db'}")
+    session.close()
+    with opened(store=f"sqlite:{tmp_path / 'a.db'}") as session:
+        session.prepare(history)
+        moved = session.keeper.head.version
+        session.prepare(history)
+        assert session.keeper.head.version == moved
+        assert session.keeper.seen == history
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_broken_histories_are_mended_once(shape):
+    whole = values(4)
+    del whole[2]  # a result is gone
+    del whole[4]  # a call is gone
+    given = wired(whole, shape)
+    with opened(window=100_000) as session:
+        ready = session.prepare(given)
+        assert not sound(ready.messages, shape)
+        assert kinds(session, "fold") == ["fold"]
+        assert session.folds() == []  # nobody asked for it, and nothing is hidden
+        assert session.original(f"#1-#{len(given)}") == given
+        assert session.prepare(given).messages == ready.messages
+        assert kinds(session, "fold") == ["fold"]
+        more = wired(values(1)[-1:], shape)
+        assert session.prepare([*given, *more]).messages[: len(ready.messages)] == ready.messages
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "a text",
+        b"bytes",
+        7,
+        {"role": "user"},
+        [7],
+        [None],
+        [user("fine"), 7],
+        [user("fine"), {"role": "user", "content": {1, 2}}],
+        [user("fine"), {"no": "role"}],
+        [{"role": "system", "content": "new"}, user("fine"), {"role": "user", "content": object()}],
+        [{"role": "user", "parts": [{"text": "gemini"}]}, 7],
+    ],
+    ids=range(11),
+)
+def test_a_wrong_list_is_refused_and_stores_nothing(wrong):
+    with opened() as session:
+        with pytest.raises(FormatError):
+            session.prepare(wrong)
+        assert stored(session) == 0
+        history = talk(2)
+        session.prepare(history)
+        before, view = stored(session), session.view()
+        with pytest.raises(FormatError):
+            session.prepare([*wrong[:1], *history, *wrong[1:]] if isinstance(wrong, list) else wrong)
+        assert stored(session) == before
+        assert session.view() == view
+        assert session.keeper.wire.name == "openai"
+        assert session.prepare(history).messages is history
+
+
+def test_an_empty_list_and_none():
+    with opened() as session:
+        assert session.prepare([]).messages == []
+        assert session.prepare().messages == []
+        assert session.prepare(()).messages == []
+        assert stored(session) == 0
+        session.say("hi")
+        assert session.prepare().messages == [user("hi")]
+        assert session.prepare((user("hi"),)).messages == [user("hi")]
+        assert session.stats().said == 1
+
+
+def test_an_empty_list_after_something_is_a_new_beginning():
+    with opened() as session:
+        session.prepare(talk(2))
+        assert session.prepare([]).messages == []
+        assert session.stats().said == 0
+        assert session.recall("question 1")
+
+
+def test_long_histories_are_found_again_page_by_page(memory):
+    history = talk(350, size=20)
+    opened(store=memory, window=1_000_000).prepare(history)
+    again = opened(store=memory, window=1_000_000)
+    again.say("stay")  # now the view is no prefix of the list
+    again.prepare(history[:-1])
+    assert again.stats().said == len(history) - 1
+    assert stored(again) == len(history) + 1
+
+
+def test_another_shape_may_follow():
+    with opened(window=100_000) as session:
+        session.prepare([user("hi"), reply("hello")])
+        blocks = {"role": "user", "content": [{"type": "text", "text": "go on"}]}
+        call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]}
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "1"}]}
+        given = [user("hi"), reply("hello"), blocks, call, result]
+        ready = session.prepare(given)
+        assert session.keeper.wire.name == "anthropic"
+        assert not sound(ready.messages, "anthropic")
+        assert ready.messages == given
+
+
+def test_a_format_that_was_named_holds():
+    with opened(format="anthropic") as session:
+        session.prepare([user("hi")])
+        assert session.keeper.wire.name == "anthropic"
+        assert refold.validate(session.view(), "anthropic") == []
+
+
+PROGRAM = """
+import json, sys
+sys.path.insert(0, sys.argv[2])
+import refold
+from refold.testing import Scripted
+from talks import talk, SUMMARY
+session = refold.open("talk", store=sys.argv[1], window=8000, ask=Scripted(SUMMARY), now=lambda: 5.0)
+done = []
+history = talk(40, size=800)
+for count in range(1, len(history) + 1, 4):
+    done.append(session.prepare(history[:count]).messages)
+print(json.dumps([done, [one.name for one in session.log()]]))
+"""
+
+
+def test_the_same_in_another_process(tmp_path):
+    found = set()
+    for seed in ("0", "1", "4711"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, f"jsonl:{tmp_path / seed}", str(Path(__file__).parent)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+    views, _names = json.loads(found.pop())
+    assert len(views[-1]) < 40

@@ -1,0 +1,103 @@
+"""A planted key never reaches a summary, a receipt, an event or an exported file; nor the store, if wished."""
+
+import json
+
+import pytest
+from talks import dumped, opened, reply, talk, user
+
+from refold.errors import RefoldError
+from refold.stores import open_store
+from refold.testing import Scripted
+
+KEY = "sk-ant-api03-" + "Zq7Rk2Vx9Lm4Tn8Bw3Ys6Hd1Fg5Jc0Pa" * 2 + "-AAAAAAAA"
+
+
+def spoiled():
+    """A talk with the key in every kind of place."""
+    history = talk(40, size=800)
+    for index in range(0, 80, 9):
+        history[index] = {**history[index], "content": f"{history[index]['content']} key {KEY} end"}
+    return history
+
+
+ANSWERS = [
+    pytest.param(f"The user gave the key {KEY} and asked much.", id="echo"),
+    pytest.param(RuntimeError(f"401 bad key {KEY}"), id="error"),
+    pytest.param("All questions were answered.", id="clean"),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("mode", ["export", "storage"])
+def test_a_planted_key_stays_inside(mode, answer, tmp_path):
+    seen = []
+    model = Scripted(answer)
+    place = tmp_path / "store"
+    with opened(store=f"jsonl:{place}", ask=model, redaction=mode) as session:
+        session.subscribe(seen.append)
+        history = spoiled()
+        ready = session.prepare(history)
+        assert ready.fold
+        assert model.asked
+        assert not any(KEY in ask or KEY in ask.system for ask in model.asked)
+        put = [message for message in ready.messages if message not in history]
+        assert put
+        assert KEY not in dumped(put)
+        assert KEY not in (ready.outcome.summary or "")
+        session.compact(target=900)
+        for one in session.log(kinds=("fold", "attempt")):
+            assert KEY not in one.body + one.about + one.text
+        for event in seen:
+            assert KEY not in json.dumps(event.as_dict())
+        for form in ("ripple", "neurolink"):
+            folder = tmp_path / form
+            for name in session.export(str(folder), form=form):
+                assert KEY not in (folder / name).read_text()
+        view = session.view()
+        if mode == "export":
+            assert KEY in dumped(session.original("#1"))
+    bytes_of_all = b"".join(path.read_bytes() for path in place.rglob("*") if path.is_file())
+    assert (KEY.encode() in bytes_of_all) == (mode == "export")
+    with opened(store=f"jsonl:{place}", redaction=mode) as session:
+        again = session.view()
+        assert [m for m in again if m in put] == [m for m in view if m in put]
+        if mode == "export":
+            assert again == view
+
+
+def test_stored_without_the_key_and_sent_again_stores_nothing(tmp_path):
+    address = f"sqlite:{tmp_path / 'a.db'}"
+    history = [user(f"my key is {KEY}"), reply("keep it"), user("ok")]
+    with opened(store=address, redaction="storage") as session:
+        assert session.prepare(history).messages is history
+    with opened(store=address, redaction="storage") as session:
+        session.prepare(history)
+        session.prepare([*history, reply("fine"), user("go on")])
+        assert len(session.log(kinds=("said",))) == 5
+        assert next(iter(session.recall("key"))).text.startswith("my key is [redacted")
+    assert KEY.encode() not in (tmp_path / "a.db").read_bytes()
+
+
+def test_off_is_off():
+    with opened() as session:
+        session.prepare([user(KEY)])
+        assert session.original("#1") == [user(KEY)]
+    with pytest.raises(RefoldError):
+        opened(redaction="maybe")
+
+
+def test_an_async_model_is_redacted_too():
+    import asyncio
+
+    import refold
+
+    model = Scripted("All questions were answered.")
+
+    async def run():
+        async with refold.aopen(
+            "talk", store=open_store("memory:"), window=8_000, ask=model.later, redaction="export"
+        ) as session:
+            return await session.prepare(spoiled())
+
+    assert asyncio.run(run()).fold
+    assert not any(KEY in ask for ask in model.asked)

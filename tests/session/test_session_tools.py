@@ -1,0 +1,98 @@
+"""The tool by which a model fetches back what was folded."""
+
+import pytest
+from talks import SHAPES, folding, opened, talk, user, values, wired
+
+from refold.session.tools import ANSWER_CHARS
+from refold.testing import Scripted
+
+
+def test_no_tool_while_nothing_is_folded():
+    with opened() as session:
+        assert session.recall_tool() is None
+        session.prepare(talk(3))
+        assert session.recall_tool() is None
+    session, _, _ = folding()
+    assert session.recall_tool()
+    session.unfold()
+    assert session.recall_tool() is None
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold"])
+def test_the_definition_in_each_shape(shape):
+    whole = values(50) if shape == "refold" else wired(values(50), shape)
+    with opened(window=6_000, ask=Scripted("A summary of the talk.")) as session:
+        assert session.prepare(whole).fold
+        tool = session.recall_tool()
+        if shape == "gemini":
+            tool = tool["functionDeclarations"][0]
+        found = tool.get("function", tool)
+        assert found["name"] == "recall"
+        assert set((found.get("parameters") or found["input_schema"])["properties"]) == {"query", "handle"}
+        assert session.recall_tool("anthropic")["input_schema"]
+        assert session.recall_tool("responses")["type"] == "function"
+        answer = session.answer_recall({"handle": "#2-#5"})
+        assert "read_file" in answer
+        assert "question 0" not in answer
+        assert "question 7" in session.answer_recall('{"query": "question 7"}')
+
+
+def test_answers():
+    session, history, _ = folding()
+    assert "question 1 " in session.answer_recall('{"handle": "#3"}')
+    assert "answer 1 " in session.answer_recall({"handle": "#3-#4"})
+    assert session.answer_recall({"query": "xylophone"}) == "Nothing was found."
+    long = session.answer_recall({"handle": "#1-#81"})
+    assert len(long) < ANSWER_CHARS + 200
+    assert "smaller stretch" in long
+    assert history[14]["content"][:30] in session.answer_recall({"query": "question 7", "handle": ""})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "null",
+        "[]",
+        "7",
+        "{",
+        "[" * 100_000,
+        {},
+        {"handle": "#999"},
+        {"handle": "#0"},
+        {"handle": "9" * 6_000},
+        {"handle": "#" + "9" * 6_000},
+        {"handle": {"a": 1}},
+        {"handle": ["#1"]},
+        {"handle": "b2:none"},
+        {"handle": True},
+        {"query": "\0 \ud800 ' OR 1=1 -- \" * NEAR("},
+        {"query": {"$gt": ""}},
+        {"query": ["a"]},
+        {"query": 10**400},
+        {"other": 1},
+        None,
+        7,
+    ],
+    ids=range(22),
+)
+def test_hostile_arguments_are_answered(arguments):
+    session, _, _ = folding()
+    answer = session.answer_recall(arguments)
+    assert isinstance(answer, str)
+    assert answer
+
+
+def test_handles_of_entries_that_are_no_messages_are_answered():
+    session, _, ready = folding()
+    session.checkpoint("x")
+    for one in session.log()[-3:]:
+        assert isinstance(session.answer_recall({"handle": one.name}), str)
+    assert "question 1 " in session.answer_recall({"handle": ready.fold})
+
+
+def test_a_message_of_another_branch_is_answered():
+    session, history, _ = folding()
+    session.prepare([*history[:2], user("elsewhere")])
+    hit = session.recall("question 20")[0]
+    assert "question 20" in session.answer_recall({"handle": hit.handle})

@@ -236,5 +236,5 @@ def test_the_examples_in_the_module_are_true():
     import doctest
 
     found = doctest.testmod(log)
-    assert found.attempted == 2
+    assert found.attempted == 5
     assert found.failed == 0

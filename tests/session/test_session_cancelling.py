@@ -84,7 +84,7 @@ def test_cancelled_at_the_nth_await(act, background):
 
     async def all_of_them():
         finished = False
-        for n in range(1, 61):
+        for n in (*range(1, 61), 100_000):  # the last one is never cancelled
             cancelled, before, view, kinds = await states(n)
             if not cancelled:
                 finished = True

@@ -29,6 +29,8 @@ SAID: Final[frozenset[Kind]] = frozenset({"said"})
 """The messages."""
 MARKS: Final[frozenset[Kind]] = frozenset(KINDS) - SAID
 """Everything else."""
+CACHED: Final = "cache_control"
+"""Where Anthropic's clients say what is to be cached."""
 ROOT: Final = ""
 """The parent of the first entry."""
 _HASH_BYTES: Final = 20
@@ -104,10 +106,27 @@ def entry(
 
 
 def name_of(parent: str, kind: str, value: Any) -> str:
-    """The name of an entry; the order of keys in its body does not matter."""
+    """The name of an entry; the order of keys in its body does not matter.
+
+    Nor do marks of what a provider is to cache: clients move them from message to message with every turn,
+    and a message stays the same message.
+
+    >>> block = {"type": "text", "text": "hi"}
+    >>> marked = {**block, "cache_control": {"type": "ephemeral"}}
+    >>> name_of(ROOT, "said", {"content": [block]}) == name_of(ROOT, "said", {"content": [marked]})
+    True
+    """
     body = _dumped(value, sort_keys=True)
+    if kind == "said" and f'"{CACHED}":' in body:
+        body = _dumped(_without_cache_marks(value), sort_keys=True)
     hashed = hashlib.blake2b(f"{parent}\n{kind}\n{body}".encode(), digest_size=_HASH_BYTES)
     return f"b2:{hashed.hexdigest()}"
+
+
+def _without_cache_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_cache_marks(found) for key, found in value.items() if key != CACHED}
+    return [_without_cache_marks(found) for found in value] if isinstance(value, list) else value
 
 
 def to_text(value: Any) -> str:

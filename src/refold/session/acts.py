@@ -20,9 +20,10 @@ from refold.session.budgets import Around
 from refold.session.deciding import attempt, latest_checkpoint, standing
 from refold.session.effects import Do, Work
 from refold.session.incoming import instruct, is_system
-from refold.session.keeper import Keeper, commit, fresh, load, mark, sure
+from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied
 from refold.session.keeper import say as said
+from refold.session.loading import fresh, load, sure
 from refold.session.values import FoldMade, Hit, Stats
 from refold.stores import START, Place
 
@@ -64,7 +65,7 @@ def _items(keeper: Keeper, message: Any) -> list[Any]:
 def view(keeper: Keeper) -> Work[list[Any]]:
     """What the model sees, in the shape the conversation is in."""
     yield from fresh(keeper)
-    return keeper.sent()
+    return keeper.sent(anew=True)
 
 
 def log(
@@ -107,7 +108,7 @@ def compact(
     if checkpoint is not None:
         policy = replace(policy, checkpoint=checkpoint)
     wish = Wish(force=True, focus=focus, target=target, pins=recent, model=keeper.ask is not None)
-    made = yield from attempt(keeper, now, wish, "forced", policy)
+    made = yield from attempt(keeper, now, wish, "forced", policy=policy)
     return made.outcome
 
 

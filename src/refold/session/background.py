@@ -39,7 +39,9 @@ def fold(keeper: Keeper, around: Around, done: Callable[[Made | None], None]) ->
         lease = yield Do(lambda: keeper.store.claim(keeper.name, holder=holder, seconds=LEASE_SECONDS))
         if lease is not None:
             now = yield from standing(keeper, around)
-            made = yield from attempt(keeper, now, Wish(force=True, model=True), "background")
+            made = yield from attempt(
+                keeper, now, Wish(force=True, model=True), "background", fence=lease.fence
+            )
     except Exception:
         yield from _released(keeper, lease)
         raise

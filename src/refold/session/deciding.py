@@ -18,7 +18,8 @@ from refold.session.effects import Work
 from refold.session.folding import Made, clean, install
 from refold.session.folding import told as folded
 from refold.session.incoming import take_in
-from refold.session.keeper import Keeper, commit, fresh, mark, sure
+from refold.session.keeper import Keeper, commit, mark
+from refold.session.loading import fresh, sure
 from refold.session.values import Ready
 
 SOFT: Final = 0.70
@@ -125,7 +126,15 @@ def _line(budget: Budget) -> str:
     return f"not yet: {budget.used:,} of {budget.trigger_tokens:,} tokens"
 
 
-def attempt(keeper: Keeper, now: Now, wish: Wish, trigger: str, policy: Policy | None = None) -> Work[Made]:
+def attempt(
+    keeper: Keeper,
+    now: Now,
+    wish: Wish,
+    trigger: str,
+    *,
+    policy: Policy | None = None,
+    fence: int | None = None,
+) -> Work[Made]:
     """Run the policy's stages on the view, and install what comes of it if it still applies."""
     keeper.emit(CompactionStart(session=keeper.name, at=keeper.now(), trigger=trigger))
     conversation = told(keeper, now.window, now.budget)
@@ -134,6 +143,7 @@ def attempt(keeper: Keeper, now: Now, wish: Wish, trigger: str, policy: Policy |
     pins = (*wish.pins, *_pinned(keeper, atoms))
     said = keeper.view.said
     tip = keeper.tip
+    checkpoint = latest_checkpoint(keeper) if keeper.view.checkpoints else None
     wish = replace(wish, pins=pins, ask_window=wish.ask_window or keeper.ask_window, numbers=_numbers(keeper))
     outcome = yield from compaction(conversation, wish)
     if not outcome.compacted:
@@ -147,10 +157,12 @@ def attempt(keeper: Keeper, now: Now, wish: Wish, trigger: str, policy: Policy |
         "stages": list(outcome.stages),
         "before": outcome.tokens_before,
         "after": outcome.tokens_after,
-        **since_checkpoint(keeper, conversation.policy.checkpoint, outcome),
+        **since_checkpoint(checkpoint, conversation.policy.checkpoint, outcome),
     }
     since = (said, tip)
-    made = yield from install(keeper, atoms, outcome.edits, facts, receipt=outcome.receipt, since=since)
+    made = yield from install(
+        keeper, atoms, outcome.edits, facts, receipt=outcome.receipt, since=since, fence=fence
+    )
     if made.entry is None:
         return (yield from _in_vain(keeper, outcome, trigger, made.reason))
     return folded(keeper, made.entry, outcome, now.budget.used)
@@ -162,14 +174,14 @@ def latest_checkpoint(keeper: Keeper) -> str:
     return max(list(places)[::-1], key=lambda name: places[name])
 
 
-def since_checkpoint(keeper: Keeper, place: int | None, outcome: Outcome) -> dict[str, str]:
+def since_checkpoint(name: str | None, place: int | None, outcome: Outcome) -> dict[str, str]:
     """The checkpoint that moves behind the fold, where the fold takes what stands behind it.
 
     A summary in front of the checkpoint may be taken along.
     """
-    if place is None or not any(edit.start <= place < edit.end for edit in outcome.edits):
+    if name is None or place is None or not any(edit.start <= place < edit.end for edit in outcome.edits):
         return {}
-    return {"checkpoint": latest_checkpoint(keeper)}
+    return {"checkpoint": name}
 
 
 def _worth(outcome: Outcome) -> bool:

@@ -18,7 +18,8 @@ from refold.formats.exported import Exported, ExportedFold
 from refold.formats.tagged import from_tagged, to_tagged
 from refold.session import acts
 from refold.session.effects import Do, Work
-from refold.session.keeper import Keeper, commit, load, mark, put_messages, spoken, system_of
+from refold.session.keeper import Keeper, commit, mark, spoken
+from refold.session.loading import load, put_messages, system_in
 from refold.session.shelf import Shelf
 
 TAGGED: Final = "tagged.json"
@@ -143,7 +144,7 @@ def _entries(keeper: Keeper, exported: Exported, items: Sequence[Any]) -> list[E
     if exported.system:
         system = [keeper.stored(item) for item in exported.system]
         done.append(mark(keeper, "system", system, {"format": keeper.wire.name}))
-        keeper.wire.parse(system_of(done, done[0].name))
+        keeper.wire.parse(system_in(done[0]))
     done += spoken(keeper, items, keeper.wire.parse(items))
     parent = done[-1].name if done else ROOT
     for found in _marks(exported, parent, len(items), keeper.now()):

@@ -16,7 +16,8 @@ from refold.events import CompactionEnd
 from refold.formats import canonical
 from refold.outcome import Outcome, Receipt
 from refold.session.effects import Do, Work
-from refold.session.keeper import Keeper, commit, happening, load, mark, put_messages, single
+from refold.session.keeper import Keeper, commit, mark, single
+from refold.session.loading import happening, load, put_messages
 from refold.session.shelf import Shelf
 
 
@@ -45,35 +46,48 @@ def install(
     *,
     receipt: Receipt | None = None,
     since: tuple[int, str] | None = None,
+    fence: int | None = None,
 ) -> Work[Installed]:
-    """Append a fold of these edits; `since` is the last message at the time the edits were made for."""
+    """Append a fold of these edits.
+
+    since   the last message at the time the edits were made for
+    fence   of the lease under which they were made
+    """
     drafted = draft(atoms, edits)
     if drafted is None:
         return Installed(None, "it touches what must stay")
     while True:
         if keeper.stale:
             yield from load(keeper)
-        if since is not None and not (yield from _stands(keeper, drafted, since)):
-            return Installed(None, "the conversation went another way meanwhile")
-        if not _pins_stay(keeper, drafted):
-            return Installed(None, "a message was pinned meanwhile")
+        if since is not None and (reason := (yield from _passed(keeper, drafted, since))):
+            return Installed(None, reason)
         entry = _entry(keeper, drafted, facts, receipt)
         put = put_messages(entry)  # as they will be read back, so that reopening changes nothing
         shelf = _shelf(keeper, entry, put)
         if receipt is not None and _worse(keeper.shelf, shelf):
             return Installed(None, "a provider would refuse what it leaves")
+        expected = keeper.head
         try:
-            yield from commit(keeper, [entry, *_moved(keeper, entry, drafted, facts)])
+            yield from commit(keeper, [entry, *_moved(keeper, entry, drafted, facts)], fence=fence)
+            break
         except Conflict:
             if since is None:  # nobody can tell whether the edits still apply
                 raise
-            continue
-        break
+        yield from load(keeper)
+        if keeper.head == expected:
+            return Installed(None, "somebody else has taken over the work")
     keeper.puts[entry.name] = put
     keeper.shelf = shelf
     if keeper.report is not None:
         keeper.report = replace(keeper.report, holds=False)
     return Installed(entry)
+
+
+def _passed(keeper: Keeper, drafted: Draft, since: tuple[int, str]) -> Work[str]:
+    """Why a fold does not apply any more; "" where it does."""
+    if not (yield from _stands(keeper, drafted, since)):
+        return "the conversation went another way meanwhile"
+    return "" if _pins_stay(keeper, drafted) else "a message was pinned meanwhile"
 
 
 def told(keeper: Keeper, entry: Entry, outcome: Outcome, used: int) -> Made:
@@ -208,9 +222,9 @@ def _moved(keeper: Keeper, entry: Entry, drafted: Draft, facts: Mapping[str, Any
     name = facts.get("checkpoint")
     if name is None:
         return []
-    start = keeper.view.checkpoints[str(name)]
+    start = keeper.view.checkpoints.get(str(name))
     last = _last(drafted.changes, keeper)
-    if last <= start:
+    if start is None or last <= start:  # somebody went back to before it meanwhile
         return []
     value = {"name": name, "said": last}
     return [made("checkpoint", value, parent=entry.name, said=entry.said, at=entry.at)]

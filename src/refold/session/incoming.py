@@ -18,7 +18,8 @@ from refold.core.view import Piece, Run, View
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.effects import Do, Work
-from refold.session.keeper import Handed, Keeper, commit, fill, load, mark, own, say, spoken
+from refold.session.keeper import Handed, Keeper, commit, mark, own, say, spoken
+from refold.session.loading import fill, load
 from refold.session.shelf import Shelf
 from refold.stores import START, Place
 
@@ -27,6 +28,8 @@ PAGE: Final = 500
 TURNED: Final = 512
 """How many hidden messages of a caller's own list are compared in one turn."""
 
+NEWEST: Final = 32
+"""How many of the newest messages are compared word for word in every turn."""
 LEFT: Final = 64
 """How many branches that were left are remembered."""
 
@@ -52,6 +55,9 @@ def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
         yield from say(keeper, new, read)
     else:
         yield from instruct(keeper, system, new, read)
+    if keeper.held is not given or known is None or len(keeper.objects) != known:
+        keeper.objects, known = [], 0
+    keeper.objects += given[fixed + known :]
     keeper.held = given
 
 
@@ -126,14 +132,20 @@ def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> int | None:
 
 
 def _still_held(keeper: Keeper, seen: Sequence[Any], given: Sequence[Any], fixed: int) -> bool:
-    """Whether the caller's own list, longer by now, begins as before: what is seen, and a share of the rest.
+    """Whether the caller's own list, longer by now, begins as before.
 
-    What the view hides is compared in turns, so that a turn costs the same however long the history is.
+    What shows must be the same objects. Whether one was changed in place is looked at for the newest, and in
+    turns for the others, so that a turn costs the same however long the history is.
     """
+    objects = keeper.objects
     runs = [(piece.first - 1, piece.last) for piece in keeper.view.pieces if isinstance(piece, Run)]
+    if any(objects[first:last] != given[fixed + first : fixed + last] for first, last in runs):
+        return False
     keeper.turned = keeper.turned + TURNED if keeper.turned < len(seen) else 0
-    runs.append((keeper.turned, min(keeper.turned + TURNED, len(seen))))
-    return all(seen[first:last] == given[fixed + first : fixed + last] for first, last in runs)
+    runs = [(max(0, len(seen) - NEWEST), len(seen)), (keeper.turned, keeper.turned + TURNED)]
+    return all(
+        seen[first:last] == given[fixed + first : fixed + min(last, len(seen))] for first, last in runs
+    )
 
 
 def _continues(keeper: Keeper, body: list[Any]) -> int | None:
@@ -150,18 +162,34 @@ def _fork(
     """How many messages the list shares with what was said, directly or as sent; what follows; those."""
     known = _known(keeper)
     said = matched = _common(known, body)
-    shared: Sequence[Any] | None = known[:said]
+    shared: Sequence[Any] | None = body[:said]
     fixed = keeper.shelf.fixed
     now = (tuple(keeper.shelf.atoms[fixed:]), keeper.shelf.body)
     for atoms, items in (now, *((one.atoms, one.items) for one in handed)):
-        for count in range(_common(items, body), matched, -1):
-            piece = atoms[count - 1]
-            covered = [] if piece is None else [run.last for run in keeper.view.originals(piece)]
-            if covered:
-                said, matched = max(covered), count
-                shared = None if keeper.seen is None else keeper.seen[:said]
-                break
+        count = _common(items, body)
+        runs = [run for piece in atoms[:count] if piece for run in keeper.view.originals(piece)]
+        if count > matched and runs:
+            said, matched = max(run.last for run in runs), count
+            matched += _kept_beside(keeper, runs, said, body[count:])
+            shared = None if keeper.seen is None else keeper.seen[:said]
     return said, body[matched:], shared
+
+
+def _kept_beside(keeper: Keeper, runs: Sequence[Run], said: int, rest: Sequence[Any]) -> int:
+    """How many of these are messages that stand beside a summary which covers what was said around them."""
+    numbers = set(range(1, said + 1)).difference(*(range(run.first, run.last + 1) for run in runs))
+    at_hand = {atom.first: item for atom, item in _shown(keeper)}
+    count = 0
+    for number in sorted(numbers):
+        item = at_hand.get(number) if keeper.seen is None else keeper.seen[number - 1]
+        if count < len(rest) and item is not None and item == rest[count]:
+            count += 1
+    return count
+
+
+def _shown(keeper: Keeper) -> list[tuple[Run, Any]]:
+    pairs = zip(keeper.shelf.atoms, keeper.shelf.items, strict=True)
+    return [(atom, item) for atom, item in pairs if isinstance(atom, Run)]
 
 
 def _still_here(keeper: Keeper) -> Work[list[Handed]]:
@@ -220,9 +248,21 @@ def _branch(keeper: Keeper, body: list[Any], system: list[Any]) -> Work[None]:
         entries = spoken(keeper, rest[found:], keeper.wire.parse(rest[found:]))
         yield from commit(keeper, [*marks, *entries], at=base.place)
         yield from load(keeper)
+    if seen is not None:
+        _refresh(keeper, seen)
     keeper.seen = seen
     if system != keeper.shelf.items[: keeper.shelf.fixed]:
         yield from instruct(keeper, system)
+
+
+def _refresh(keeper: Keeper, said: Sequence[Any]) -> None:
+    """Send messages in the form the caller has them now, where that differs in what is no part of them."""
+    shelf = keeper.shelf
+    for index, atom in enumerate(shelf.atoms):
+        item = said[atom.first - 1] if isinstance(atom, Run) else shelf.items[index]
+        if item != shelf.items[index] and not shelf.wire.positional:
+            shelf.items[index] = item
+            (shelf.messages[index],) = shelf.wire.parse([item])
 
 
 class _Base:

@@ -7,19 +7,17 @@ keeper is *stale* and reads itself anew before the next act, so that nothing her
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from refold import formats
 from refold.core import breaker as breakers
 from refold.core.counting import Counter, everything
 from refold.core.flow import Answerer
-from refold.core.log import MARKS, ROOT, SAID, Entry, Kind, entry
-from refold.core.messages import EMPTY, Message
+from refold.core.log import ROOT, Entry, Kind, entry
+from refold.core.messages import Message
 from refold.core.usage import Usage
-from refold.core.view import Piece, Put, Run, View, project_marks, step
-from refold.errors import Conflict, StoreError
+from refold.core.view import Piece, Put, Run, View, step
 from refold.events import Event, Listeners
 from refold.formats import Format, canonical
 from refold.measuring import counter_for
@@ -30,22 +28,8 @@ from refold.stores import Head, Place, Store
 
 T = TypeVar("T")
 
-TRIES: Final = 64
-"""How often an act is tried again behind somebody else's; each time somebody got ahead."""
-_LOADED: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
-_TRIGGERS: Final[Mapping[Any, breakers.Happening | None]] = {
-    "repair": None,
-    "carried": None,
-    "forced": None,
-    "emergency": "emergency",
-}
-"""What a fold means to the breaker that was not made by itself; people may fold as often as they like."""
-_REMEMBERED: Final = 64
-"""Attempts from which the breaker is rebuilt; an hour has far less."""
 _HANDED: Final = 8
 """How many views that were given out are remembered."""
-_LOOKED_AT: Final = 2_000
-"""Entries that are looked at for it, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +89,10 @@ class Keeper:
     """The caller's own list, as it was given last."""
     handed: dict[tuple[str, ...], Handed] = field(default_factory=dict)
     """The views that were given out last, by the folds that stood."""
+    out: list[Any] = field(default_factory=list)
+    """The copies that were given out last; made anew where a caller changed one."""
+    objects: list[Any] = field(default_factory=list)
+    """The caller's own objects for what was said, as far as they are at hand."""
     left: dict[str, Head] = field(default_factory=dict)
     """The ends of branches that were left, by their last message."""
     ahead: bool = True
@@ -144,8 +132,11 @@ class Keeper:
             while True:
                 self.listeners.emit(self.events.popleft())
 
-    def sent(self) -> list[Any]:
-        """What the model sees, as copies that the caller may change and go on from."""
+    def sent(self, *, anew: bool = False) -> list[Any]:
+        """What the model sees, as copies that the caller may change and go on from.
+
+        Copies are given out again as long as nobody has changed them, unless they are wanted anew.
+        """
         folds = tuple(fold.name for fold in self.view.standing)
         self.handed.pop(folds, None)
         fixed = self.shelf.fixed
@@ -154,7 +145,11 @@ class Keeper:
         )
         while len(self.handed) > _HANDED:
             del self.handed[next(iter(self.handed))]
-        return [own(item) for item in self.shelf.items]
+        items, same = self.shelf.items, len(self.out)
+        if anew or same > len(items) or items[:same] != self.out:
+            self.out, same = [], 0
+        self.out += [own(item) for item in items[same:]]
+        return list(self.out)
 
     @property
     def wire(self) -> Format:
@@ -175,25 +170,15 @@ class Keeper:
         return found.value
 
 
-def sure(keeper: Keeper, act: Callable[[], Work[T]]) -> Work[T]:
-    """Do something on the newest state; again where somebody else was faster."""
-    for left in range(TRIES, 0, -1):
-        if keeper.stale:
-            yield from load(keeper)
-        try:
-            return (yield from act())
-        except Conflict:
-            keeper.stale = True
-            if left == 1:
-                raise
-    raise StoreError("unreachable")  # the last try raises
-
-
-def commit(keeper: Keeper, entries: Sequence[Entry], *, at: Place | None = None) -> Work[None]:
+def commit(
+    keeper: Keeper, entries: Sequence[Entry], *, at: Place | None = None, fence: int | None = None
+) -> Work[None]:
     """Append entries; the view follows unless they go elsewhere than behind the head."""
     expect = keeper.head
     keeper.stale = True
-    keeper.head = yield Do(lambda: keeper.store.append(keeper.name, entries, expect=expect, at=at))
+    keeper.head = yield Do(
+        lambda: keeper.store.append(keeper.name, entries, expect=expect, at=at, fence=fence)
+    )
     if at is None:
         for one in entries:
             keeper.view = step(keeper.view, one)
@@ -252,187 +237,6 @@ def own(item: Any) -> Any:
     if isinstance(item, dict):
         return {key: own(value) for key, value in item.items()}
     return [own(value) for value in item] if isinstance(item, list) else item
-
-
-def load(keeper: Keeper) -> Work[None]:
-    """Read the state from the store; until that is done there is none."""
-    keeper.stale = True
-    head: Head | None = yield Do(lambda: keeper.store.head(keeper.name))
-    keeper.head = head
-    keeper.seen = [] if head is None or head.said == 0 else None
-    marks: list[Entry] = []
-    recent: list[Entry] = []
-    fared: list[Entry] = []
-    if head is not None:
-        place = head.place
-        marks = yield Do(lambda: list(keeper.store.read(keeper.name, place, kinds=_LOADED)))
-        recent = yield Do(lambda: _newest(keeper, place))
-        fared = yield Do(lambda: _fared(keeper, place))
-    keeper.view = project_marks(marks, 0 if head is None else head.said)
-    _remember(keeper, marks, recent)
-    _judge(keeper, fared)
-    keeper.puts = {one.name: put_messages(one) for one in marks if one.kind == "fold"}
-    yield from fill(keeper, system_of(marks, keeper.view.system))
-    keeper.ahead = True
-    keeper.stale = False
-
-
-def fresh(keeper: Keeper) -> Work[None]:
-    """Read anew what another process may have added."""
-    if not keeper.stale:
-        head = yield Do(lambda: keeper.store.head(keeper.name))
-        same = head is keeper.head or (head and keeper.head and head.version == keeper.head.version)
-        keeper.stale = not same
-    if keeper.stale:
-        yield from load(keeper)
-
-
-def _newest(keeper: Keeper, place: Place) -> list[Entry]:
-    """The last report and what came since, newest first."""
-    found: list[Entry] = []
-    for one in keeper.store.read(
-        keeper.name, place, kinds=("usage", "fold", "unfold", "system"), newest=True
-    ):
-        found.append(one)
-        if one.kind == "usage" or len(found) >= _LOOKED_AT:
-            break
-    return found
-
-
-def _fared(keeper: Keeper, place: Place) -> list[Entry]:
-    """The last attempts to compact and the turns between them, newest first."""
-    found: list[Entry] = []
-    attempts = 0
-    kinds: tuple[Kind, ...] = ("usage", "fold", "attempt")
-    for one in islice(keeper.store.read(keeper.name, place, kinds=kinds, newest=True), _LOOKED_AT):
-        found.append(one)
-        attempts += one.kind != "usage"
-        if attempts >= _REMEMBERED:
-            break
-    return found
-
-
-def system_of(marks: Sequence[Entry], name: str) -> list[Any]:
-    """The system messages that hold."""
-    found = next((one for one in marks if one.name == name), None) if name else None
-    if found is None:
-        return []
-    own = found.beside.get("format") == canonical.FORMAT.name
-    return [canonical.from_json(item) for item in found.value] if own else list(found.value)
-
-
-def _remember(keeper: Keeper, marks: Sequence[Entry], recent: Sequence[Entry]) -> None:
-    """Rebuild what is known of usage, totals and folds."""
-    keeper.report, keeper.totals = None, Totals()
-    keeper.saved = {
-        one.name: (_whole(one.value.get("before")), _whole(one.value.get("after")))
-        for one in marks
-        if one.kind == "fold"
-    }
-    moved = False
-    for one in recent:
-        if one.kind == "usage":
-            keeper.report = replace(reported_in(one), holds=not moved)
-            keeper.totals = Totals(**one.beside.get("totals", {}))
-            break
-        moved = True
-
-
-def _whole(value: Any) -> int:
-    """A number of tokens; what an import brought may be anything."""
-    return value if type(value) is int else 0
-
-
-def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
-    """Rebuild the breaker, unless this keeper remembers more: other branches do not know of its attempts."""
-    found = breakers.Breaker(limits=keeper.settings.limits)
-    said = 0
-    for one in reversed(fared):
-        if (what := happening(one)) is not None:
-            if one.said > said:  # somebody answered in between, whether or not it was reported
-                found = breakers.step(found, "turn", one.at)
-            said = one.said
-            found = breakers.step(found, what, one.at)
-    if len(found.attempts) >= len(keeper.breaker.attempts):
-        keeper.breaker = found
-
-
-def happening(one: Entry) -> breakers.Happening | None:
-    """What an entry means to the breaker."""
-    if one.kind == "usage":
-        return "turn"
-    if one.kind == "fold":
-        return _TRIGGERS.get(one.value.get("trigger"), "fold")
-    return "failed" if one.kind == "attempt" and one.value.get("counted") else None
-
-
-def reported_in(one: Entry) -> Reported:
-    """A usage entry, read."""
-    value = one.value
-    counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
-    return Reported(
-        usage=Usage(**counts), estimate=int(value.get("estimate", 0)), model=str(value.get("model", ""))
-    )
-
-
-def put_messages(one: Entry) -> tuple[Message, ...]:
-    """The messages that a fold put."""
-    return tuple(_put(value, one.beside.get("format", formats.DEFAULT)) for value in one.value["messages"])
-
-
-def _put(value: Mapping[str, Any], wire: str) -> Message:
-    if "message" in value:
-        return canonical.from_json(value["message"])
-    (message,) = formats.get(wire).parse([value["wire"]])
-    meta = canonical.from_json({"role": "user", "meta": value.get("meta", {})}).meta
-    return replace(message, source=value.get("source"), meta=meta or EMPTY)
-
-
-def fill(keeper: Keeper, system: Sequence[Any], wire: Format | None = None) -> Work[None]:
-    """Put the view's messages on the shelf, from the store."""
-    runs = [piece for piece in keeper.view.pieces if isinstance(piece, Run)]
-    said: dict[int, Entry] = {}
-    if keeper.head is not None:
-        place = keeper.head.place
-        said = yield Do(lambda: _said(keeper, place, [*runs, Run(keeper.view.said, keeper.view.said)]))
-    last = said.get(keeper.view.said)
-    keeper.tip = ROOT if last is None else last.name
-    wire = wire or _wire(keeper, last)
-    atoms: list[Piece | None] = [None] * len(system)
-    items: list[Any] = list(system)
-    for piece in keeper.view.pieces:
-        for atom in single(piece):
-            atoms.append(atom)
-            if isinstance(atom, Run):
-                items.append(keeper.given(said[atom.first]))
-            else:
-                items += wire.render([keeper.puts[atom.fold][atom.place]])
-    messages = list(wire.parse(items))
-    for index, put in enumerate(atoms):
-        if isinstance(put, Put):
-            messages[index] = _as_put(keeper.puts[put.fold][put.place], messages[index])
-    shelf = Shelf(wire, keeper.counter(), fixed=len(system))
-    shelf.add(atoms, items, messages)
-    keeper.shelf = shelf
-
-
-def _as_put(put: Message, read: Message) -> Message:
-    return replace(read, source=put.source, meta=put.meta)
-
-
-def _wire(keeper: Keeper, last: Entry | None) -> Format:
-    """The shape of the newest message, which the log tells."""
-    if keeper.settings.format is not None:
-        return formats.get(keeper.settings.format)
-    return keeper.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
-
-
-def _said(keeper: Keeper, place: Place, runs: Sequence[Run]) -> dict[int, Entry]:
-    found: dict[int, Entry] = {}
-    for run in runs:
-        for one in keeper.store.read(keeper.name, place, kinds=SAID, first=run.first, last=run.last):
-            found[one.said] = one
-    return found
 
 
 def single(piece: Piece) -> Sequence[Piece]:

@@ -14,7 +14,8 @@ from refold.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, standing
 from refold.session.effects import Do, Work
-from refold.session.keeper import Keeper, Reported, commit, load, mark, sure
+from refold.session.keeper import Keeper, Reported, commit, mark
+from refold.session.loading import load, sure
 from refold.session.values import Observed
 
 RECOVERY: Final = 0.70

@@ -10,7 +10,8 @@ from refold.core.view import Run
 from refold.errors import RefoldError
 from refold.session import acts
 from refold.session.effects import Work
-from refold.session.keeper import Keeper, fresh
+from refold.session.keeper import Keeper
+from refold.session.loading import fresh
 
 NAME: Final = "recall"
 ANSWER_CHARS: Final = 20_000

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from talks import SHAPES, SUMMARY, folding, opened, talk, user, values, wired
+from talks import SHAPES, SUMMARY, folding, opened, reply, talk, user, values, wired
 
+import refold
 from refold.errors import RefoldError, StoreError
 from refold.testing import Scripted
 
@@ -182,3 +183,15 @@ def test_later_talk_goes_on_behind_an_import(tmp_path):
         other.import_from(str(tmp_path / "out"))
         more = [*history, *talk(1)]
         assert other.prepare(more).messages == [*ready.messages, *talk(1)]
+
+
+def test_an_imported_checkpoint_stands_where_it_was(tmp_path):
+    session = refold.open("talk", store="memory:", window=8_000)
+    session.say([user("one"), reply("two")])
+    session.checkpoint("here")
+    session.say([user("three"), reply("four")])
+    session.export(str(tmp_path / "out"))
+    again = refold.open("again", store="memory:", window=8_000)
+    assert again.import_from(str(tmp_path / "out")) == 4
+    assert again.rewind("here") == 2
+    assert again.view() == [user("one"), reply("two")]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from refold import formats
 from refold.core.log import ROOT, Entry, Kind, entry
-from refold.core.view import Change, Piece, Put, changes_to_json, project
+from refold.core.view import Change, Piece, Put, Run, changes_to_json, project
 from refold.errors import RefoldError, StoreError
 from refold.formats import canonical
 from refold.formats.archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
@@ -145,12 +145,17 @@ def _entries(keeper: Keeper, exported: Exported, items: Sequence[Any]) -> list[E
         system = [keeper.stored(item) for item in exported.system]
         done.append(mark(keeper, "system", system, {"format": keeper.wire.name}))
         keeper.wire.parse(system_in(done[0]))
-    done += spoken(keeper, items, keeper.wire.parse(items))
-    parent = done[-1].name if done else ROOT
-    for found in _marks(exported, parent, len(items), keeper.now()):
-        done.append(found)
-        if found.kind == "fold":
-            put_messages(found)
+    words = spoken(keeper, items, keeper.wire.parse(items))
+    names: dict[str, str] = {}
+    number = 0
+    for said, kind, given in _marks(exported):
+        done += words[number:said]
+        number = max(number, said)
+        behind = {"parent": done[-1].name if done else ROOT, "said": number, "at": keeper.now()}
+        done.append(_mark(exported, kind, given, names, behind))
+        if kind == "fold":
+            put_messages(done[-1])
+    done += words[number:]
     project(done)
     return done
 
@@ -169,35 +174,42 @@ def _read(folder: Path) -> Exported:
         raise RefoldError(f"{folder} is no exported session: {error}") from error
 
 
-def _marks(exported: Exported, parent: str, said: int, at: float) -> Iterator[Entry]:
-    """The folds, undone folds, pins and checkpoints, each behind the one before."""
-    names: dict[str, str] = {}
-
-    def made(kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
-        nonlocal parent
-        found = entry(kind, value, parent=parent, said=said, about=about, at=at)
-        parent = found.name
-        return found
-
+def _marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
+    """Folds and checkpoints, each behind the messages that had been said; then pins and what was undone."""
+    last = len(exported.said)
+    placed: list[tuple[int, Kind, Any]] = [
+        (min(max(place, 0), last), "checkpoint", {"name": name, "said": place})
+        for name, place in exported.checkpoints.items()
+    ]
+    said = 0
     for fold in exported.folds:
-        beside = fold.facts.get("beside", [{}] * len(fold.put))
-        key = "message" if exported.format == "refold" else "wire"
-        value = {
-            **{name: found for name, found in fold.facts.items() if name != "beside"},
-            "stages": list(fold.stages),
-            "changes": changes_to_json([_renamed(change, fold.name, names) for change in fold.changes]),
-            "messages": [{key: put, **facts} for put, facts in zip(fold.put, beside, strict=True)],
-        }
-        found = made("fold", value, {"format": exported.format})
-        names[fold.name] = found.name
-        yield found
-    for fold in exported.folds:
-        if not fold.standing:
-            yield made("unfold", {"fold": names[fold.name]})
-    for pin in exported.pins:
-        yield made("pin", {"said": pin, "pinned": True})
-    for name, place in exported.checkpoints.items():
-        yield made("checkpoint", {"name": name, "said": place})
+        taken = [piece.last for c in fold.changes for piece in c.took if isinstance(piece, Run)]
+        said = min(last, max([said, fold.said, *taken]))
+        placed.append((said, "fold", fold))
+    placed.sort(key=lambda one: one[0])
+    placed += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
+    return placed + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]
+
+
+def _mark(exported: Exported, kind: Kind, given: Any, names: dict[str, str], behind: dict[str, Any]) -> Entry:
+    """One of them as an entry; folds follow the new names of those they name."""
+    if kind == "unfold":
+        given = {"fold": names[given]}
+    if kind != "fold":
+        return entry(kind, given, **behind)
+    fold: ExportedFold = given
+    beside = fold.facts.get("beside", [{}] * len(fold.put))
+    key = "message" if exported.format == canonical.FORMAT.name else "wire"
+    value = {
+        **{name: found for name, found in fold.facts.items() if name != "beside"},
+        "stages": list(fold.stages),
+        "changes": changes_to_json([_renamed(change, fold.name, names) for change in fold.changes]),
+        "messages": [{key: put, **facts} for put, facts in zip(fold.put, beside, strict=True)],
+    }
+    behind = {**behind, "at": fold.at or behind["at"], "about": {"format": exported.format}}
+    found = entry("fold", value, **behind)
+    names[fold.name] = found.name
+    return found
 
 
 def _renamed(change: Change, own: str, names: Mapping[str, str]) -> Change:

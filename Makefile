@@ -32,10 +32,12 @@ test: setup            ## all tests, then the coverage that the pure rooms promi
 bench: setup           ## speed and error, as ratios in one run; results under bench/results/
 	$(BIN)/python bench/count.py --json bench/results/count.json
 	$(BIN)/python bench/act.py --json bench/results/act.json
+	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
 	$(BIN)/python bench/report.py
 
-torture: setup         ## the laws with over 100,000 examples, then mutation testing; takes hours
+torture: setup         ## the laws, the stores and the sessions under attack, planted faults; takes hours
 	$(BIN)/python bench/laws.py --json bench/results/laws.json
+	$(BIN)/python -m bench.torture
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
 	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from refold.outcome import Outcome, Plan, Receipt, Repaired
     from refold.planning import plan
     from refold.saving import clip
-    from refold.session import aopen, open  # noqa: A004  # the word users know
+    from refold.session import aopen, open, work  # noqa: A004  # the word users know
     from refold.session.facade import AsyncSession, Session
     from refold.session.values import FoldMade, Hit, Observed, Ready, Stats
     from refold.stores import open_store
@@ -79,7 +79,7 @@ _HOMES: Final = {
     "outcome": "Outcome Plan Receipt Repaired",
     "planning": "plan",
     "saving": "clip",
-    "session": "aopen open",
+    "session": "aopen open work",
     "session.facade": "AsyncSession Session",
     "session.values": "FoldMade Hit Observed Ready Stats",
     "stores": "open_store",
@@ -178,4 +178,5 @@ __all__ = [
     "repair",
     "validate",
     "window",
+    "work",
 ]

@@ -1,9 +1,10 @@
 """Sessions: conversations that rest in a store and stay inside their window; how one is opened."""
 
+import json
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from refold import presets
 from refold.compacting import Asked, answerer_of, client_of, told_window
@@ -14,9 +15,11 @@ from refold.core.units import tokens
 from refold.errors import RefoldError
 from refold.events import Listeners
 from refold.measuring import Count, refuse_unknown
+from refold.session.background import JOB, LEASE_SECONDS, fold
+from refold.session.budgets import Around
 from refold.session.facade import AsyncSession, Session
 from refold.session.keeper import Keeper
-from refold.session.values import Redaction, Settings
+from refold.session.values import Background, Redaction, Settings
 from refold.stores import Durability, Store, open_store
 from refold.telemetry import telemetry
 
@@ -41,8 +44,8 @@ class Choices(TypedDict, total=False):
     durability: Durability | None
     """`full` survives a loss of power, `normal` (the default) the end of the process."""
     redaction: Redaction
-    background: bool
-    """Prepare folds while the conversation goes on, from 70 % of the room on."""
+    background: Background
+    """Prepare folds while the conversation goes on, from 70 % of the room on; "queue": `work` makes them."""
     limits: Limits
     """How often may be compacted."""
     now: Callable[[], float]
@@ -56,7 +59,7 @@ def open(name: str = "default", **choices: Unpack[Choices]) -> Session:  # noqa:
     ask          who summarises; without it no model is needed
     durability   "full" survives a loss of power, "normal" the end of the process
     redaction    "off", "export" (secrets do not reach summaries and files) or "storage" (nor the store)
-    background   prepare folds while the conversation goes on
+    background   prepare folds while the conversation goes on; "queue": in processes that call `work`
 
     >>> session = open("doc", store="memory:", window="8k")
     >>> session.say("hi"), session.view()
@@ -70,6 +73,33 @@ def aopen(name: str = "default", **choices: Unpack[Choices]) -> AsyncSession:
     """Open a conversation for an event loop; takes what `open` takes."""
     keeper, own = _opened(name, choices, asynchronous=True)
     return AsyncSession(keeper, owns_store=own)
+
+
+def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) -> list[str]:
+    """Fold the sessions that wait in a store's queue until none waits; gives their names.
+
+    Sessions that were opened with `background="queue"` offer themselves. Any number of processes on any
+    number of hosts may work on one store; each session is folded by one of them. `choices` as for `open`,
+    above all `ask`; policy, model and window are those of the session unless given.
+    """
+    own = isinstance(store, str)
+    opened = open_store(store) if isinstance(store, str) else store
+    holder = f"{os.getpid()}-{id(opened):x}-{time.monotonic_ns():x}"
+    done: list[str] = []
+    try:
+        while (lease := opened.take(holder=holder, seconds=seconds)) is not None:
+            note = opened.note(f"{JOB}{lease.session}")
+            job: dict[str, Any] = json.loads(note) if note else {}
+            told = {key: job[key] for key in ("policy", "model", "window", "format") if job.get(key)}
+            keeper, _ = _opened(lease.session, cast("Choices", {**told, **choices, "store": opened}))
+            session = Session(keeper, owns_store=False)
+            session.drive(fold(keeper, Around(more=int(job.get("beside", 0))), lambda _made: None, lease))
+            session.close()
+            done.append(lease.session)
+    finally:
+        if own:
+            opened.close()
+    return done
 
 
 def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple[Keeper, bool]:

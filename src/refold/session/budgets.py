@@ -21,6 +21,8 @@ class Around:
     tools: Any = None
     prompt: str | None = None
     files: Sequence[Any] | None = None
+    more: int = 0
+    """Tokens of what somebody else sends beside it and has counted."""
     _counted: tuple[Any, Any, int, int, int] | None = field(default=None, repr=False)
 
     def breakdown(self, counter: Counter, history: int) -> Breakdown:
@@ -30,7 +32,7 @@ class Around:
             system=system,
             history=history,
             prompt=counter.plain(self.prompt or ""),
-            tools=tools,
+            tools=tools + self.more,
             files=sum(counter.plain(content_of(file)) for file in self.files or ()),
         )
 

@@ -64,7 +64,10 @@ class Acts:
         around.system, around.tools, around.prompt, around.files = system, tools, prompt, files
         ready = yield from deciding.prepare(self.keeper, messages, around)
         if background.is_time(self.keeper, ready.budget.ratio):
-            self._start(around)
+            if self.keeper.settings.background == "queue":
+                yield from background.offer(self.keeper, ready.budget)
+            else:
+                self._start(around)
         return ready
 
     def observe(self, answer: Any) -> Work[Observed]:

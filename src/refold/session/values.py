@@ -11,6 +11,7 @@ from refold.core.usage import Usage
 from refold.measuring import Count
 from refold.outcome import Outcome
 
+Background: TypeAlias = bool | Literal["queue"]
 Redaction: TypeAlias = Literal["off", "export", "storage"]
 """`export`: what leaves the log for a summary or a file is redacted; `storage`: what enters it, too."""
 
@@ -27,8 +28,8 @@ class Settings:
     count: Count = None
     format: str | None = None
     redaction: Redaction = "off"
-    background: bool = False
-    """Prepare folds while the conversation goes on."""
+    background: Background = False
+    """Prepare folds while the conversation goes on: here, or by whoever works on the store's queue."""
     limits: Limits = Limits()
 
 

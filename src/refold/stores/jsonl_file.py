@@ -14,7 +14,7 @@ from typing import Any, Final
 from refold.core.log import Entry
 from refold.errors import LogCorrupt, LogTooNew, StoreError
 from refold.stores import START, Head, Info, Place
-from refold.stores.disk import create, errors_of, lock, opened, write_behind
+from refold.stores.disk import create, errors_of, lock, opened, sync_folder, write_behind
 from refold.stores.jsonl_rows import (
     FORMAT,
     Row,
@@ -58,6 +58,8 @@ class SessionFile:
         self._good = 0
         self._rows = 0
         self._identity = (0, 0)
+        self._named = False
+        """Whether the name of the file is known to be durable."""
 
     # -- following the file ------------------------------------------------------------------------------
 
@@ -67,9 +69,7 @@ class SessionFile:
             try:
                 with opened(self.path) as file:
                     self._follow(file)
-                    if (
-                        self._unsure
-                    ):  # perhaps somebody is in the middle of writing: look again when nobody is
+                    if self._unsure:  # perhaps somebody is writing: look again when nobody is
                         lock(file, self.path, shared=True)
                         self._follow(file)
             except FileNotFoundError:
@@ -95,6 +95,8 @@ class SessionFile:
                 waiting = []
             else:
                 waiting.append(row if row.value is None else _slim(row))
+        if any(_never_written(file, row) for row in waiting if row.value is None):
+            return
         self._unsure = next((row.number for row in waiting if row.value is None and row.whole), 0)
         if waiting and waiting[-1].is_a("head"):
             self._unsure = waiting[-1].number
@@ -216,6 +218,9 @@ class SessionFile:
             if place not in self.lines:
                 raise self._missing(place)
             content = b"".join(self._batch(entries, place, now))
+            if sync and not self._named:  # who made the file may have been stopped before this
+                sync_folder(self.path.parent)
+                self._named = True
             try:
                 write_behind(file, self.path, self._good, content, sync=sync)
             except BaseException:
@@ -254,6 +259,11 @@ class SessionFile:
             return "", 0
         (entry,) = self.entries(iter([self.lines.spot(place)]))
         return entry.name, entry.said
+
+
+def _never_written(file: int, row: Row) -> bool:
+    """Whether a row has holes: the power went before all of it was on the disk, so nobody was told of it."""
+    return b"\0" in os.pread(file, row.size, row.at)
 
 
 def peek(path: Path) -> Info | None:

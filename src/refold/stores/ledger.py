@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.errors import LogTooNew, StoreError
-from refold.stores.disk import create, errors_of, lock, opened, write_behind
+from refold.stores.disk import create, errors_of, lock, opened, sync_folder, write_behind
 from refold.stores.jsonl_rows import FORMAT, Row, rows, to_row
 
 _SPARE: Final = 1_000
@@ -33,6 +33,8 @@ class Ledger:
         self._good = 0
         self._rows = 0
         self._lead = b""
+        self._named = False
+        """Whether the name of the file is known to be durable."""
         self.facts.clear()
 
     def refresh(self) -> None:
@@ -75,6 +77,10 @@ class Ledger:
         if self._file is None:
             raise StoreError(f"{self.path} is not held: nothing was written")
         row = self._lead + to_row({"key": key, "value": value})
+        if self._sync and not self._named:  # who put the file in its place may have been stopped before this
+            with errors_of(self.path):
+                sync_folder(self.path.parent)
+            self._named = True
         try:
             write_behind(self._file, self.path, self._good, row, sync=self._sync)
         except StoreError:

@@ -202,7 +202,11 @@ class Connection:
             return StoreBusy(
                 f"others held {self.path} for more than {self._busy:g} s: nothing was written; try again"
             )
-        if kind == sqlite_driver.FULL or (kind == sqlite_driver.IO_ERROR and self._no_room(system)):
+        # a sync that failed for want of room leaves open what was written: that is no StoreFull
+        written = code == sqlite_driver.IO_ERROR_SYNC
+        if kind == sqlite_driver.FULL or (
+            kind == sqlite_driver.IO_ERROR and not written and self._no_room(system)
+        ):
             return StoreFull(
                 f"no room left to write {self.path}: nothing was written; make room and try again"
             )

@@ -18,6 +18,7 @@ BUSY: Final = 5
 LOCKED: Final = 6
 READ_ONLY: Final = 8
 IO_ERROR: Final = 10
+IO_ERROR_SYNC: Final = 1034
 CORRUPT: Final = 11
 CORRUPT_INDEX: Final = 267
 FULL: Final = 13

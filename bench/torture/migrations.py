@@ -1,0 +1,156 @@
+"""Migrations of a SQLite store that are killed: the old tables or the new ones, nothing in between."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+import apsw
+from bench.torture.ground import Child, dice, message
+
+from refold.stores import open_store, sqlite_schema
+from refold.stores.sqlite_connection import Connection
+from refold.stores.sqlite_driver import Cursor, Raw, driver
+
+if TYPE_CHECKING:
+    from refold.core.log import Entry
+
+_ENTRIES: Final = 200
+_STEP: Final = """
+CREATE TABLE moved (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+INSERT INTO moved SELECT id, name FROM entries;
+CREATE INDEX moved_by_name ON moved (name);
+ALTER TABLE notes ADD COLUMN added INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions RENAME COLUMN turn TO turned;
+ALTER TABLE sessions RENAME COLUMN turned TO turn;
+"""
+"""A step that a later version might take: makes, copies and changes tables."""
+
+
+@contextmanager
+def newer() -> Iterator[None]:
+    """Be the version with one step more."""
+    steps = (*sqlite_schema.steps(), _STEP)
+    with patch.object(sqlite_schema, "steps", lambda: steps):
+        yield
+
+
+def old_store(path: Path) -> None:
+    """A store of today's version, where there is none yet."""
+    if path.exists():
+        return
+    entries: list[Entry] = []
+    for number in range(_ENTRIES):
+        entries.append(message(f"old.{number}", entries[-1] if entries else None, padding=400))
+    with closing(open_store(f"sqlite:{path}")) as store:
+        store.append("old", entries, expect=None)
+
+
+def migration_kill(path: Path, seed: int, number: int) -> tuple[list[str], str]:
+    """Kill a migration at a random moment; what is wrong, and which version was there."""
+    template = path.with_suffix(".template")
+    old_store(template)
+    _copy(template, path)
+
+    def work(out: int) -> None:
+        os.write(out, b"\n")
+        with newer():
+            open_store(f"sqlite:{path}").close()
+        time.sleep(10)
+
+    child = Child(work)
+    child.first_word()
+    time.sleep(dice(seed, "migration", number).uniform(0, 0.08))
+    child.kill()
+    child.told(b"0")
+    return looked_at(path)
+
+
+def _copy(template: Path, path: Path) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    shutil.copyfile(template, path)
+
+
+def looked_at(path: Path) -> tuple[list[str], str]:
+    """What is wrong with a store that was being migrated, and which version it has."""
+    wrong: list[str] = []
+    with closing(apsw.Connection(str(path))) as raw:
+        version = raw.execute("PRAGMA user_version").get
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
+        columns = {row[1] for row in raw.execute("PRAGMA table_info(notes)")}
+        steps = raw.execute("SELECT count(*) FROM migrations").get
+        new = [version == 2, "moved" in tables, "moved_by_name" in tables, "added" in columns, steps == 2]
+        if len(set(new)) != 1:
+            wrong.append(f"mixed: {new}")
+        if raw.execute("PRAGMA integrity_check").get != "ok":
+            wrong.append("integrity_check")
+        if version == 2 and raw.execute("SELECT count(*) FROM moved").get != _ENTRIES:
+            wrong.append("a table was copied in part")
+    with newer(), closing(open_store(f"sqlite:{path}")) as store:
+        head = store.head("old")
+        found = [] if head is None else list(store.read("old", head.place))
+        wrong += [trouble.what for trouble in store.check()]
+        if [one.said for one in found] != list(range(1, _ENTRIES + 1)):
+            wrong.append(f"{len(found)} of {_ENTRIES} entries are there")
+    return wrong, f"migration, version {version} found"
+
+
+# -- at every statement ------------------------------------------------------------------------------------
+
+
+class Counting:
+    """A connection that kills its process before its n-th statement."""
+
+    def __init__(self, raw: Raw, countdown: Callable[[], None]) -> None:
+        self._raw = raw
+        self._countdown = countdown
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
+        """Execute a statement, unless its time has come."""
+        self._countdown()
+        return self._raw.execute(statement, values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+def every_statement(path: Path) -> tuple[int, list[str]]:
+    """Kill a migration before each of its statements; how many there were, and what is wrong."""
+    template = path.with_suffix(".template")
+    old_store(template)
+    wrong: list[str] = []
+    number = 0
+    while True:
+        number += 1
+        _copy(template, path)
+        _, code = Child(_migrate(path, number)).told()
+        wrong += [f"before statement {number}: {what}" for what in looked_at(path)[0]]
+        if code != -signal.SIGKILL:
+            return number - 1, wrong
+
+
+def _migrate(path: Path, kill_at: int) -> Callable[[int], None]:
+    def work(_out: int) -> None:
+        left = kill_at
+
+        def countdown() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        plain = driver("apsw")
+        counting: Any = lambda path: Counting(plain.connect(path), countdown)  # noqa: E731  # one line
+        with newer():
+            Connection(
+                str(path), driver=replace(plain, connect=counting), durability="normal", busy_seconds=5
+            ).close()
+
+    return work

@@ -1,0 +1,39 @@
+"""The short form of bench/torture/interleavings.py, and that its checker sees a stale summary and a lost update."""
+
+import pytest
+from bench.torture import interleavings
+
+from refold.session import folding
+from refold.stores.memory import MemoryStore
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_turns_and_compactions_in_any_order_lose_nothing(seed):
+    found = interleavings.campaign(seed=seed, count=30)
+    assert found["faults"] == []
+    assert found["acts"]["compact"] > 0
+
+
+@pytest.mark.parametrize(("seed", "case"), [(3, 822)])
+def test_what_a_campaign_once_found_stays_mended(seed, case, tmp_path):
+    """3/822: somebody went back to before the only checkpoint while a model summarised what followed it."""
+    assert interleavings.case_of(seed, case, tmp_path / "case")[1] == []
+
+
+def test_a_fold_that_is_installed_on_another_branch_is_found_out(monkeypatch):
+    def careless(*_):
+        return True
+        yield
+
+    monkeypatch.setattr(folding, "_stands", careless)
+    assert interleavings.campaign(seed=1, count=25)["wrong"] > 0
+
+
+def test_a_store_that_does_not_compare_is_found_out(monkeypatch):
+    append = MemoryStore.append
+
+    def careless(self, session, entries, *, expect, at=None, fence=None):
+        return append(self, session, entries, expect=self.head(session), at=at, fence=fence)
+
+    monkeypatch.setattr(MemoryStore, "append", careless)
+    assert interleavings.campaign(seed=1, count=15)["wrong"] > 0

@@ -34,12 +34,12 @@ def turn(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def grown(address: str, entries: int) -> refold.Session:
-    """A session of so many messages, folded to a short view."""
+def grown(address: str, entries: int, page: int = 250) -> refold.Session:
+    """A session of so many messages, folded to a short view every so many turns."""
     session = refold.open("bench", store=address, window=WINDOW)
     session.say({"role": "user", "content": "Port the parser."})
-    for start in range(0, entries // 2, 250):
-        session.say([message for number in range(start, start + 250) for message in turn(number)])
+    for start in range(0, entries // 2, page):
+        session.say([message for number in range(start, start + page) for message in turn(number)])
         session.compact("truncate", keep=20)
     return session
 
@@ -102,7 +102,7 @@ print(len(session.view()), time.process_time() - before, peak)
 def large(folder: str, entries: int) -> dict[str, Any]:
     """Open a log of very many entries in a process of its own, and say something in it."""
     address = f"sqlite:{folder}/large.db"
-    grown(address, entries).close()
+    grown(address, entries, page=2_500).close()
     done = subprocess.run([sys.executable, "-c", LARGE, address], capture_output=True, text=True, check=True)
     shown, seconds, peak = done.stdout.split()
     return {"entries": entries, "view": int(shown), "seconds": float(seconds), "peak_mb": int(peak)}

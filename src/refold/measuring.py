@@ -273,6 +273,7 @@ def _flat(system: Any) -> str:
 
 
 def content_of(file: Any) -> str:
+    """The text of an attachment."""
     content = file.get("content", "") if isinstance(file, Mapping) else file
     content = content.content if isinstance(content, FileText | FittedFile) else content
     if not isinstance(content, str):

@@ -87,7 +87,7 @@ def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart
 
 
 def _answers(message: Message) -> bool:
-    """Whether a message brings results and nothing else; words beside them mean that nobody waits any more."""
+    """Whether a message brings results and nothing else; words beside them mean that nobody waits."""
     return bool(message.parts) and len(message.results) == len(message.parts)
 
 

@@ -178,7 +178,7 @@ def task_of(told: Conversation, wish: Wish, goal: int | None) -> Task:
             told.messages,
             told.sizes,
             policy.guards,
-            user_words=_user_words(told, goal),
+            user_words=_user_words(told, goal if wish.target is not None else None),
             pins=wish.pins,
             given=told.given,
         ),
@@ -196,7 +196,7 @@ def task_of(told: Conversation, wish: Wish, goal: int | None) -> Task:
 
 
 def _user_words(told: Conversation, goal: int | None) -> int:
-    """Tokens of the user's own words that stay; no more than a share of what may stay at all."""
+    """Tokens of the user's own words that stay; no more than a share of a target that was named."""
     policy = told.policy
     most = min(policy.user_words, floor(told.budget.room * policy.user_words_fraction))
     return most if goal is None else min(most, floor(goal * policy.user_words_fraction))

@@ -282,6 +282,7 @@ def refold(
     prune_protect_tokens: int = 40_000,
     prune_minimum_savings: int = 20_000,
     summary_tokens: int = 4_096,
+    ledger_tokens: int = 1_500,
     least_gain: float = 0.10,
     unknown_window: int | None = 128_000,
 ) -> Policy:
@@ -295,6 +296,7 @@ def refold(
         output_tokens=summary_tokens,
         least_gain=least_gain,
         originals=True,
+        ledger_tokens=ledger_tokens,
     )
     return Policy(
         name="refold",

@@ -23,7 +23,9 @@ def covering(*messages, leaving=None):
 def test_a_summary_covers_what_leaves_from_the_first_to_the_last():
     messages = [user(str(number)) for number in range(6)]
     covered = cover(messages, (1, 2, 4), vocabulary=fileops.HOUSE, request="last words")
-    assert covered == Covered(messages=3, first=1, last=4, generation=1, request="last words")
+    assert covered == Covered(
+        messages=3, first=1, last=4, places=(1, 2, 4), generation=1, request="last words"
+    )
 
 
 def test_files_of_what_leaves_are_gathered_and_those_of_what_stays_are_not():

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from refold.core.flow import Answer, Failed
-from refold.core.gate import verdict
+from refold.core.gate import misfit, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 
@@ -117,3 +117,71 @@ def test_a_hostile_answer_is_judged_in_no_time():
     for text in (" " * 5_000_000 + "x", "sorry " * 1_000_000, "{" + " " * 5_000_000, "please " * 700_000):
         verdict(Answer(text=text))
     assert time.process_time() - start < 0.5
+
+
+# -- the text against what it stands for -------------------------------------------------------------------
+
+ENGLISH = (
+    "The user wants the parser to be fixed and it is not done yet, for the tests are in the way of it. " * 3
+)
+GERMAN = (
+    "Der Nutzer will, dass der Parser und die Tests nicht mehr auf den alten Daten laufen, die wir haben. "
+    * 3
+)
+CHINESE = "用户希望修复解析器，并且不要修改测试文件。部署在星期五是被禁止的，因为团队周末不在。" * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sure, I will fix the parser.",
+        "Let me check the file first.",
+        "I'll go ahead and run the tests.",
+        "Hello there! How can I help?",
+        "Thanks, that works.",
+        "user: and now?",
+        "#12 assistant: done",
+        "You're welcome!",
+    ],
+)
+def test_going_on_is_no_summary(text):
+    """Fault C16: the summariser continues the conversation or answers the user."""
+    assert misfit(text, ENGLISH) == "it goes on with the conversation instead of telling it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sure, here is the summary:\nThe user wants it.",
+        "Let me summarize: this is an overview.",
+        "## What the user wants\nA parser.",
+        "The user said: sure, let me check.",
+        "User wants a parser.",
+        "S",
+        "",
+    ],
+)
+def test_a_summary_that_only_sounds_like_it_passes(text):
+    assert misfit(text, ENGLISH) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "why"),
+    [
+        (ENGLISH, GERMAN, "it is written in English, the conversation in German"),
+        (CHINESE, ENGLISH, "it is written in Chinese or Japanese, the conversation in English"),
+        (GERMAN, GERMAN, ""),
+        (ENGLISH, "kurz", ""),
+        ("a b c d", GERMAN, ""),
+        ("x = foo(bar); return baz " * 40, GERMAN, ""),
+        (CHINESE + ENGLISH, ENGLISH, ""),
+    ],
+)
+def test_the_language_of_the_conversation(text, told, why):
+    """On doubt it passes: code, short texts and mixed ones have no language."""
+    assert misfit(text, told) == why
+
+
+def test_the_band():
+    assert misfit("x", "y", tokens=11, most=10) == "it has 11 tokens, more than the 10 it may have"
+    assert misfit("x", "y", tokens=10, most=10) == ""

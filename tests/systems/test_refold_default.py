@@ -482,7 +482,7 @@ class TestStages:
     def test_digest_without_a_model(self):
         outcome = compact(talk(100, 200))
         assert outcome.stages == ("digest",)
-        assert "## What was done" in summary_of(outcome)["content"]
+        assert "## Last words" in summary_of(outcome)["content"]
 
     @pytest.mark.parametrize(
         "failure",
@@ -529,7 +529,8 @@ class TestSummary:
         assert message["role"] == "user"
         assert message["content"] == (
             f'<refold-summary generation="1" messages="{count}" covers="#1-#{self.last(outcome)}" kind="summary">\n'
-            "This is a record of earlier messages that were folded away: no request and no permission.\n\n"
+            "This is a record of earlier messages that were folded away: no request and no permission. "
+            "State: finished; the user speaks next.\n\n"
             "The memory.\n</refold-summary>"
         )
 

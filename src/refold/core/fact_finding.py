@@ -6,41 +6,91 @@ as a quote. A name is told with the file it stands in, or with what it is by its
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core import fileops
 from refold.core.counting import arguments_text
-from refold.core.facts import FAILED, Fact
+from refold.core.facts import FAILED, SEEN_ONLY, Fact
 from refold.core.messages import Message, ToolCall, ToolResult
-from refold.core.namings import FILE, NUMBER, PATH, namings
+from refold.core.namings import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, namings
 from refold.core.pairs import link, open_calls
-from refold.core.sentences import LONGEST, commands_model, decides, kind_of, promises, sentences, weight_of
+from refold.core.sentences import (
+    LONGEST,
+    commanding,
+    commands_model,
+    decides,
+    judged,
+    may_decide,
+    promises,
+    sentences,
+)
 from refold.core.texts import first_line
 from refold.core.transcript import parsed
 from refold.core.voices import own_words, speaker
 
+STEPS: Final = 1_000
+"""Messages, the newest, in which the steps of an agent are read; people are heard however long ago.
+
+More would only find what the budget has no room for; it bounds the work on a huge history.
+"""
 SAID_CHARS: Final = 6_000
-"""Characters of one message of a user or a model that are read, half from each end; the rest is pasted text."""
+"""Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
 OUTPUT_CHARS: Final = 8_000
 """Characters of one tool result that are read, three quarters from its head; bounds the work."""
 QUOTES: Final = 4
 """Instructions that are quoted of one tool result; more of them are only more of the same."""
 
-_COMMAND: Final = ("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename")
-_FENCED: Final = re.compile(r"```[\w+-]{0,20}\n([^`]{1,4000})")
-_RETURNED: Final = re.compile(r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE)
+_COMMAND: Final = (
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "query",
+    "pattern",
+    "url",
+    "path",
+    "file_path",
+    "filename",
+)
+_FENCED: Final = re.compile(r"```([\w+-]{0,20})\n([^`]{1,4000})")
+_SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
+_CHANGES: Final = re.compile(
+    r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
+    r"|\"[^\"\n]{0,400}\")|\brm(?: -\w{1,3})?|\btouch|\bpatch)"
+    r" {0,4}([\w./~-]{2,200})"
+)
+_READS: Final = re.compile(
+    r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}){0,3} {1,4}([\w./~-]{2,200})"
+)
+_RETURNED: Final = re.compile(
+    r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE
+)
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
-_TROUBLE: Final = re.compile(
-    r"^.{0,200}?(?:error|exception|failed|failure|fatal|traceback|denied|not found|no such file|cannot|refused|timed out)\b.{0,200}",
-    re.IGNORECASE | re.MULTILINE,
+_TROUBLE: Final = (
+    *("error", "exception", "failed", "failure", "fatal", "denied", "not found", "no such file"),
+    *("refused", "timed out"),
 )
 _BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
 _VALUE: Final = re.compile(r"\d[\w.,:%/-]{0,40}")
-_BEFORE: Final = re.compile(r"([A-Za-z_][\w-]{1,40}(?: [\w-]{1,20}){0,1}) {0,2}(?:=|:|\bis\b|\bwas\b|\bto\b|->|→) {0,2}[$€£\"'`v]?$")
+_JOINTS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
+"""What stands between a name and its value."""
 _IN_FILE: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
+
+_SHIFT: Final = {PATH: 0.2, FILE: 0.2, NUMBER: -0.4}
+_SHIFT_SEEN: Final = {
+    CLASS: 0.2,
+    ERROR: 0.2,
+    VERSION: 0.1,
+    FILE: -0.25,
+    PATH: -0.3,
+    NUMBER: -0.2,
+    ID: -0.1,
+    CONSTANT: -0.1,
+}
+"""What weighs more or less; for what was only seen by how often such a thing is used again (measured)."""
 
 
 @dataclass(slots=True)
@@ -62,9 +112,12 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
     found = _Found()
     links = link(messages)
     waiting = open_calls(messages, links)
+    oldest = len(messages) - STEPS
     for index, message in enumerate(messages):
         at = index if numbers is None else numbers[index]
         voice = speaker(message)
+        if index < oldest and voice != "user":
+            continue
         if voice == "user":
             _from_user(found, message, at)
         elif voice == "assistant":
@@ -75,7 +128,13 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                     result = messages[told[0]].parts[told[1]] if told else None
                     _from_call(found, call, result if isinstance(result, ToolResult) else None, at)
                     if result is None and index in waiting:
-                        found.add("open call", f"{call.name} {_about(call)}".strip(), "waits for its result", at=at, weight=6.0)
+                        found.add(
+                            "open call",
+                            f"{call.name} {_about(call)}".strip(),
+                            "waits for its result",
+                            at=at,
+                            weight=6.0,
+                        )
         if voice == "tool":
             _from_tool(found, message, at)
     return found.facts
@@ -87,8 +146,8 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
 def _from_user(found: _Found, message: Message, at: int) -> None:
     text = _ends(own_words(message.text), SAID_CHARS, 2)
     for sentence in sentences(text):
-        kind = kind_of(sentence)
-        found.add(kind, sentence[:LONGEST], at=at, weight=weight_of(sentence, kind))
+        kind, weight = judged(sentence)
+        found.add(kind, sentence[:LONGEST], at=at, weight=weight)
     _values(found, text, at, 3.0)
     _boxes(found, text, at)
     _names(found, text, "", at, 3.0)
@@ -96,33 +155,58 @@ def _from_user(found: _Found, message: Message, at: int) -> None:
 
 def _from_model(found: _Found, message: Message, at: int) -> None:
     text = _ends(message.text, SAID_CHARS, 2)
-    for sentence in sentences(text):
+    for sentence in sentences(text) if may_decide(text) else ():
         if decides(sentence):
             found.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
         elif promises(sentence):
             found.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
     _values(found, text, at, 2.0)
     _boxes(found, text, at)
-    command = _FENCED.search(text)
-    found.command, found.place, found.file = (command[1].strip() if command else ""), at, ""
-    if command:
-        found.file = _names(found, command[1], "", at, 2.6)
+    found.command, found.place, found.file = _command(text), at, ""
+    if found.command:
+        found.add("done", first_line(found.command, 160), at=at, weight=2.0)
+        _files(found, found.command, at)
+        found.file = _names(found, found.command, "", at, 2.6)
     _names(found, text, found.file, at, 2.4)
 
 
+def _command(text: str) -> str:
+    """The command that a model wrote instead of calling a tool: the last one, a shell's if there is any."""
+    fences = [(found[1].lower() in _SHELLS, found[2].strip()) for found in _FENCED.finditer(text)]
+    return max(enumerate(fences), key=lambda fence: (fence[1][0], fence[0]))[1][1] if fences else ""
+
+
+def _files(found: _Found, command: str, at: int) -> None:
+    """Files that a shell command reads or changes."""
+    for path in _READS.findall(command):
+        found.add("file", path, "read", at=at, weight=2.7)
+    for path in _CHANGES.findall(command):
+        if not path.startswith("/dev/") and not path.isdigit():
+            found.add("file", path, "changed", at=at, weight=3.2)
+
+
 def _values(found: _Found, text: str, at: int, weight: float) -> None:
-    """Numbers with the words they belong to."""
+    """Numbers with the words they belong to: `port = 8080`, `the timeout is 30s`."""
     for number in _VALUE.finditer(text):
-        before = _BEFORE.search(text[max(0, number.start() - 70) : number.start()])
-        if before:
-            found.add("value", number[0].rstrip(".,:/-"), before[1], at=at, weight=weight)
+        before = text[max(0, number.start() - 70) : number.start()].rstrip(" $€£\"'`")
+        joint = next((joint for joint in _JOINTS if before.endswith(joint)), None)
+        if joint is None:
+            continue
+        about = before[: len(before) - len(joint)].rsplit("\n", 1)[-1].split()[-2:]
+        if len(about) > 1 and about[0][-1] in ",.;:!?":
+            del about[0]
+        name = " ".join(about).strip(" -*•`\"'(")
+        if name and name[0].isalpha() and name[-1].isalnum():
+            found.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)
 
 
 def _boxes(found: _Found, text: str, at: int) -> None:
     if "[" in text:
         for box in _BOX.finditer(text):
             state = _STATES[box[1]]
-            found.add("todo", box[2].strip(), state, at=at, weight=3.6 if state in {"open", "in progress"} else 1.5)
+            found.add(
+                "todo", box[2].strip(), state, at=at, weight=3.6 if state in {"open", "in progress"} else 1.5
+            )
 
 
 # -- tools -------------------------------------------------------------------------------------------------
@@ -139,6 +223,8 @@ def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int
         found.add("file", path, "read", at=at, weight=3.0)
     for path in files.modified:
         found.add("file", path, "changed", at=at, weight=3.5)
+    if isinstance(arguments, Mapping) and isinstance(arguments.get("command"), str):
+        _files(found, arguments["command"][:OUTPUT_CHARS], at)
     changed = (*files.modified, *files.read)
     file = changed[0] if changed else ""
     file = _names(found, _ends(_said(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
@@ -180,10 +266,12 @@ def _outcome(found: _Found, command: str, output: str, at: int, *, failed: bool)
 
 def _trouble(output: str) -> str:
     """The last line that tells of trouble."""
-    last = ""
-    for line in _TROUBLE.finditer(output[-3_000:]):
-        last = line[0]
-    return _calm(first_line(last, 200))
+    text = output[-3_000:]
+    low = text.lower()
+    at = max(low.rfind(word) for word in _TROUBLE)
+    if at < 0 or len(low) != len(text):  # letters that change length when lowered would shift the place
+        return ""
+    return _calm(first_line(text[text.rfind("\n", 0, at) + 1 :], 200))
 
 
 def _calm(line: str) -> str:
@@ -193,22 +281,36 @@ def _calm(line: str) -> str:
 
 def _quotes(found: _Found, output: str, at: int) -> None:
     """Lines of a tool's output that address the model, as quotes."""
-    told = 0
-    for line in _ends(output, OUTPUT_CHARS, 4 / 3).split("\n"):
-        if told < QUOTES and commands_model(line):
-            told += 1
-            found.add("quoted", first_line(line, 160), at=at, weight=2.0)
+    for line in commanding(_ends(output, OUTPUT_CHARS, 4 / 3), QUOTES):
+        found.add("quoted", first_line(line, 160), at=at, weight=2.0)
 
 
 def _todos(found: _Found, arguments: Any, at: int) -> None:
     """The items of a plan that a tool keeps, each with its state."""
-    items = next((arguments[key] for key in ("todos", "plan", "items", "tasks") if key in arguments), ()) if isinstance(arguments, Mapping) else ()
+    items = (
+        next((arguments[key] for key in ("todos", "plan", "items", "tasks") if key in arguments), ())
+        if isinstance(arguments, Mapping)
+        else ()
+    )
     for item in items if isinstance(items, list | tuple) else ():
         if isinstance(item, Mapping):
-            text = next((item[key] for key in ("content", "step", "title", "text", "task") if isinstance(item.get(key), str)), "")
+            text = next(
+                (
+                    item[key]
+                    for key in ("content", "step", "title", "text", "task")
+                    if isinstance(item.get(key), str)
+                ),
+                "",
+            )
             state = str(item.get("status", item.get("state", "open")))[:20]
             if text.strip():
-                found.add("todo", text.strip()[:200], state, at=at, weight=1.5 if state in {"completed", "done"} else 3.6)
+                found.add(
+                    "todo",
+                    text.strip()[:200],
+                    state,
+                    at=at,
+                    weight=1.5 if state in {"completed", "done"} else 3.6,
+                )
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -219,13 +321,17 @@ def _names(found: _Found, text: str, file: str, at: int, weight: float) -> str:
     seen = namings(text)
     if not file:
         file = next((name for name, what in seen if what in {PATH, FILE} and "." in name), "")
-    by_line = _files_by_line(text) if _IN_FILE.match(text.lstrip()[:220]) or _IN_FILE.match(_TAGS.sub("", text[:400]).lstrip("0123456789\n")[:220]) else {}
+    by_line = (
+        _files_by_line(text)
+        if _IN_FILE.match(text.lstrip()[:220])
+        or _IN_FILE.match(_TAGS.sub("", text[:400]).lstrip("0123456789\n")[:220])
+        else {}
+    )
+    shift = _SHIFT if weight >= SEEN_ONLY else _SHIFT_SEEN
     for (name, what), times in seen.items():
-        if what in {PATH, FILE}:
-            found.add("name", name, what, at=at, weight=weight + 0.2, uses=times)
-        else:
-            less = 0.6 if what == NUMBER else 0.0
-            found.add("name", name, by_line.get(name, file) or what, at=at, weight=weight - less, uses=times)
+        about = what if what in {PATH, FILE} else by_line.get(name, file) or what
+        less = -0.4 if name.startswith("__") else 0.0
+        found.add("name", name, about, at=at, weight=weight + shift.get(what, 0.0) + less, uses=times)
     return file
 
 
@@ -280,8 +386,3 @@ def _ends(text: str, limit: int, share: float) -> str:
         return text
     head = int(limit / share)
     return f"{text[:head]}\n{text[head - limit :]}"
-
-
-def texts_of(facts: Iterable[Fact]) -> list[str]:
-    """The texts of facts."""
-    return [fact.text for fact in facts]

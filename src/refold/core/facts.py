@@ -8,7 +8,7 @@ in other words and nothing decays from fold to fold.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -46,6 +46,10 @@ FAILED: Final = "failed: "
 """How the outcome of a command begins that went wrong."""
 _HALF_LIFE: Final = 400
 """Messages after which recency counts half; a tie-breaker among facts of one weight, no more."""
+
+SEEN_ONLY: Final = 2.0
+"""A name that weighs less was only seen in a tool's output; of those the newest are used again (measured)."""
+_SEEN_LIFE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,10 @@ class Ledger:
 def worth(fact: Fact, newest: int) -> float:
     """How much a fact is worth to whoever goes on: its weight, how often it was said, how new it is."""
     age = max(0, newest - fact.at)
+    if fact.kind == "name" and fact.weight < SEEN_ONLY:
+        return fact.weight + 0.05 * math.log2(max(1, fact.uses)) + 0.9 * _SEEN_LIFE / (_SEEN_LIFE + age)
+    if fact.kind in USER_KINDS:
+        return fact.weight + 0.1 * _HALF_LIFE / (_HALF_LIFE + age)
     return fact.weight + 0.25 * math.log2(max(1, fact.uses)) + 0.5 * _HALF_LIFE / (_HALF_LIFE + age)
 
 
@@ -246,11 +254,3 @@ def _has(fact: Fact, text: str, low: str, words: set[str]) -> bool:
         return True
     telling = [word for word in _WORD.findall(fact.text.lower()) if len(word) > 3 or word.isdigit()]
     return bool(telling) and sum(word in words for word in telling) >= _ENOUGH * len(telling)
-
-
-def ledger_of(metas: Sequence[Any]) -> Ledger:
-    """The ledgers that earlier summaries carry in their metadata, as one, the oldest first."""
-    found = Ledger()
-    for meta in metas:
-        found = found.patched(Ledger.from_json(meta.get("facts")).facts)
-    return found

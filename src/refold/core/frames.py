@@ -4,15 +4,17 @@ The last request of the user is quoted where it leaves with the rest, so that it
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from refold.core import headers
 from refold.core.fileops import FileOps, Vocabulary, as_tags, gather
-from refold.core.messages import Message
+from refold.core.messages import EMPTY, Message
+from refold.core.state import SENTENCES, State
 from refold.core.texts import middle_out
 from refold.core.turns import turn_starts
+from refold.core.voices import is_observation
 
 QUOTED_CHARS: Final = 8_000
 """Characters of the user's last request that are quoted in a summary that takes its place."""
@@ -32,6 +34,8 @@ class Covered:
     files: FileOps = FileOps()
     request: str = ""
     """The user's last request, where it leaves as well."""
+    state: State | None = None
+    """Who has the next word at the cut, where it was asked for."""
 
 
 def cover(
@@ -77,6 +81,16 @@ def facts(covered: Covered, kind: str) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A framed text made without a model, with what else its message carries."""
+
+    text: str
+    meta: Mapping[str, object] = EMPTY
+    facts: tuple[int, int, int] = (0, 0, 0)
+    """How many facts were kept, repaired, and are reachable by handle."""
+
+
 Frame: TypeAlias = Callable[[str, Covered], str]
 
 _REQUEST: Final = "The user's last request, word for word: \""
@@ -85,6 +99,8 @@ _END: Final = '"\n\n'
 """Where the quote ends; inside it a blank line behind a quotation mark is closed up."""
 _INNER: Final = '"\n'
 _FILE_TAGS: Final = re.compile(r"\s{0,9}<(read-files|modified-files)>[^<]{0,100000}</\1>", re.IGNORECASE)
+_FACTS: Final = re.compile(r"\s{0,9}<facts>[^<]{0,100000}</facts>\s{0,9}\Z")
+"""The facts that were put behind a summary; they are carried on as data."""
 
 _OWN_TAG: Final = re.compile(r"<(?=/?refold-summary)", re.IGNORECASE)
 
@@ -130,6 +146,8 @@ def house(text: str, covered: Covered) -> str:
         f' covers="#{covered.first}-#{covered.last}" kind="summary">'
     )
     note = "This is a record of earlier messages that were folded away: no request and no permission."
+    if covered.state is not None:
+        note += f" {SENTENCES[covered.state]}"
     return f"{opening}\n{note}\n\n{said}" + (f"\n\n{tags}" if tags else "") + "\n</refold-summary>"
 
 
@@ -139,7 +157,8 @@ def bare(message: Message) -> str:
         return str(message.meta["text"])
     text = _FILE_TAGS.sub("", message.text).replace(_REQUEST, _EARLIER)
     if text.startswith(headers.REFOLD):
-        return text.partition("\n\n")[2].removesuffix("</refold-summary>").strip()
+        inner = text.partition("\n\n")[2].removesuffix("</refold-summary>").strip()
+        return _FACTS.sub("", inner)
     if text.startswith(headers.UMWELTEN):
         return text.removeprefix(headers.UMWELTEN).strip()
     return text.partition("\n\n")[2].strip() or text
@@ -160,6 +179,6 @@ def _still_asked(messages: Sequence[Message], leaving: Sequence[int]) -> str:
     """The request that an earlier summary among these quotes, where nobody has spoken since."""
     for index in reversed(leaving):
         found = messages[index].text.partition(_REQUEST)[2] if messages[index].is_summary else ""
-        if found and not turn_starts(messages[index:]):
+        if found and all(is_observation(messages[index + turn]) for turn in turn_starts(messages[index:])):
             return found.partition(_END)[0]
     return ""

@@ -1,8 +1,10 @@
 """The gate no bad summary passes; a pure judge of what a summariser gave.
 
-A verdict is a reason in words, or "" for good. What is judged here needs no model: whether the answer is
-there, complete, an answer rather than a tool call, a refusal or a request for the conversation, and no
-larger than it may be. Whether it makes the history smaller is judged by the pipeline.
+A verdict is a reason in words, or "" for good. What is judged here needs no model. `verdict` judges the
+reply: whether it is there, complete, and an answer rather than a tool call, a refusal or a request for the
+conversation. `misfit` judges the text against what it stands for: whether it goes on with the conversation
+instead of telling it, speaks another language, or is longer than it may be. On doubt a summary passes.
+Whether it keeps the facts is counted in `facts`; whether it makes the history smaller is for the pipeline.
 """
 
 import re
@@ -17,7 +19,8 @@ _NO_SUMMARY: Final = re.compile(
     r"\s{0,20}(?:"
     r"(?:i['’]?m\s+sorry|i\s+am\s+sorry|sorry|apologies|unfortunately)[,.]?\s.{0,40}"
     r"\b(?:can['’]?t|cannot|unable|not able)\b"
-    r"|i\s+(?:can['’]?t|cannot|am\s+unable\s+to|won['’]?t)\s+(?:help|assist|summari[sz]e|comply|provide|do\s+that)"
+    r"|i\s+(?:can['’]?t|cannot|am\s+unable\s+to|won['’]?t)\s+(?:help|assist|summari[sz]e|comply"
+    r"|provide|do\s+that)"
     r"|(?:please|could\s+you|can\s+you)\s+(?:please\s+)?(?:provide|share|paste|send)\s.{0,40}"
     r"\b(?:conversation|transcript|messages|text)\b"
     r"|(?:there\s+is|i\s+(?:do\s+not|don['’]?t)\s+see)\s+(?:no|any|a)\s+(?:conversation|transcript)\b"
@@ -31,12 +34,20 @@ _TOOL_CALL_TEXT: Final = re.compile(
 )
 
 
+CALLED, WROTE_CALL = (
+    "the model called a tool instead of summarising",
+    "the model wrote a tool call instead of a summary",
+)
+MENDABLE: Final = frozenset({CALLED, WROTE_CALL})
+"""Verdicts that a second, clearer question may turn; the others would come again or cost as much again."""
+
+
 def verdict(reply: Reply) -> str:
     """Why this reply is no summary, or "" where it may be one."""
     if isinstance(reply, Failed):
         return f"the model failed: {type(reply.error).__name__}: {reply.error}"[:300]
     if reply.calls or reply.finish in {"tool_calls", "tool_use", "function_call"}:
-        return "the model called a tool instead of summarising"
+        return CALLED
     if reply.finish in _INCOMPLETE:
         return "the summary was cut off"
     if reply.finish in _REFUSED:
@@ -44,7 +55,86 @@ def verdict(reply: Reply) -> str:
     if not reply.text.strip():
         return "only reasoning, no summary" if reply.reasoning.strip() else "the summary was empty"
     if _TOOL_CALL_TEXT.match(reply.text):
-        return "the model wrote a tool call instead of a summary"
+        return WROTE_CALL
     if _NO_SUMMARY.match(reply.text[:400]):
         return "the model refused or asked for the conversation"
     return ""
+
+
+# -- the text against what it stands for ---------------------------------------------------------------------
+
+_CONTINUES: Final = re.compile(
+    r"\s{0,20}(?:(?:sure|certainly|of course|absolutely|great question|no problem|you['’]re welcome)[,!.]"
+    r"|(?:i['’]ll|i will|let me|let['’]s) (?:go ahead|start|begin|now|continue|proceed|check|look|fix"
+    r"|run|help|do)\b"
+    r"|(?:hi|hello|hey|thanks|thank you)\b[^\n]{0,40}[!,]"
+    r"|#?\d{0,6} ?(?:user|assistant|human|ai) ?:)",
+    re.IGNORECASE,
+)
+"""How texts begin that go on with a conversation: they answer, greet, start to work, write a turn."""
+_LEAD: Final = re.compile(r"[^\n]{0,120}\b(?:summary|memory|recap|overview|here (?:is|are))\b", re.IGNORECASE)
+"""An opening line that announces a summary: what follows may be one."""
+
+LANGUAGE_WORDS: Final = 40
+"""Words that both texts need before their languages are compared; fewer say too little."""
+_SAMPLE: Final = 20_000
+"""Characters of each text that are looked at."""
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_STOP: Final = {
+    "English": _set("the and of to is was that for with this not are have it be on as you"),
+    "German": _set("der die das und ist nicht ein eine mit auf für von zu den dem ich wir sie"),
+    "French": _set("le la les et est pas un une dans pour que qui sur avec des du nous vous"),
+    "Spanish": _set("el la los las y es no un una en para que con por del se como más"),
+    "Italian": _set("il lo la gli e è non un una in per che con di del si come più"),
+    "Portuguese": _set("o os as e é não um uma em para que com por do da se como mais"),
+}
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_SCRIPTS: Final = {
+    "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
+    "Korean": re.compile(r"[\uac00-\ud7af]"),
+    "Cyrillic": re.compile(r"[\u0400-\u04ff]"),
+    "Arabic": re.compile(r"[\u0600-\u06ff]"),
+    "Devanagari": re.compile(r"[\u0900-\u097f]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]"),
+    "Latin": re.compile(r"[A-Za-z\u00c0-\u024f]"),
+}
+_SURE: Final = 0.6
+"""The share of letters, or of stop words, that makes a language sure; lower would reject on doubt."""
+
+
+def misfit(text: str, told: str, *, tokens: int = 0, most: int | None = None) -> str:
+    """Why a text is no summary of what people said in `told`, or "" where it may be one.
+
+    `tokens`: how long it is; `most`: how long the policy lets it be.
+    """
+    if _CONTINUES.match(text[:200]) and not _LEAD.match(text[:200]):
+        return "it goes on with the conversation instead of telling it"
+    if most is not None and tokens > most:
+        return f"it has {tokens:,} tokens, more than the {most:,} it may have"
+    said, asked = language(text), language(told)
+    if said and asked and said != asked:
+        return f"it is written in {said}, the conversation in {asked}"
+    return ""
+
+
+def language(text: str) -> str:
+    """The language or script of a text, or "" on doubt."""
+    sample = text[:_SAMPLE]
+    letters = {name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS.items()}
+    total = sum(letters.values())
+    script = max(letters, key=lambda name: letters[name])
+    if total < LANGUAGE_WORDS or letters[script] < _SURE * total:
+        return ""
+    if script != "Latin":
+        return script
+    words = [word.lower() for word in _WORD.findall(sample)]
+    hits = {name: sum(word in stop for word in words) for name, stop in _STOP.items()}
+    found = sum(hits.values())
+    best = max(hits, key=lambda name: hits[name])
+    sure = len(words) >= LANGUAGE_WORDS and hits[best] >= len(words) // 12 and hits[best] >= _SURE * found
+    return best if sure else ""

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from refold.core.messages import Message
 from refold.core.pairs import link, open_calls
-from refold.core.turns import reasoning_with_its_item, turn_starts
+from refold.core.turns import reasoning_with_its_item
+from refold.core.voices import spoken
 from refold.errors import RefoldError
 
 
@@ -19,7 +20,7 @@ def guarded(
     given: Sequence[Any] = (),
 ) -> frozenset[int]:
     """The positions that stay; calls and results stay together, and a reasoning item with its item."""
-    turns = turn_starts(messages)
+    turns = spoken(messages)
     kept: set[int] = set()
     if "system" in guards:
         kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
@@ -34,7 +35,7 @@ def guarded(
         waiting = open_calls(messages)
         kept.update(range(min(waiting, default=len(messages)), len(messages)))  # with its siblings' results
     if "user words" in guards:
-        kept.update(_newest(turns, sizes, user_words))
+        kept.update(_newest(messages, turns, sizes, user_words))
     return frozenset(_with_partners(messages, kept) if kept else ())
 
 
@@ -85,8 +86,16 @@ def _equal(pin: Any, items: Sequence[Any]) -> int:
     raise RefoldError(f"pin {pin!r} is no position and no message of this conversation"[:300])
 
 
-def _newest(turns: Sequence[int], sizes: Sequence[int], limit: int) -> Iterable[int]:
+def _newest(
+    messages: Sequence[Message], turns: Sequence[int], sizes: Sequence[int], limit: int
+) -> Iterable[int]:
+    """The newest within a limit; what was said again in the same words is kept once."""
+    seen: set[str] = set()
     for index in reversed(turns):
+        text = messages[index].text
+        if text and text in seen:
+            continue
+        seen.add(text)
         limit -= sizes[index]
         if limit < 0:
             return

@@ -221,7 +221,8 @@ class RecentRoom:
         head = measured.head
         limit = min(self.tokens, math.floor(measured.room * self.room_fraction))
         if measured.target is not None:
-            limit = min(limit, measured.target // 2)
+            spare = max(0, measured.target - measured.guarded)
+            limit = min(limit, measured.target // 2, max(spare // 6, 1))
         start = head + tail_start(measured.sizes[head:], max(1, limit))
         legal = cuts(measured.messages)
         start = self._legal(measured, legal, start, head)

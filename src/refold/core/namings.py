@@ -5,6 +5,7 @@ goes with the length of the text, whatever is in it.
 """
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -25,11 +26,22 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 _TICKET: Final = re.compile(r"[A-Za-z]{2,12}-\d{1,8}")
 _NUMBER: Final = re.compile(r"\d{4,12}")
 _SNAKE: Final = re.compile(r"[A-Za-z_]\w{0,80}_\w{0,80}|_[A-Za-z]\w{1,80}")
-_CAMEL: Final = re.compile(r"[A-Za-z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8}|[A-Z]{2,10}[a-z][A-Za-z0-9]{1,60}")
+_CAMEL: Final = re.compile(
+    r"[A-Za-z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8}|[A-Z]{2,10}[a-z][A-Za-z0-9]{1,60}"
+)
 _MONEY_ID: Final = re.compile(r"(?=[A-Z0-9]{0,11}\d)(?=[A-Z0-9]{0,11}[A-Z])[A-Z0-9]{5,12}")
 
+_MADE: Final = frozenset({"__pycache__", "node_modules", "site-packages", ".git", "dist-packages", ".venv"})
+"""Folders of files that nobody works on."""
+
 PATH, FILE, URL, VERSION, ID, NUMBER = "paths", "files", "addresses", "versions", "ids", "numbers"
-CLASS, ERROR, TEST, CONSTANT, FUNCTION = "classes", "error types", "tests", "constants", "functions and variables"
+CLASS, ERROR, TEST, CONSTANT, FUNCTION = (
+    "classes",
+    "error types",
+    "tests",
+    "constants",
+    "functions and variables",
+)
 
 
 def namings(text: str) -> dict[Naming, int]:
@@ -38,11 +50,8 @@ def namings(text: str) -> dict[Naming, int]:
     >>> list(namings("fix get_user in src/app.py"))
     [('get_user', 'functions and variables'), ('src/app.py', 'paths')]
     """
-    counts: dict[str, int] = {}
-    for word in _TOKEN.findall(text):
-        counts[word] = counts.get(word, 0) + 1
     found: dict[Naming, int] = {}
-    for word, times in counts.items():
+    for word, times in Counter(_TOKEN.findall(text)).items():
         for naming in _read(word):
             found[naming] = found.get(naming, 0) + times
     if "://" in text:
@@ -61,7 +70,7 @@ def _read(word: str) -> tuple[Naming, ...]:
     found: list[Naming] = []
     for piece in word.split(":"):
         piece = piece.rstrip(".,-@").lstrip("-@")  # noqa: PLW2901  # one piece, trimmed
-        if len(piece) < 3 or piece.isalpha() and (piece.islower() or piece.istitle()):
+        if len(piece) < 3 or (piece.isalpha() and (piece.islower() or piece.istitle())):
             continue
         if "/" in piece:
             found += _path(piece)
@@ -79,7 +88,10 @@ def _read(word: str) -> tuple[Naming, ...]:
 def _path(piece: str) -> list[Naming]:
     """A path; slashes between plain words or numbers, as in and/or and 3/4, make none."""
     steps = [step for step in piece.split("/") if step.strip(".~")]
-    telling = piece.startswith(("/", "./", "../", "~/")) or any("." in step or "_" in step for step in steps)
+    if any(step in _MADE for step in steps):
+        return []
+    telling = piece.startswith(("./", "../", "~/")) or any("." in step for step in steps)
+    telling = telling or (len(steps) > 1 and (piece.startswith("/") or "_" in piece))
     if not _PATH.fullmatch(piece) or not steps or not (telling or len(steps) > 2):
         return [naming for step in steps if (naming := _name(step))]
     return [(piece, PATH)]

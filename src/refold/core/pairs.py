@@ -8,9 +8,10 @@ but results of the same unit stands behind it (the agent is about to run it), el
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from refold.core.messages import Message, Thinking, ToolCall, ToolResult
+from refold.core.recent import Recent
 
 Place: TypeAlias = tuple[int, int]
 """Index of a message and of a part in it."""
@@ -37,7 +38,11 @@ class Links:
 
 
 def link(messages: Sequence[Message]) -> Links:
-    """Match results with calls by id, the nearest call before; one pass."""
+    """Match results with calls by id, the nearest call before; one pass, once for the same tuple."""
+    return _LINKED(messages)
+
+
+def _linked(messages: Sequence[Message]) -> Links:
     links = Links()
     calls: dict[str, list[Place]] = {}
     early: list[Place] = []
@@ -63,6 +68,9 @@ def link(messages: Sequence[Message]) -> Links:
             del links.orphans[at]
             links.join(at, call)
     return links
+
+
+_LINKED: Final = Recent(_linked)
 
 
 def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart: bool = True) -> set[int]:

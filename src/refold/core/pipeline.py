@@ -14,6 +14,7 @@ from refold.core.flow import Ask, Failed, Flow, Reply
 from refold.core.mending import UNAVAILABLE, Orphans
 from refold.core.messages import Message
 from refold.core.pointers import true_pointers
+from refold.core.recent import forget
 from refold.core.settle import settle
 from refold.core.task import Proposal, Stage, Step, Task
 
@@ -39,6 +40,8 @@ class Report:
     tokens_before: int
     tokens_after: int
     calls: tuple[Call, ...] = ()
+    facts: tuple[int, int, int] = (0, 0, 0)
+    """Of the facts in what left: how many the text kept, were repaired, are reachable by handle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +90,16 @@ def shrink(
         for index, (message, size) in enumerate(zip(task.messages, task.sizes, strict=True))
     ]
     work = _Work(task, places)
-    for number, stage in enumerate(stages, 1):
-        if work.done:
-            break
-        calls: list[Call] = []
-        step = yield from _watched(stage(work.task), task.counter, calls)
-        _judge(work, number, stage, step, tuple(calls))
-    return _settled(work, task, orphans, missing)
+    try:
+        for number, stage in enumerate(stages, 1):
+            if work.done:
+                break
+            calls: list[Call] = []
+            step = yield from _watched(stage(work.task), task.counter, calls)
+            _judge(work, number, stage, step, tuple(calls))
+        return _settled(work, task, orphans, missing)
+    finally:
+        forget()
 
 
 def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call, ...]) -> None:
@@ -118,6 +124,7 @@ def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call
             tokens_before=before,
             tokens_after=after,
             calls=calls,
+            facts=step.facts if accepted else (0, 0, 0),
         )
     )
 

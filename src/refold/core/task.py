@@ -9,7 +9,8 @@ from refold.core.edits import Edit
 from refold.core.flow import Flow
 from refold.core.messages import Message
 from refold.core.shapes import CANONICAL, Shape
-from refold.core.turns import Measured, Segment, turn_starts
+from refold.core.turns import Measured, Segment
+from refold.core.voices import spoken
 
 Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
 
@@ -60,8 +61,16 @@ class Task:
     @property
     def measured(self) -> Measured:
         """What a `Keep` may look at."""
+        guarded = 0 if self.target is None else sum(self.sizes[index] for index in self.protected)
         return Measured(
-            self.messages, self.sizes, self.window, self.room, self.target, self.force, self.checkpoint
+            self.messages,
+            self.sizes,
+            self.window,
+            self.room,
+            self.target,
+            self.force,
+            self.checkpoint,
+            guarded=self.counter.tokens(guarded),
         )
 
     def original(self, index: int) -> Message:
@@ -86,7 +95,7 @@ class Task:
 
     def request(self, segment: Segment) -> str:
         """The user's last request, where it leaves with the stretch and nobody speaks after it."""
-        turns = turn_starts(self.messages)
+        turns = spoken(self.messages)
         last = turns[-1] if turns else None
         if last is None or last in self.protected or not segment.start <= last < segment.end:
             return ""
@@ -101,6 +110,8 @@ class Step:
     note: str = ""
     failed: bool = False
     """Whether something went wrong, as opposed to nothing being left to do."""
+    facts: tuple[int, int, int] = (0, 0, 0)
+    """Of the facts in what leaves: how many the text kept, were repaired, are reachable by handle."""
 
 
 Proposal: TypeAlias = Step | Flow[Step]

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from refold.core.messages import Message, Thinking
 from refold.core.pairs import link
+from refold.core.recent import Recent
 
 Stretch = tuple[int, int]
 """First and last index of messages that stay together."""
@@ -81,7 +82,11 @@ class Cuts:
 
 
 def cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
-    """The intersection of all rules; linear."""
+    """The intersection of all rules; linear, and worked out once for the same tuple."""
+    return _CUTS(messages) if rules is RULES else _cuts(messages, rules)
+
+
+def _cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
     closed = [0] * (len(messages) + 2)
     for rule in rules:
         for first, last in rule(messages):
@@ -89,6 +94,9 @@ def cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
             closed[last + 1] -= 1
     depth = list(accumulate(closed))
     return Cuts(tuple(index for index in range(len(messages) + 1) if not depth[index]))
+
+
+_CUTS: Final = Recent(_cuts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,8 @@ class Measured:
     """Tokens the history may have afterwards, where the caller named a number."""
     force: bool = False
     checkpoint: int | None = None
+    guarded: int = 0
+    """Tokens of the messages that stay in any case."""
 
     @property
     def head(self) -> int:

@@ -5,6 +5,7 @@ user's words. Neither is a person's wish, so neither may become one. On doubt a 
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from refold.core.messages import Message
@@ -40,6 +41,14 @@ def speaker(message: Message) -> Voice:
 def is_observation(message: Message) -> bool:
     """Whether a user's message only brings what a command printed."""
     return message.role == "user" and _OBSERVED.match(message.text[:400]) is not None
+
+
+def spoken(messages: Sequence[Message]) -> list[int]:
+    """Where a person speaks; where only programs do, where they do."""
+    turns = [
+        index for index, message in enumerate(messages) if message.is_user_turn and not message.is_summary
+    ]
+    return [index for index in turns if not is_observation(messages[index])] or turns
 
 
 def own_words(text: str) -> str:

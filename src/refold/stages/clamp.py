@@ -1,7 +1,7 @@
 """Clamp: the largest texts that are left are cut until the history fits; the floor under every policy.
 
 System messages, pins, thinking, opaque blocks and tool calls are never cut. What else is protected is cut
-only where cutting all the rest is not enough.
+only where cutting all the rest is not enough, and a summary only after what stands for itself.
 """
 
 from collections.abc import Iterator
@@ -45,8 +45,10 @@ class Clamp:
     def _tries(self, task: Task) -> Iterator[tuple[Edit, ...]]:
         """Edits that take more and more."""
         spots: dict[Spot, int] = {}
-        for protected in (False, True):
-            spots |= self._spots(task, protected=protected)
+        later = frozenset() if self.margin is not None else _summaries(task)
+        for protected, without in ((False, later), (False, frozenset[int]()), (True, frozenset[int]())):
+            found = self._spots(task, protected=protected)
+            spots |= {spot: size for spot, size in found.items() if spot[0] not in without}
             for heights in self._heights(task, spots):
                 yield self._edits(task, spots, heights)
 
@@ -94,6 +96,11 @@ class Clamp:
             left = max(1, height - task.counter.text(first))
             parts[place] = _saying(parts[place], first + cut(text[len(first) :], left, task.counter))
         return replace(message, parts=tuple(parts))
+
+
+def _summaries(task: Task) -> frozenset[int]:
+    """Messages that stand for others; a cut takes more from them than from any other text of their size."""
+    return frozenset(index for index, message in enumerate(task.messages) if message.is_summary)
 
 
 def _over(task: Task, edits: tuple[Edit, ...]) -> bool:

@@ -36,6 +36,8 @@ class Refused:
     """Why there is none."""
 
     why: str
+    mends: bool = False
+    """Whether asking again may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,27 +5,36 @@ as text (data between tags that its content cannot close), fit every request to 
 answers (in chunks, or with the middle left out), ask, judge at the gate, put the summary.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, Literal
 
 from refold.core import fileops
 from refold.core.estimate import estimate
+from refold.core.fact_finding import find
+from refold.core.fact_text import mend, remembered
+from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Kept
 from refold.core.fileops import FileOps, Vocabulary
 from refold.core.flow import Flow, together
 from refold.core.frames import Covered, Frame, bare, cover, facts
-from refold.core.gate import verdict
+from refold.core.gate import MENDABLE, misfit, verdict
 from refold.core.headers import ACKNOWLEDGEMENT
-from refold.core.messages import SUMMARY, Message, Role, Text
+from refold.core.messages import EMPTY, SUMMARY, Message, Role, Text
+from refold.core.state import state_of
 from refold.core.task import Step, Task, replace_runs
 from refold.core.transcript import Style, neutral
 from refold.core.turns import Keep, Segment
+from refold.core.voices import speaker
 from refold.stages.prompts import load
 from refold.stages.requests import JOINT, LEAST_ROOM, Refused, Request, Told, merged, said, without_middle
 
 OWN_WORDS: Final = "{{instructions}}\n{{focus}}\n\n<conversation>\n{{conversation}}\n</conversation>"
 """The prompt of a caller who brings words of their own."""
+LEAST_WEIGHTY: Final = 0.5
+"""The share of the user's rules and corrections that must be in the view, in the summary or behind it."""
+FACTS_SLACK: Final = 8
+"""Tokens that joining a summary and its facts may take more than both alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,9 @@ class Summarize:
     originals: bool = False
     """Whether the model sees messages as they came, or as cheaper stages have left them."""
     vocabulary: Vocabulary = fileops.HOUSE
+    ledger_tokens: int = 0
+    """Tokens of facts that may stand behind a summary that lacks them; 0: no facts are looked for, and the
+    text is not judged against the conversation either."""
 
     def __call__(self, task: Task) -> Step | Flow[Step]:
         """Propose a summary."""
@@ -79,26 +91,69 @@ class Summarize:
 
     def _flow(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Flow[Step]:
         covered = self._covered(task, segment, leaving)
-        told = yield from self._told(task, segment, leaving, covered)
+        told = yield from self.told(task, segment, leaving, covered)
+        if self.ledger_tokens and (why := self._misfit(task, leaving, told)):
+            told = yield from self._again(why).told(task, segment, leaving, covered)
+            if again := self._misfit(task, leaving, told):
+                told = Refused(f"{why}; asked again: {again}")
         if isinstance(told, Refused):
             return Step(note=told.why, failed=True)
         if not told.text:
             return Step(note="there is nothing in it to tell")
-        put = self._put(told.text, covered)
+        put, facts = self._mended(task, leaving, told.text, covered)
         before = sum(task.sizes[index] for index in leaving)
         after = sum(task.counter.message(message) for message in put)
         if after > before * (1 - self.least_gain):
             return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
+        if facts.weighty_share < LEAST_WEIGHTY:
+            return Step(note=f"the summary lost {len(facts.reachable):,} facts", failed=True)
         why = f"{len(leaving)} messages summarised"
-        return Step(replace_runs(task, leaving, put, self.name, why), why)
+        return Step(replace_runs(task, leaving, put, self.name, why), why, facts=facts.counts)
+
+    def _again(self, why: str) -> "Summarize":
+        """The same stage, with a word on what was wrong."""
+        return replace(self, focus="; ".join(filter(None, (self.focus, f"an answer was turned down: {why}"))))
+
+    def _misfit(self, task: Task, leaving: tuple[int, ...], told: Told | Refused) -> str:
+        """Why a text that somebody wrote is no summary; "" where it is one, or where nobody wrote any."""
+        if isinstance(told, Refused):
+            return told.why if told.mends else ""
+        said = "\n".join(
+            task.messages[index].text[:2_000]
+            for index in leaving
+            if speaker(task.messages[index]) in {"user", "assistant"}
+        )
+        tokens = task.counter.plain(told.text)
+        before = task.counter.tokens(sum(task.sizes[index] for index in leaving))
+        most = self.output_tokens * 2 if tokens < before * (1 - self.least_gain) else None  # else no gain
+        return misfit(told.text, said, tokens=tokens, most=most) if told.text else ""
+
+    def _mended(
+        self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered
+    ) -> tuple[list[Message], Kept]:
+        """The messages to put, with the facts behind the text that it lacks, and what became of those."""
+        put = self._put(text, covered)
+        if not self.ledger_tokens:
+            return put, Kept()
+        messages = [task.original(index) for index in leaving]
+        lasts = [task.span((index,))[1] for index in leaving]
+        numbers = [task.number(index) for index in leaving]
+        ledger = remembered(messages, lasts).patched(find(messages, numbers))
+        before = sum(task.sizes[index] for index in leaving)
+        bare_size = sum(task.counter.message(message) for message in put)
+        spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare_size) - FACTS_SLACK
+        share = int(task.counter.tokens(before) * LEDGER_SHARE)
+        mended = mend(text, ledger, min(self.ledger_tokens, share, spare), task.counter.plain)
+        data = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
+        return self._put(text, covered, shown=mended.text, data=data), mended.report
 
     def _hopeless(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> bool:
         """Whether the words around a summary alone are as large as what would leave."""
-        put = self._put("", self._covered(task, segment, leaving))
+        put = self._put("", replace(self._covered(task, segment, leaving), state=None))
         before = sum(task.sizes[index] for index in leaving)
         return sum(task.counter.message(message) for message in put) >= before
 
-    def _told(
+    def told(
         self, task: Task, segment: Segment, leaving: tuple[int, ...], covered: Covered
     ) -> Flow[Told | Refused]:
         """The text of the summary; for a split turn that of two."""
@@ -140,7 +195,7 @@ class Summarize:
         replies = yield request.asks(pieces, occasion)
         for reply in replies:
             if why := verdict(reply):
-                return Refused(why)
+                return Refused(why, mends=why in MENDABLE)
         return Told((yield from merged(request.merging(), [said(reply) for reply in replies])))
 
     def _request(self, task: Task, covered: Covered, previous: str, occasion: str) -> Request:
@@ -196,17 +251,24 @@ class Summarize:
         return self.style(task.number(index), task.original(index) if self.originals else message)
 
     def _covered(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Covered:
-        return cover(
+        covered = cover(
             task.messages,
             leaving,
             vocabulary=self.vocabulary,
             span=task.span(leaving),
             request=task.request(segment),
         )
+        if not self.ledger_tokens:
+            return covered
+        return replace(covered, state=state_of([task.messages[index] for index in leaving]))
 
-    def _put(self, text: str, covered: Covered) -> list[Message]:
-        meta = facts(covered, "summary") | {"text": text}
-        put = [Message(self.role, (Text(self.frame(text, covered)),), source=SUMMARY, meta=meta)]
+    def _put(
+        self, text: str, covered: Covered, *, shown: str | None = None, data: Mapping[str, object] = EMPTY
+    ) -> list[Message]:
+        """The summary; `shown` is its text with what was put behind it, `data` what else it carries."""
+        meta = facts(covered, "summary") | {"text": text} | dict(data)
+        framed = self.frame(text if shown is None else shown, covered)
+        put = [Message(self.role, (Text(framed),), source=SUMMARY, meta=meta)]
         if self.acknowledged:
             put.append(Message("assistant", (Text(ACKNOWLEDGEMENT),), source=SUMMARY, meta={"kind": "ack"}))
         return put

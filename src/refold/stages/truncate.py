@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from refold.core import fileops
 from refold.core.fileops import Vocabulary
-from refold.core.frames import Covered, cover, facts
+from refold.core.frames import Covered, Worded, cover, facts
 from refold.core.messages import SUMMARY, Message, Role, Text
 from refold.core.task import Step, Task, replace_runs
 from refold.core.turns import Keep
 
-Words = Callable[[Sequence[Message], Covered, Task], str]
+Words = Callable[[Sequence[Message], Covered, Task], str | Worded]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,9 @@ class Truncate:
             span=task.span(leaving),
             request=request,
         )
-        said = Text(self.words(messages, covered, task))
-        put = Message(self.role, (said,), source=SUMMARY, meta=facts(covered, "notice"))
+        told = self.words(messages, covered, task)
+        worded = Worded(told) if isinstance(told, str) else told
+        meta = {**facts(covered, "notice"), **worded.meta}
+        put = Message(self.role, (Text(worded.text),), source=SUMMARY, meta=meta)
         why = f"{len(leaving)} messages told in a few words"
-        return Step(replace_runs(task, leaving, (put,), self.name, why), why)
+        return Step(replace_runs(task, leaving, (put,), self.name, why), why, facts=worded.facts)

@@ -1,0 +1,163 @@
+"""The ledger as text within a budget, and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.fact_text import DONE, FAILED, QUOTED, SAID, Page, fill, fill_names, mend, read, remembered
+from refold.core.facts import KINDS, Fact, Ledger
+from refold.core.frames import Covered, bare, house
+from refold.core.messages import SUMMARY, Message
+from refold.testing import summary, user
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+def ledger(*facts):
+    return Ledger().patched(facts)
+
+
+EVERYTHING = ledger(
+    Fact("request", "Fix the login.", at=1, weight=2.5),
+    Fact("constraint", "Never touch the tests.", at=1, weight=5),
+    Fact("statement", "I live in Lisbon.", at=3, weight=3),
+    Fact("decision", "We use sqlite.", at=4, weight=3),
+    Fact("todo", "write docs", "open", 5, 3.6),
+    Fact("open call", "bash make", "waits for its result", 9, 6),
+    Fact("done", "make", "failed: no rule", 6, 2.2),
+    Fact("done", "ls", "", 6, 2.0),
+    Fact("error", "boom happened", "make", 6, 2.8),
+    Fact("file", "src/a.py", "changed", 7, 3.5),
+    Fact("name", "get_user", "src/a.py", 7, 2.5),
+    Fact("name", "src/b.py", "paths", 7, 2.7),
+    Fact("name", "put_user", "src/b.py", 7, 2.5),
+    Fact("name", "UserStore", "classes", 7, 2.5),
+    Fact("value", "8080", "port", 8, 3),
+    Fact("quoted", "ignore the above", at=8, weight=2),
+)
+
+TEXT = """The memory.
+
+<facts>
+## What the user said
+- #1 Fix the login. … Never touch the tests.
+- #3 I live in Lisbon.
+
+## Decisions and promises
+- #4 We use sqlite.
+
+## Open
+- #5 [open] write docs
+- #9 [waits for its result] bash make
+
+## What was done
+- #6 make → failed: no rule
+- #6 ls
+
+## What failed
+- #6 boom happened
+
+## Files
+- src/a.py (changed #7): get_user
+- src/b.py: put_user
+
+## Names and values
+- port = 8080 (#8)
+- classes: UserStore
+
+## Found in tool results, not said by the user
+- #8 "ignore the above"
+</facts>"""
+
+
+def test_golden():
+    """Every line says what the thing is, and where to look for more."""
+    mended = mend("The memory.", EVERYTHING, 1_000, count)
+    assert mended.text == TEXT
+    assert mended.report.counts == (0, 16, 0)
+
+
+def test_what_is_shown_is_read_back():
+    """A caller who keeps plain messages loses only what was not shown."""
+    again = read(TEXT)
+    keys = {fact.key for fact in EVERYTHING.facts if fact.kind != "open call"}
+    assert {fact.key for fact in again.facts} == keys - {("name", "src/b.py")}
+    assert again.of("constraint")[0].at == 1
+    assert again.of("value")[0].about == "port"
+    assert again.of("file")[0].about == "changed"
+
+
+def test_a_text_without_sections_holds_no_facts():
+    assert not read("Hello\n- not ours\n## Goal\n- nor this\n## Open\n- no box\n## What failed\n-  \n")
+    assert read("## What failed\n- no handle").facts[0].at == 0
+
+
+def test_facts_that_the_text_has_are_not_repeated():
+    mended = mend("Never touch the tests. Use get_user.", EVERYTHING, 1_000, count)
+    assert mended.text.count("Never touch") == 1
+    assert mended.text.count("get_user") == 1
+    assert mended.report.counts[0] == 2
+
+
+@pytest.mark.parametrize("tokens", [-5, 0, 10, 40, 80, 200])
+def test_the_budget_holds(tokens):
+    mended = mend("The memory.", EVERYTHING, tokens, count)
+    assert count(mended.text) <= count("The memory.") + max(0, tokens) + 1
+    assert sum(mended.report.counts) == 16
+
+
+def test_small_talk_is_not_repaired():
+    mended = mend("S", ledger(Fact("request", "Hm, well", at=1, weight=1.5)), 500, count)
+    assert (mended.text, mended.report.counts) == ("S", (0, 0, 1))
+
+
+def test_nothing_inside_ends_the_facts():
+    mended = mend("S", ledger(Fact("constraint", "Never </facts> it.", at=1, weight=5)), 500, count)
+    assert mended.text.count("</facts>") == 1
+    framed = house(mended.text, Covered(messages=1, first=0, last=0))
+    assert bare(Message("user", framed, source=SUMMARY)) == "S"
+
+
+def test_an_error_that_is_told_with_its_command_is_not_told_twice():
+    page = Page(count, 500)
+    found = ledger(Fact("done", "make", "failed: no rule", 1), Fact("error", "no rule", "make", 1))
+    fill(page, found, DONE, 500)
+    fill(page, found, FAILED, 500)
+    assert page.text == "## What was done\n- #1 make → failed: no rule"
+
+
+def test_a_section_may_be_filled_twice():
+    """What there was no room for at first comes in where it belongs."""
+    page = Page(count, 500)
+    found = ledger(Fact("constraint", "Never go.", at=3, weight=5), Fact("request", "Do it soon.", at=1))
+    fill(page, found, SAID, 12)
+    fill(page, found, SAID, 500)
+    fill_names(page, found, 500)
+    fill(page, found, QUOTED, 500)
+    assert page.text == "## What the user said\n- #1 Do it soon.\n- #3 Never go."
+
+
+def test_names_that_do_not_fit_are_left_out():
+    page = Page(count, 500)
+    found = ledger(Fact("name", "a_b" * 30, "classes", 1, 2.5), Fact("name", "c_d", "classes", 1, 2.4))
+    fill_names(page, found, 30)
+    assert page.text == "## Names and values\n- classes: c_d"
+
+
+def test_what_earlier_summaries_remember():
+    """As data where they carry it, else from their text; numbers that began anew do not run ahead."""
+    data = summary("x", facts=[["value", "8080", "port", 57, 2.0, 1]])
+    text = summary("## What failed\n- #90 the build")
+    ack = Message("assistant", "Understood.", source=SUMMARY, meta={"kind": "ack"})
+    found = remembered([data, user("## What failed\n- no"), text, ack], [60, 61, 2, 3])
+    assert [(fact.text, fact.at) for fact in found.facts] == [("the build", 2), ("8080", 57)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.text(max_size=60), st.text(max_size=20))))
+def test_any_ledger_is_told_within_its_budget_and_read_without_error(rows):
+    found = ledger(*(Fact(kind, text or "x", about, 1, 3.0) for kind, text, about in rows))
+    mended = mend("S", found, 300, count)
+    assert count(mended.text) <= 302
+    assert read(mended.text) is not None

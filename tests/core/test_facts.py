@@ -1,0 +1,161 @@
+"""Facts and the ledger: what is one fact, what is superseded, what fits, what a text has."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.facts import FAILED, KINDS, Fact, Kept, Ledger, kept_in, worth
+
+
+def ledger(*facts):
+    return Ledger().patched(facts)
+
+
+class TestPatched:
+    def test_the_newest_value_wins(self):
+        """`port = 8080`, then `port = 9090`."""
+        found = ledger(Fact("value", "8080", "port", 1), Fact("value", "9090", "Port", 5))
+        assert [(fact.text, fact.at, fact.uses) for fact in found.facts] == [("9090", 5, 2)]
+
+    def test_patches_over_folds_are_one_ledger(self):
+        first = ledger(Fact("value", "8080", "port", 1), Fact("constraint", "Never deploy.", at=2, weight=5))
+        second = first.patched([Fact("value", "9090", "port", 8)])
+        assert {fact.text for fact in second.facts} == {"9090", "Never deploy."}
+        assert first.of("value")[0].text == "8080"
+
+    def test_a_todo_that_is_done(self):
+        found = ledger(
+            Fact("todo", "Write the docs", "open", 1, 3.6), Fact("todo", "write the docs", "done", 4)
+        )
+        assert [(fact.about, fact.uses) for fact in found.facts] == [("done", 2)]
+
+    def test_an_open_call_is_open_in_the_newest_patch_only(self):
+        assert not ledger(Fact("open call", "bash make")).patched([])
+
+    def test_equal_words_join_whatever_their_kind(self):
+        found = ledger(
+            Fact("request", "Use tabs!", at=1, weight=1), Fact("constraint", "use tabs", at=3, weight=5)
+        )
+        (only,) = found.facts
+        assert (only.kind, only.uses, only.weight, only.at) == ("constraint", 2, 5, 3)
+
+    def test_a_file_that_was_changed_stays_changed(self):
+        found = ledger(Fact("file", "a.py", "changed", 1), Fact("file", "a.py", "read", 2))
+        assert found.facts[0].about == "changed"
+        found = ledger(Fact("file", "a.py", "read", 1), Fact("file", "a.py", "changed", 2))
+        assert found.facts[0].about == "changed"
+
+    def test_a_name_stays_with_the_file_it_came_from(self):
+        found = ledger(Fact("name", "get_user", "a.py", 1), Fact("name", "get_user", "b.py", 2))
+        assert found.facts[0].about == "a.py"
+        assert ledger(Fact("name", "x_y", "", 1), Fact("name", "x_y", "b.py", 2)).facts[0].about == "b.py"
+
+    def test_a_correction_lets_what_it_names_leave(self):
+        found = ledger(
+            Fact("value", "8080", "port", 1),
+            Fact("decision", "We use `moment`, as agreed.", at=1),
+            Fact("constraint", "Never 8080.", at=1),
+            Fact("correction", "Use 9443 instead of 8080, and not moment.", at=4),
+            Fact("value", "8080", "later port", 9),
+        )
+        assert [fact.text for fact in found.facts] == [
+            "Never 8080.",
+            "Use 9443 instead of 8080, and not moment.",
+            "8080",
+        ]
+
+    def test_an_error_leaves_when_its_command_goes_well(self):
+        error = Fact("error", "1 failed", "pytest", 2)
+        assert ledger(error, Fact("done", "pytest", "5 passed", 4)).of("error") == []
+        assert ledger(error, Fact("done", "pytest", FAILED + "1 failed", 4)).of("error") == [error]
+        assert ledger(Fact("done", "pytest", "ok", 1), error).of("error") == [error]
+
+    def test_without_words_the_text_itself_is_the_key(self):
+        assert len(ledger(Fact("request", "!!!"), Fact("request", "???"))) == 2
+
+
+class TestSize:
+    def test_the_heaviest_fit(self):
+        rule = Fact("constraint", "Never deploy on a Friday.", at=1, weight=5)
+        found = ledger(rule, *(Fact("request", f"word{n} " * 20, at=n) for n in range(50)))
+        assert rule in found.fitted(40).facts
+        assert len(found.fitted(400)) < 51
+        assert not found.fitted(0)
+
+    def test_names_that_were_only_seen_rank_by_how_new_they_are(self):
+        old, new = Fact("name", "aa_b", "x", 1, 1.0, 9), Fact("name", "cc_d", "x", 90, 1.0)
+        assert worth(new, 90) > worth(old, 90)
+        said = Fact("name", "ee_f", "x", 1, 2.4)
+        assert ledger(old, new, said).ranked()[0] is said
+
+    def test_a_users_rule_does_not_age(self):
+        assert worth(Fact("constraint", "x", at=0), 10_000) > worth(Fact("constraint", "x", at=0), 0) - 0.11
+
+    def test_an_empty_ledger(self):
+        assert Ledger().ranked() == []
+        assert not Ledger()
+
+
+class TestData:
+    def test_there_and_back(self):
+        found = ledger(Fact("value", "8080", "port", 1, 2.0, 3), Fact("name", "a_b", "a.py", 2, 2.5))
+        assert Ledger.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            None,
+            3,
+            "x",
+            {},
+            [None],
+            [[]],
+            [["name", "x", "", 1, 1.0]],
+            [["nonsense", "x", "", 1, 1.0, 1]],
+            [["name", 3, "", 1, 1.0, 1]],
+            [["name", "x", "", "1", 1.0, 1]],
+            [["name", "x", "", True, 1.0, 1]],
+            [["name", " ", "", 1, 1.0, 1]],
+            [["name", "x", "", 1, float("nan"), 1]],
+        ],
+    )
+    def test_what_is_no_fact_is_passed_over(self, data):
+        """Metadata that was read from somewhere may hold anything."""
+        assert Ledger.from_json(data) == Ledger()
+
+    def test_data_cannot_claim_any_weight_or_length(self):
+        (only,) = Ledger.from_json([["request", "x" * 9_000, "", 1, 1e9, -4]]).facts
+        assert (len(only.text), only.weight, only.uses) == (2_000, 9.0, 1)
+
+    @given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.text(), st.text(), st.integers(0, 99))))
+    def test_any_facts_give_a_ledger_that_comes_back(self, rows):
+        found = ledger(*(Fact(kind, text[:50] or "x", about, at) for kind, text, about, at in rows))
+        again = Ledger.from_json(found.to_json())
+        assert len(again) <= len(found)
+        assert again.patched(again.facts).to_json() is not None
+
+
+class TestKept:
+    LEDGER = ledger(
+        Fact("constraint", "Never deploy the billing service on Fridays.", at=1, weight=5),
+        Fact("name", "get_user", "a.py", 2, 2.5),
+        Fact("value", "8080", "port", 3, 2),
+        Fact("request", "Hm", at=4),
+    )
+
+    def test_kept_repaired_reachable(self):
+        text = "Billing: never deploy that service on Fridays. See get_user."
+        report = kept_in(text, self.LEDGER, 6)
+        assert [fact.text for fact in report.kept] == [self.LEDGER.facts[0].text, "get_user"]
+        assert report.counts == (2, 1, 1)
+        assert kept_in(text, self.LEDGER, 0).counts == (2, 0, 2)
+
+    def test_a_sentence_that_stands_there_word_for_word(self):
+        assert kept_in("hm", self.LEDGER, 0).counts == (1, 0, 3)
+
+    def test_the_share_of_weighty_facts(self):
+        assert kept_in("nothing", self.LEDGER, 0).weighty_share == 0
+        assert kept_in("nothing", self.LEDGER, 99).weighty_share == 1
+        assert Kept().weighty_share == 1

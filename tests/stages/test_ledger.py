@@ -1,0 +1,118 @@
+"""The house's summaries keep the facts: kept, repaired, reachable; one second question; state as data."""
+
+import pytest
+
+import refold
+from refold import presets
+from refold.core.flow import Answer
+from refold.testing import assistant, call, result, user
+
+PAD = "and so the talk goes on and on through the day. "
+RULE = "Never deploy the billing service on a Friday."
+
+
+def history():
+    return [
+        user("Let us begin."),
+        user(f"{RULE} The port is 8443."),
+        call("read_file", id="r", path="src/billing.py"),
+        result("r", "def charge_card(): pass\n" + PAD * 40),
+        *(made for n in range(30) for made in (user(f"{n} {PAD * 4}"), assistant(f"{n} {PAD * 10}"))),
+        user("go on"),
+    ]
+
+
+def compact(*answers, messages=None, **knobs):
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return answers[min(len(asked), len(answers)) - 1]
+
+    policy = presets.get("refold", keep_user_tokens=0, **knobs)
+    outcome = refold.compact(messages or history(), policy=policy, window=8_000, force=True, ask=ask)
+    return outcome, asked
+
+
+def report(outcome):
+    (found,) = [one for one in outcome.receipt.stages if one.stage == "summarize"]
+    return found
+
+
+def view(outcome):
+    return "\n".join(message.text for message in outcome.messages)
+
+
+def test_what_a_summary_lacks_stands_behind_it():
+    outcome, asked = compact("The memory of the talk.")
+    assert len(asked) == 1
+    assert "<facts>\n## What the user said\n- #1 Never deploy the billing service on a Friday." in view(
+        outcome
+    )
+    kept, repaired, reachable = report(outcome).facts
+    assert (kept, repaired > 2, reachable > 0) == (0, True, True)
+    assert outcome.summary == "The memory of the talk."
+
+
+def test_what_a_summary_has_is_not_repeated():
+    outcome, _ = compact(f"Rule of the user: {RULE}")
+    assert view(outcome).count("Never deploy") == 1
+    assert report(outcome).facts[0] >= 1
+
+
+def test_facts_and_state_travel_as_data():
+    outcome, _ = compact("The memory.")
+    (put,) = [message for edit in outcome.edits for message in edit.put]
+    assert put.meta["state"] == "finished"
+    assert ["value", "8443", "The port", 1, 3.0, 1] in put.meta["facts"]
+
+
+def test_ten_folds_keep_the_rule():
+    """Fault C39: the ledger is patched, not told again."""
+    messages = history()
+    for number in range(10):
+        outcome, _ = compact(f"Memory {number}.", messages=messages)
+        assert outcome.compacted
+        more = [(user if n % 2 else assistant)(f"{number}.{n} {PAD * 12}") for n in range(30)]
+        messages = [*outcome.messages, *more]
+    assert RULE in view(outcome)
+
+
+@pytest.mark.parametrize("bad", ["Sure, I will deploy it.", Answer(text="x", calls=1)])
+def test_a_text_that_is_no_summary_gets_one_second_question(bad):
+    outcome, asked = compact(bad, "The memory.")
+    assert len(asked) == 2
+    assert "an answer was turned down" in asked[1]
+    assert report(outcome).accepted
+
+
+def test_the_second_refusal_is_the_last():
+    """The reason is in the receipt, and the next stage goes on."""
+    outcome, asked = compact("Sure, I will deploy it.")
+    assert len(asked) == 2
+    assert not report(outcome).accepted
+    assert "goes on with the conversation" in report(outcome).reason
+    assert "asked again" in report(outcome).reason
+    assert "digest" in outcome.stages
+    assert RULE in view(outcome)
+
+
+def test_a_failure_is_not_asked_again():
+    outcome, asked = compact("")
+    assert len(asked) == 1
+    assert report(outcome).reason == "the summary was empty"
+
+
+def test_without_room_for_facts_a_summary_that_loses_the_rules_is_turned_down():
+    rules = [user(f"Never touch module {n} on any day. " + PAD * 3) for n in range(40)]
+    outcome, _ = compact("The memory.", messages=[user("hi"), *rules, user("go on")], ledger_tokens=30)
+    assert "lost" in report(outcome).reason
+    assert not report(outcome).accepted
+
+
+def test_a_policy_without_a_ledger_has_none():
+    outcome, _ = compact("The memory.", ledger_tokens=0)
+    (put,) = [message for edit in outcome.edits for message in edit.put]
+    assert "facts" not in put.meta
+    assert report(outcome).facts == (0, 0, 0)
+    assert "State:" not in put.text

@@ -189,6 +189,7 @@ def task_of(told: Conversation, wish: Wish, goal: int | None) -> Task:
         model=wish.model and not hopeless,
         ask_window=wish.ask_window or max(_summariser_window(told), LEAST_ASK_WINDOW),
         checkpoint=policy.checkpoint,
+        recallable=bool(wish.numbers),
         numbers=wish.numbers or tuple((place, place) for place in range(len(told.messages))),
         render=told.wire.render,
         parse=told.wire.parse,

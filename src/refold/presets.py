@@ -313,6 +313,7 @@ def refold(
             Clip(max_bytes=clip_bytes, max_lines=clip_lines, keep="both"),
             TrimArguments(keep=keep),
             Prune(
+                handles=True,
                 protect_tokens=prune_protect_tokens,
                 protect_fraction=keep_fraction,
                 least_savings=prune_minimum_savings,

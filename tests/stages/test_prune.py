@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold import Message
 from refold.core.counters import UMWELTEN
 from refold.core.counting import Counter, body
@@ -197,3 +198,26 @@ def test_what_is_cleared_is_the_oldest_and_saves_what_was_demanded(sizes, protec
     if cleared:
         assert sum(sizes[max(cleared) + 1 :]) >= protect
     assert all(new == old for new, old in zip(done, messages, strict=True) if not old.results)
+
+
+def test_a_cleared_result_names_its_handle_where_it_can_be_recalled():
+    """Sessions number what was said; without one there is nothing to fetch back."""
+    from refold.core.pointers import CLEARED, cleared, is_cleared
+
+    assert is_cleared(CLEARED)
+    assert is_cleared(cleared(7))
+    assert not is_cleared("[Tool result cleared: #7] and more")
+    session = refold.open("talk", store="memory:", window=40_000)
+    history = [{"role": "user", "content": "go"}]
+    for number in range(40):
+        asked = {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        history.append({"role": "assistant", "content": None, "tool_calls": [asked]})
+        history.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"value {number} " * 400})
+    sent = session.prepare(history).messages
+    words = [
+        m["content"] for m in sent if m["role"] == "tool" and m["content"].startswith("[Tool result cleared")
+    ]
+    assert words
+    for text in words:
+        handle = text.removeprefix("[Tool result cleared: ").removesuffix("]")
+        assert session.original(handle)[0]["content"].startswith("value")

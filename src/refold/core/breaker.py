@@ -30,6 +30,8 @@ Happening: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
 HOUR: Final = 3_600.0
 _LATEST: Final = 4e10
 """Seconds: the year 3237. A later time is no time."""
+_ROUNDING: Final = 0.001
+"""Seconds: times are sums of floats."""
 _KEPT: Final = 1_000
 """How many times are kept at most, whatever the limit."""
 
@@ -176,7 +178,7 @@ def _open(breaker: Breaker, at: float, reason: str, *, again: bool) -> Breaker:
 
 def _half_open(breaker: Breaker, at: float) -> bool:
     """Whether the cool-down is over, or the clock was set back so far that nobody can tell."""
-    return breaker.opened is not None and abs(at - breaker.opened) >= breaker.cooldown
+    return breaker.opened is not None and abs(at - breaker.opened) >= breaker.cooldown - _ROUNDING
 
 
 def _now(breaker: Breaker, at: float) -> float:

@@ -13,6 +13,7 @@ from refold.core.texts import NOTICE
 CLEARED: Final = "[Tool result cleared]"
 """NeuroLink's words for a result that was cleared."""
 
+_CLEARED: Final = re.compile(r"\[Tool result cleared: #\d{1,12}\]")
 _POINTER: Final = re.compile(r"\[File (.{1,5000}) - refer to latest read below\]", re.DOTALL)
 _PLACEHOLDER: Final = ("[Tool result ", "[File ", "[... ", "[args ")
 _LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} characters left out \.\.\.\]")
@@ -23,6 +24,20 @@ _NO_FILE: Final = re.compile(
     re.IGNORECASE,
 )
 """How a failed read begins; a file that begins so is taken for one, which only keeps more."""
+
+
+def cleared(number: int) -> str:
+    """The same words with the handle by which the result can be fetched back.
+
+    >>> cleared(12)
+    '[Tool result cleared: #12]'
+    """
+    return f"{CLEARED[:-1]}: #{number}]"
+
+
+def is_cleared(text: str) -> bool:
+    """Whether a result was cleared before."""
+    return text == CLEARED or _CLEARED.fullmatch(text) is not None
 
 
 def pointer(path: str) -> str:

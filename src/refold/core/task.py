@@ -46,6 +46,8 @@ class Task:
     ask_window: int = 32_768
     """The window of whoever answers."""
     checkpoint: int | None = None
+    recallable: bool = False
+    """Whether what leaves can be fetched back by its number."""
     numbers: Numbers = ()
     """By which handles name each message: the first and last of those it stands for."""
     render: Callable[[Sequence[Message]], Sequence[Any]] = tuple

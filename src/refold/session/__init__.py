@@ -1,5 +1,6 @@
 """Sessions: conversations that rest in a store and stay inside their window; how one is opened."""
 
+import inspect
 import json
 import os
 import time
@@ -31,8 +32,8 @@ class Choices(TypedDict, total=False):
 
     model: str | None
     """`"gpt-4o"`, `"anthropic:claude-sonnet-4-20250514"`: finds the window and the way to count."""
-    store: str | Store | None
-    """An address (`memory:`, `jsonl:DIR`, `sqlite:FILE`, `postgresql://...`) or an open store."""
+    store: str | os.PathLike[str] | Store | None
+    """A SQLite file, an address (`memory:`, `jsonl:DIR`, `sqlite:FILE`, `postgresql://...`), or a store."""
     policy: str | Policy
     ask: Asked
     """Who summarises: a callable, a client, an address or several; without it no model is needed."""
@@ -51,7 +52,7 @@ class Choices(TypedDict, total=False):
     now: Callable[[], float]
 
 
-def open(name: str = "default", **choices: Unpack[Choices]) -> Session:  # noqa: A001  # the word users know
+def open(name: str, **choices: Unpack[Choices]) -> Session:  # noqa: A001  # the word users know
     """Open a conversation by its name; it is made when something is said in it.
 
     model, window, policy, count, format   as for `measure`
@@ -69,7 +70,7 @@ def open(name: str = "default", **choices: Unpack[Choices]) -> Session:  # noqa:
     return Session(keeper, owns_store=own)
 
 
-def aopen(name: str = "default", **choices: Unpack[Choices]) -> AsyncSession:
+def aopen(name: str, **choices: Unpack[Choices]) -> AsyncSession:
     """Open a conversation for an event loop; takes what `open` takes."""
     keeper, own = _opened(name, choices, asynchronous=True)
     return AsyncSession(keeper, owns_store=own)
@@ -108,6 +109,10 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
     if not isinstance(name, str) or not name:
         raise RefoldError("a session has a name: refold.open('my-task')")
     ask, window = client_of(choices.get("ask")), choices.get("window")
+    if not asynchronous and inspect.iscoroutinefunction(choices.get("ask")):
+        raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
+    if choices.get("background", False) not in (True, False, "queue"):
+        raise RefoldError(f"background is True, False or 'queue', not {choices['background']!r}")
     redaction = choices.get("redaction", "off")
     if redaction not in ("off", "export", "storage"):
         raise RefoldError(f"redaction is off, export or storage, not {redaction!r}")
@@ -124,7 +129,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
     )
     redact = _redactor(redaction)
     given = choices.get("store")
-    own = given is None or isinstance(given, str)
+    own = given is None or isinstance(given, str | os.PathLike)
     keeper = Keeper(
         store=_store(given, choices.get("durability")),
         name=name,
@@ -138,7 +143,9 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
     return keeper, own
 
 
-def _store(given: str | Store | None, durability: Durability | None) -> Store:
+def _store(given: str | os.PathLike[str] | Store | None, durability: Durability | None) -> Store:
+    if isinstance(given, os.PathLike):
+        given = f"sqlite:{os.fspath(given)}"
     if given is not None and not isinstance(given, str):
         return given
     return open_store(given or os.environ.get("REFOLD_STORE") or DEFAULT_STORE, durability=durability)

@@ -29,6 +29,8 @@ from refold.stores import START, Place
 
 CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
 FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
+LEAST_NAME: Final = 6
+"""Characters of a fold's name that name it where a handle might stand: `12` is a message."""
 HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
 """`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
 
@@ -152,7 +154,7 @@ def pin(keeper: Keeper, handle: Any = -1, *, pinned: bool = True) -> Work[str]:
     return (yield from sure(keeper, act))
 
 
-def unfold(keeper: Keeper, fold: str | None = None) -> Work[str | None]:
+def unfold(keeper: Keeper, fold: str | FoldMade | None = None) -> Work[str | None]:
     """Undo a fold, the latest by default; its name, or None where there is none."""
 
     def act() -> Work[str | None]:
@@ -160,7 +162,8 @@ def unfold(keeper: Keeper, fold: str | None = None) -> Work[str | None]:
         standing_folds = keeper.view.standing
         if fold is None and not standing_folds:
             return None
-        name = standing_folds[-1].name if fold is None else _fold_named(keeper, fold)
+        word = getattr(fold, "name", fold)
+        name = standing_folds[-1].name if word is None else _fold_named(keeper, str(word))
         found = keeper.view.fold(name)
         if found is not None and not found.standing:
             return name
@@ -181,13 +184,17 @@ def _loaded(keeper: Keeper) -> Work[None]:
 
 def _fold_named(keeper: Keeper, word: str) -> str:
     """The fold of a name, or of the beginning of one."""
-    named = [fold.name for fold in keeper.view.folds if fold.name == word or fold.name.startswith(word)]
-    plain = [fold.name for fold in keeper.view.folds if fold.name.removeprefix("b2:").startswith(word)]
-    found = named or plain
+    found = _folds_named(keeper, word)
     if len(found) != 1:
         what = "several folds begin" if found else "no fold of this branch is named"
         raise RefoldError(f"{what} {word!r}: `folds()` lists them")
     return found[0]
+
+
+def _folds_named(keeper: Keeper, word: str) -> list[str]:
+    """The folds whose names begin so."""
+    plain = word.removeprefix("b2:")
+    return [fold.name for fold in keeper.view.folds if fold.name.removeprefix("b2:").startswith(plain)]
 
 
 def rewind(keeper: Keeper, to: Any) -> Work[int]:
@@ -218,9 +225,9 @@ def _place(keeper: Keeper, to: Any) -> Work[Place]:
     else:
         run = yield from _run(keeper, to)
         found: list[Entry] = yield Do(
-            lambda: list(keeper.store.read(keeper.name, place, kinds=SAID, first=run.last, last=run.last))
+            lambda: [next(keeper.store.read(keeper.name, place, first=run.last, last=run.last, newest=True))]
         )
-        name = found[0].name
+        name = found[0].name  # the message, or the last mark that stands right behind it
     places: dict[str, Place] = yield Do(lambda: keeper.store.find(keeper.name, [name]))
     if name not in places:
         raise RefoldError(f"there is no entry {to!r} in session {keeper.name!r}")
@@ -236,7 +243,7 @@ def _run(keeper: Keeper, handle: Any) -> Work[Run]:
     else:
         found = HANDLE.fullmatch(str(handle).strip())
         if found is None:
-            names = ", ".join(keeper.view.checkpoints) or "none yet"
+            names = ", ".join(keeper.view.checkpoints) or "none on this branch"
             raise RefoldError(f"{handle!r} is no handle (#12, #12-#57) and no checkpoint ({names})")
         first, last = int(found[1]), int(found[2] or found[1])
     if not 1 <= first <= last <= keeper.view.said:
@@ -248,7 +255,12 @@ def _run(keeper: Keeper, handle: Any) -> Work[Run]:
 def original(keeper: Keeper, handle: Any) -> Work[list[Any]]:
     """What was said, word for word: `#12`, `#12-#57`, a hit, a fold's or an entry's name."""
     yield from fresh(keeper)
-    word = handle.handle if isinstance(handle, Hit) else handle
+    word = handle.handle if isinstance(handle, Hit) else getattr(handle, "name", handle)
+    long = isinstance(word, str) and len(word.removeprefix("b2:")) >= LEAST_NAME
+    if long and (named := _folds_named(keeper, word)):
+        if len(named) > 1:
+            raise RefoldError(f"several folds begin {word!r}: `folds()` lists them")
+        return (yield from _by_name(keeper, named[0]))
     if isinstance(word, str) and word.startswith("b2:"):
         return (yield from _by_name(keeper, word))
     run = yield from _run(keeper, word)

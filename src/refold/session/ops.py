@@ -100,7 +100,7 @@ class Acts:
         """Mark this place by a name; what follows is the current thread."""
         return acts.checkpoint(self.keeper, name)
 
-    def unfold(self, fold: str | None = None) -> Work[str | None]:
+    def unfold(self, fold: str | FoldMade | None = None) -> Work[str | None]:
         """Undo a fold, the latest by default; gives its name, or None where nothing is folded."""
         return acts.unfold(self.keeper, fold)
 

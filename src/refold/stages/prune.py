@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from refold.core.edits import swap
 from refold.core.messages import Message, Text, ToolResult
 from refold.core.pairs import link
-from refold.core.pointers import CLEARED
+from refold.core.pointers import CLEARED, cleared, is_cleared
 from refold.core.rewrite import with_text
 from refold.core.task import Step, Task
 
@@ -22,6 +22,8 @@ class Prune:
     least_fraction: float | None = None
     """Never demand more savings than this share of the room."""
     protected_tools: frozenset[str] = frozenset({"skill"})
+    handles: bool = False
+    """Say by which handle a cleared result can be recalled, where it can."""
     name: str = "prune"
 
     def __call__(self, task: Task) -> Step:
@@ -31,10 +33,20 @@ class Prune:
         if not old or saved < least:
             return Step(note=f"clearing would save {saved:,} tokens, {least:,} are demanded")
         edits = [
-            swap(task.messages, index, _cleared(task.messages[index], places), self.name, "old tool results")
+            swap(
+                task.messages,
+                index,
+                _cleared(task.messages[index], places, self._words(task, index)),
+                self.name,
+                "old tool results",
+            )
             for index, places in sorted(old.items())
         ]
         return Step(tuple(edits), f"{sum(map(len, old.values()))} tool results cleared")
+
+    def _words(self, task: Task, index: int) -> str:
+        """What stands for a result."""
+        return cleared(task.number(index)) if self.handles and task.recallable else CLEARED
 
     def _old(self, task: Task) -> tuple[dict[int, set[int]], int]:
         """The results to clear, by message and part, and what that saves."""
@@ -46,7 +58,7 @@ class Prune:
         old: dict[int, set[int]] = {}
         for index in range(len(task.messages) - 1, -1, -1):
             for place, part in reversed(list(enumerate(task.messages[index].parts))):
-                if not isinstance(part, ToolResult) or part.text == CLEARED:
+                if not isinstance(part, ToolResult) or is_cleared(part.text):
                     continue
                 if names.get((index, place), part.name) in self.protected_tools:
                     continue
@@ -78,9 +90,9 @@ def _tool_names(task: Task) -> dict[tuple[int, int], str]:
     return names
 
 
-def _cleared(message: Message, places: set[int]) -> Message:
+def _cleared(message: Message, places: set[int], words: str) -> Message:
     parts = tuple(
-        with_text(part, CLEARED) if place in places and isinstance(part, ToolResult) else part
+        with_text(part, words) if place in places and isinstance(part, ToolResult) else part
         for place, part in enumerate(message.parts)
     )
     return replace(message, parts=parts)

@@ -55,13 +55,31 @@ def test_the_same_talk_in_both(tmp_path):
         assert asyncio.run(later()) == (ready.messages, found, stats, session.view())
 
 
-def test_an_async_model_in_a_thread_is_refused_and_nothing_is_lost():
-    with opened(ask=Scripted(SUMMARY).later) as session:
+def test_an_async_model_is_refused_when_the_session_is_opened():
+    with pytest.raises(RefoldError, match="aopen"):
+        opened(ask=Scripted(SUMMARY).later)
+
+
+def test_a_model_that_turns_out_to_be_asynchronous_loses_nothing():
+    with opened(ask=lambda ask: Scripted(SUMMARY).later(ask)) as session:
         history = talk(40, size=800)
         with pytest.raises(TypeError, match="asynchronous"):
             session.prepare(history)
         assert session.view() == history
         session.say("goes on")
+
+
+@pytest.mark.parametrize("choice", [{"background": "yes"}, {"redaction": "some"}, {"durability": "ful"}])
+def test_wrong_choices_are_refused_when_the_session_is_opened(choice):
+    with pytest.raises(RefoldError, match=next(iter(choice))):
+        opened(**choice)
+
+
+def test_a_path_is_a_sqlite_file(tmp_path):
+    with opened(store=tmp_path / "x.db") as session:
+        session.say("hi")
+    with opened(store=f"sqlite:{tmp_path}/x.db") as session:
+        assert session.view() == [user("hi")]
 
 
 def test_a_closed_session_closes_its_own_store_only(memory):

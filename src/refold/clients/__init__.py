@@ -5,7 +5,7 @@
     responses:gpt-5-mini                OpenAI Responses
     gemini:gemini-2.5-flash             Gemini
     http://127.0.0.1:8080/v1#model      any server that speaks OpenAI chat: vLLM, llama.cpp, Ollama, LM Studio
-    local                               a small model in this process (refold[local])
+    local                               a small model on this machine (refold[local])
     anthropic:..., openai:...           one after the other, until one answers
 
 A client gives what the provider said, also where that is empty, cut off, refused or a tool call: whether it

@@ -116,13 +116,22 @@ class TestOneHeight:
         """As long as cutting the others is enough, the user's words stay whole."""
         messages = [user("u" * 1_000), result("c", "r" * 5_000)]
         assert clamped(messages, 2_000, protected=frozenset({0}))[0] is messages[0]
-        both = clamped(messages, 900, protected=frozenset({0}))
+        both = clamped(messages, 900, protected=frozenset({0}), target=900)
         assert LETTERS.conversation(both) <= 900
         assert 24 < sizes(both)[0] < 1_000
 
+    def test_the_last_request_stays_whole_where_the_room_holds_it(self):
+        """The goal is a wish, the user's request is not; only a target that somebody names counts more."""
+        messages = [user("u" * 1_000), result("c", "r" * 5_000), user("v" * 1_000)]
+        done = clamped(messages, 900, protected=frozenset({0, 2}))
+        assert done[2] is messages[2]
+        assert sizes(done)[0] < 100
+        alone = [user("v" * 1_000)]
+        assert Clamp()(task(alone, 900, protected=frozenset({0}))).edits == ()
+
     def test_pins_and_system_prompts_are_never_cut(self):
         messages = [system("s" * 1_000), user("p" * 1_000), user("u" * 1_000)]
-        done = clamped(messages, 100, protected=frozenset({0, 1, 2}), pinned=frozenset({1}))
+        done = clamped(messages, 100, protected=frozenset({0, 1, 2}), pinned=frozenset({1}), target=100)
         assert done[:2] == messages[:2]
         assert sizes(done)[2] <= LEAST_TOKENS
 

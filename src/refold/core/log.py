@@ -118,15 +118,16 @@ def name_of(parent: str, kind: str, value: Any) -> str:
     """
     body = _dumped(value, sort_keys=True)
     if kind == "said" and f'"{CACHED}":' in body:
-        body = _dumped(_without_cache_marks(value), sort_keys=True)
+        body = _dumped(without_marks(value), sort_keys=True)
     hashed = hashlib.blake2b(f"{parent}\n{kind}\n{body}".encode(), digest_size=_HASH_BYTES)
     return f"b2:{hashed.hexdigest()}"
 
 
-def _without_cache_marks(value: Any) -> Any:
+def without_marks(value: Any) -> Any:
+    """A message without marks of what is to be cached."""
     if isinstance(value, dict):
-        return {key: _without_cache_marks(found) for key, found in value.items() if key != CACHED}
-    return [_without_cache_marks(found) for found in value] if isinstance(value, list) else value
+        return {key: without_marks(found) for key, found in value.items() if key != CACHED}
+    return [without_marks(found) for found in value] if isinstance(value, list) else value
 
 
 def to_text(value: Any) -> str:

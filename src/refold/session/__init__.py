@@ -4,7 +4,7 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from refold import presets
@@ -109,6 +109,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
     if not isinstance(name, str) or not name:
         raise RefoldError("a session has a name: refold.open('my-task')")
     ask, window = client_of(choices.get("ask")), choices.get("window")
+    _refuse_wrong(choices)
     if not asynchronous and inspect.iscoroutinefunction(choices.get("ask")):
         raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
     if choices.get("background", False) not in (True, False, "queue"):
@@ -141,6 +142,27 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         redact=redact,
     )
     return keeper, own
+
+
+_KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "model": ("a name", lambda value: isinstance(value, str)),
+    "endpoint": ("an address", lambda value: isinstance(value, str)),
+    "count": ("a callable or a name", lambda value: callable(value) or isinstance(value, str)),
+    "limits": ("refold.core.breaker.Limits", lambda value: isinstance(value, Limits)),
+    "now": ("a callable", callable),
+    "store": (
+        "an address, a path or a store",
+        lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "append"),
+    ),
+}
+
+
+def _refuse_wrong(choices: Choices) -> None:
+    """Refuse what can only be a slip, before anything is opened."""
+    for name, (what, fits) in _KINDS.items():
+        value = choices.get(name)
+        if value is not None and not fits(value):
+            raise RefoldError(f"{name} is {what}, not {type(value).__name__}")
 
 
 def _store(given: str | os.PathLike[str] | Store | None, durability: Durability | None) -> Store:

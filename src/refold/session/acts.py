@@ -19,11 +19,11 @@ from refold.outcome import Outcome
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, latest_checkpoint, standing
 from refold.session.effects import Do, Work
-from refold.session.incoming import instruct, is_system
+from refold.session.incoming import instruct, is_system, shape_of
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied
 from refold.session.keeper import say as said
-from refold.session.loading import fresh, load, sure
+from refold.session.loading import fill, fresh, load, sure
 from refold.session.values import FoldMade, Hit, Stats
 from refold.stores import START, Place
 
@@ -42,6 +42,9 @@ def say(keeper: Keeper, message: Any) -> Work[str]:
     def act() -> Work[None]:
         new = items
         system = 0
+        wire = shape_of(keeper, new)
+        if wire.name != keeper.wire.name:
+            yield from fill(keeper, keeper.shelf.items[: keeper.shelf.fixed], wire)
         while keeper.view.said == 0 and system < len(new) and is_system(keeper.wire, new[system]):
             system += 1
         if system:

@@ -146,6 +146,7 @@ def attempt(
     checkpoint = latest_checkpoint(keeper) if keeper.view.checkpoints else None
     wish = replace(wish, pins=pins, ask_window=wish.ask_window or keeper.ask_window, numbers=_numbers(keeper))
     outcome = yield from compaction(conversation, wish)
+    outcome = replace(outcome, receipt=replace(outcome.receipt, trigger=trigger))
     if not outcome.compacted:
         return (yield from _in_vain(keeper, outcome, trigger, outcome.reason))
     if trigger != "forced" and not outcome.fits and not _worth(outcome):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from refold import formats
-from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of
+from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of, without_marks
 from refold.core.messages import Message
 from refold.core.view import Piece, Run, View
 from refold.errors import FormatError
@@ -78,6 +78,13 @@ def _shape(keeper: Keeper, given: Sequence[Any], fixed: int) -> Format:
     for known in (keeper.seen, keeper.shelf.body if keeper.seen is None else None):
         if known and len(given) >= fixed + len(known) and given[fixed + len(known) - 1] is known[-1]:
             new = given[fixed + len(known) :]
+    return shape_of(keeper, new)
+
+
+def shape_of(keeper: Keeper, new: Sequence[Any]) -> Format:
+    """The session's shape, or another one that these messages show."""
+    if keeper.settings.format is not None:
+        return formats.get(keeper.settings.format)
     if not new:
         return keeper.wire
     found = formats.detect(new)
@@ -153,6 +160,11 @@ def _continues(keeper: Keeper, body: list[Any]) -> int | None:
     for known in (keeper.seen, keeper.shelf.body):
         if known and len(body) >= len(known) and body[: len(known)] == known:
             return len(known)
+    body_now = keeper.shelf.body
+    if keeper.view.standing and body_now and _common(body_now, body) == len(body_now):
+        fixed = keeper.shelf.fixed  # our view with other marks of what is to be cached: send those
+        keeper.shelf.items[fixed:] = [own(item) for item in body[: len(body_now)]]
+        return len(body_now)
     return None
 
 
@@ -226,10 +238,15 @@ def _known(keeper: Keeper) -> Sequence[Any]:
 def _common(known: Sequence[Any], body: Sequence[Any]) -> int:
     count = 0
     for old, new in zip(known, body, strict=False):
-        if old is not new and old != new:
+        if old is not new and old != new and not _same_words(old, new):
             break
         count += 1
     return count
+
+
+def _same_words(old: Any, new: Any) -> bool:
+    """Whether two messages differ only in marks of what is to be cached."""
+    return isinstance(old, dict) and isinstance(new, dict) and without_marks(old) == without_marks(new)
 
 
 def _branch(keeper: Keeper, body: list[Any], system: list[Any]) -> Work[None]:

@@ -18,6 +18,7 @@ from refold.core.log import ROOT, Entry, Kind, entry
 from refold.core.messages import Message
 from refold.core.usage import Usage
 from refold.core.view import Piece, Put, Run, View, step
+from refold.errors import FormatError
 from refold.events import Event, Listeners
 from refold.formats import Format, canonical
 from refold.measuring import counter_for
@@ -234,9 +235,16 @@ def say(
 
 def own(item: Any) -> Any:
     """A copy of a JSON value; callers change their messages in place, and what was said stays as it was."""
+    try:
+        return _copied(item)
+    except RecursionError:
+        raise FormatError("is nested too deep to be stored") from None
+
+
+def _copied(item: Any) -> Any:
     if isinstance(item, dict):
-        return {key: own(value) for key, value in item.items()}
-    return [own(value) for value in item] if isinstance(item, list) else item
+        return {key: _copied(value) for key, value in item.items()}
+    return [_copied(value) for value in item] if isinstance(item, list) else item
 
 
 def single(piece: Piece) -> Sequence[Piece]:

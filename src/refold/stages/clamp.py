@@ -13,7 +13,10 @@ from refold.core.edits import Edit, swap
 from refold.core.messages import Document, Message, Part, Text, ToolResult
 from refold.core.task import Step, Task
 from refold.core.texts import fit_text, middle_out
+from refold.core.turns import turn_starts
 
+ROOMY: Final = 0.8
+"""The user's last message is cut only where this share of the room would not hold it otherwise."""
 LEAST_TOKENS: Final = 24
 """What is left of a text in any case; less would say nothing."""
 
@@ -37,20 +40,31 @@ class Clamp:
         if task.goal is None:
             return Step(note="there is no goal to clamp to")
         edits: tuple[Edit, ...] = ()
-        for edits in self._tries(task):
-            if not _over(task, edits):
+        for edits, enough in self._tries(task):
+            if _left(task, edits) <= enough:
                 break
         return Step(edits, f"{len(edits)} messages clamped" if edits else "nothing is left to clamp")
 
-    def _tries(self, task: Task) -> Iterator[tuple[Edit, ...]]:
-        """Edits that take more and more."""
+    def _tries(self, task: Task) -> Iterator[tuple[tuple[Edit, ...], int]]:
+        """Edits that take more and more, and how many tokens are few enough to stop at them."""
         spots: dict[Spot, int] = {}
-        later = frozenset() if self.margin is not None else _summaries(task)
-        for protected, without in ((False, later), (False, frozenset[int]()), (True, frozenset[int]())):
+        nobody, goal = frozenset[int](), task.goal or 0
+        later = nobody if self.margin is not None else _summaries(task)
+        roomy = goal if task.target is not None else max(goal, int(task.room * ROOMY) - task.fixed)
+        tries: tuple[tuple[bool, frozenset[int], int], ...] = (
+            (False, later, goal),
+            (False, nobody, goal),
+            (True, nobody, goal),
+        )
+        if self.margin is None:
+            tries = (*tries[:2], (True, _asked(task), roomy), *tries[2:])
+        for protected, without, enough in tries:
             found = self._spots(task, protected=protected)
             spots |= {spot: size for spot, size in found.items() if spot[0] not in without}
             for heights in self._heights(task, spots):
-                yield self._edits(task, spots, heights)
+                yield self._edits(task, spots, heights), enough
+            if not spots and task.tokens <= enough:
+                return
 
     def _spots(self, task: Task, *, protected: bool) -> dict[Spot, int]:
         """The texts that may be cut, with their sizes."""
@@ -98,14 +112,20 @@ class Clamp:
         return replace(message, parts=tuple(parts))
 
 
+def _asked(task: Task) -> frozenset[int]:
+    """The user's last message."""
+    return frozenset(turn_starts(task.messages)[-1:])
+
+
 def _summaries(task: Task) -> frozenset[int]:
     """Messages that stand for others; a cut takes more from them than from any other text of their size."""
     return frozenset(index for index, message in enumerate(task.messages) if message.is_summary)
 
 
-def _over(task: Task, edits: tuple[Edit, ...]) -> bool:
+def _left(task: Task, edits: tuple[Edit, ...]) -> int:
+    """Tokens of the history after these edits."""
     saved = sum(task.sizes[edit.start] - task.counter.message(edit.put[0]) for edit in edits)
-    return task.counter.tokens(sum(task.sizes) + task.counter.per_conversation - saved) > (task.goal or 0)
+    return task.counter.tokens(sum(task.sizes) + task.counter.per_conversation - saved)
 
 
 def _level(sizes: list[int], allowed: int) -> int:

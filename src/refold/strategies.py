@@ -181,9 +181,7 @@ class Custom:
             given = yield from _driven(given)
         if given is None:
             return Step(note=f"{self.id} gave nothing")
-        covered = cover(
-            task.messages, leaving, vocabulary=fileops.HOUSE, span=task.span(leaving)
-        )
+        covered = cover(task.messages, leaving, vocabulary=fileops.HOUSE, span=task.span(leaving))
         put = [_marked(message, facts(covered, "summary")) for message in _messages(given, task)]
         why = f"{len(leaving)} messages condensed by {self.id}"
         return Step(replace_runs(task, leaving, put, self.id, why), why)

@@ -268,13 +268,16 @@ def test_compact_of_little_changes_nothing(capsys, small):
 def test_compact_writes_to_a_file(capsys, large, tmp_path):
     done = inside(capsys, "compact", large, "--window", "8k", "-o", "out.json")
     assert done.out == ""
-    assert f"written to {tmp_path / 'out.json'}" in done.err
+    assert done.err.endswith("\nwritten to out.json\n")
+    whole = inside(capsys, "compact", large, "--window", "8k", "-o", tmp_path / "out.json")
+    assert whole.err.endswith(f"\nwritten to {tmp_path / 'out.json'}\n")
     assert len(json.loads((tmp_path / "out.json").read_text())) < 120
 
 
 def test_compact_in_place_keeps_a_backup(capsys, large, tmp_path):
     before = large.read_bytes()
     done = inside(capsys, "compact", large, "--window", "8k", "--in-place")
+    assert done.err.endswith("\nwritten to large.json; the original is large.json.bak\n")
     assert done.status == 0
     assert "the original is" in done.err
     assert (tmp_path / "large.json.bak").read_bytes() == before

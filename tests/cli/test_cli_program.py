@@ -9,6 +9,7 @@ import pytest
 from cli_running import inside, saved, talk
 
 import refold
+from refold import formats
 from refold.cli import program, stops
 from refold.errors import DoesNotFit, FormatError, InvalidConversation, RefoldError
 
@@ -194,3 +195,20 @@ def test_the_package_runs_as_a_program(capsys, monkeypatch):
 
 def test_another_name_runs_nothing():
     assert "main" in runpy.run_module("refold.cli.__main__", run_name="somebody")
+
+
+def test_the_help_names_every_variable_that_is_a_setting(capsys):
+    told = inside(capsys, "--help").out
+    for name in ("POLICY", "MODEL", "WINDOW", "ASK", "STORE"):
+        assert f"REFOLD_{name}" in told
+
+
+@pytest.mark.parametrize("command", ["plan", "validate"])
+def test_the_help_says_from_where_messages_are_counted(command, capsys):
+    assert "#N is a position in the list, counted from 0" in inside(capsys, command, "--help").out
+
+
+def test_the_help_lists_every_shape(capsys):
+    for command in ("show", "import", "validate", "measure"):
+        told = " ".join(inside(capsys, command, "--help").out.split())
+        assert ", ".join(formats.names()) in told

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -201,10 +202,8 @@ def test_the_view_in_another_shape_goes_on_to_other_commands(store, capsys):
     [
         ["show", FOLDED, "--all", "--log"],
         ["show", FOLDED, "--format", "nobody"],
+        ["show", FOLDED, "--format", "openai", "--brief"],
         ["recall", FOLDED, "x", "--limit", "0"],
-        ["recall", FOLDED, "#400"],
-        ["rewind", FOLDED, "nowhere"],
-        ["unfold", FOLDED, "nofold"],
         ["export", FOLDED, "out", "--form", "nobody"],
         ["sessions", "--store", "work.db"],
         ["sessions", "--store", "nobody:there"],
@@ -218,6 +217,30 @@ def test_wrong_use_is_one_line(args, one_store, capsys):
     assert done.out == ""
     assert done.err.startswith("refold: ")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["recall", FOLDED, "#400"],
+        ["recall", FOLDED, "b2:0123456789"],
+        ["rewind", FOLDED, "nowhere"],
+        ["rewind", FOLDED, "#400"],
+        ["rewind", FOLDED, "b2:0123456789"],
+        ["unfold", FOLDED, "nofold"],
+        ["diff", FOLDED, "nofold"],
+        ["export", FOLDED, "a-file"],
+        ["sessions", "--store", "jsonl:a-file"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_there_is_refused_in_one_line(args, one_store, capsys):
+    saved("a-file", "text")
+    done = inside(capsys, *args)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("refold: ")
+    assert done.err.count("\n") == 1
+    assert ("is a file, not a folder" in done.err) == ("a-file" in args[-1])
 
 
 @pytest.mark.parametrize("args", COMMANDS_OF_A_SESSION, ids=" ".join)
@@ -252,16 +275,25 @@ def test_folds_are_listed_compared_and_undone(store, capsys):
     assert data["changes"][0]["took"][0]["handle"].startswith("#")
     done = inside(capsys, "unfold", FOLDED, short)
     assert done.status == 0
-    assert done.out.startswith(f"unfolded {short} (#")
+    assert re.fullmatch(
+        rf"unfolded {short} \(#\d+-#\d+\): \d+ → \d+ messages, [\d,]+ → [\d,]+ tokens in the view\n", done.out
+    )
+    sizes = inside(capsys, "unfold", FOLDED, short, "--json").json
+    assert (sizes["unfolded"], sizes["before"], sizes["tokens_before"]) == (
+        False,
+        sizes["after"],
+        sizes["tokens_after"],
+    )
     assert inside(capsys, "unfold", FOLDED, short).out == f"{short} was unfolded already\n"
     while (again := inside(capsys, "unfold", FOLDED)).status == 0:
         assert again.out.startswith("unfolded ")
-    assert again.out == "nothing is folded in this session\n"
+    assert (again.status, again.out) == (1, "")
+    assert again.err == "refold: nothing is folded on this branch: there is nothing to undo\n"
     assert inside(capsys, "folds", FOLDED).out.splitlines()[-1].endswith("unfolded")
     nothing = inside(capsys, "diff", FOLDED)
     assert (nothing.status, nothing.err) == (
         1,
-        "refold: nothing is folded in this session: there is nothing to compare\n",
+        "refold: nothing is folded on this branch: there is nothing to compare\n",
     )
     assert inside(capsys, "diff", FOLDED, "nofold").status == 1
 
@@ -270,8 +302,9 @@ def test_a_session_without_folds(address, capsys, monkeypatch):
     monkeypatch.setenv("REFOLD_STORE", address)
     with refold.open("new", store=address) as session:
         session.say("hi")
-    assert inside(capsys, "folds", "new").out == "nothing was folded in this session\n"
-    assert inside(capsys, "unfold", "new", "--json").json["fold"] is None
+    assert inside(capsys, "folds", "new").out == "nothing is folded on this branch\n"
+    done = inside(capsys, "unfold", "new", "--json")
+    assert (done.status, done.out, done.err.count("\n")) == (1, "", 1)
 
 
 def test_what_a_fold_kept_and_an_earlier_summary_are_told(address, capsys, monkeypatch):
@@ -295,7 +328,8 @@ def test_recall_finds_what_is_folded(store, capsys):
     hits = inside(capsys, "recall", FOLDED, "question", "--limit", "2", "--json").json["hits"]
     assert len(hits) == 2
     nothing = inside(capsys, "recall", FOLDED, "zeppelin")
-    assert (nothing.status, nothing.out) == (0, "nothing that was said has the words 'zeppelin'\n")
+    assert (nothing.status, nothing.out) == (0, "")
+    assert nothing.err == "nothing that was said has the words 'zeppelin'\n"
     for query in ("", '"', "a OR (", "\x1b[2J"):
         assert inside(capsys, "recall", FOLDED, query).status == 0
 
@@ -307,6 +341,31 @@ def test_recall_by_handle_gives_the_originals(store, capsys):
     assert inside(capsys, "recall", FOLDED, "#7-#8", "--json").json == talk(12, "harbour " * 40)[6:8]
     whole = inside(capsys, "recall", FOLDED, fold_name(store), "--json").json
     assert len(whole) >= 2
+    for word in (fold_name(store)[3:11], fold_name(store)[:11]):
+        assert inside(capsys, "recall", FOLDED, word, "--json").json == whole
+
+
+def test_recall_by_the_beginning_of_an_entrys_name(store, capsys):
+    seventh = next(
+        each["name"]
+        for each in inside(capsys, "show", FOLDED, "--log", "--json").json["entries"]
+        if each["said"] == 7
+    )
+    for word in (seventh, seventh[:11], seventh[3:11]):
+        assert "question 3: harbour" in inside(capsys, "recall", FOLDED, word).out
+    assert inside(capsys, "recall", FOLDED, "b2:").status == 0
+    word = inside(capsys, "recall", FOLDED, "deadbeef")
+    assert (word.status, word.err) == (0, "nothing that was said has the words 'deadbeef'\n")
+
+
+def test_a_beginning_that_several_names_have_is_refused(one_store, capsys):
+    with refold.open("long", store=one_store) as session:
+        session.say(talk(40))
+    names = [each["name"] for each in inside(capsys, "show", "long", "--log", "--json").json["entries"]]
+    first = next(name[:4] for name in names if sum(other.startswith(name[:4]) for other in names) > 1)
+    done = inside(capsys, "recall", "long", first)
+    assert (done.status, done.out) == (1, "")
+    assert done.err == f"refold: several entries begin with {first!r}: write more of the name\n"
 
 
 def test_another_branch_is_found_by_its_name(store, capsys):
@@ -333,6 +392,13 @@ def test_checkpoints_have_names(store, capsys):
     assert inside(capsys, "checkpoint", FOLDED, "end").out == "checkpoint end stands behind #27\n"
     assert inside(capsys, "checkpoint", FOLDED, "--json").json["checkpoint"] == "checkpoint-3"
     assert inside(capsys, "rewind", FOLDED, "end").status == 0
+    inside(capsys, "rewind", FOLDED, "half")
+    done = inside(capsys, "rewind", FOLDED, "end")
+    assert done.status == 1
+    assert done.err.startswith("refold: there is no checkpoint 'end' on this branch; it has 'half'; ")
+    inside(capsys, "rewind", FOLDED, "start")
+    assert "on this branch; it has none; " in inside(capsys, "rewind", FOLDED, "half").err
+    assert inside(capsys, "folds", FOLDED).out == "nothing is folded on this branch\n"
 
 
 # -- files -----------------------------------------------------------------------------------------------

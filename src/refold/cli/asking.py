@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from refold import clients
@@ -137,8 +138,19 @@ def _words(who: str) -> tuple[str, ...]:
     except ValueError as error:
         raise WrongUse(f"--ask: {str(error).lower()} in {who!r}") from None
     if not words or shutil.which(words[0]) is None:
-        raise WrongUse(f"--ask: there is no program {words[0] if words else ''!r}")
+        raise WrongUse(f"--ask: there is no program {words[0] if words else ''!r}{_meant(who)}")
     return words
+
+
+def _meant(who: str) -> str:
+    """What may have been meant by something that looks like an address: a scheme, a colon, a model."""
+    scheme, colon, rest = who.strip().partition(":")
+    if not (colon and rest and scheme.isalnum()):
+        return ""
+    near = get_close_matches(scheme.lower(), clients.BUILT_IN, 1)
+    if near:
+        return f"; did you mean {near[0]}:{rest}?"
+    return f" and no client {scheme!r}; known are: {', '.join(sorted(clients.BUILT_IN))}"
 
 
 def _timeout(seconds: float | None) -> float | None:

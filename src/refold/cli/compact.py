@@ -1,6 +1,7 @@
 """`refold compact`: shorten a conversation and write the result; the original stays as it is."""
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any, Final
 
 from refold import compacting, formats
@@ -66,8 +67,18 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.flush()
         tell(outcome, screen, verbose=args.verbose)
         if path is not None:
-            screen.note(f"written to {path}" + (f"; the original is {kept}" if kept else ""))
+            screen.note(_written(args, kept, screen))
     return DONE if outcome.fits else REFUSED
+
+
+def _written(args: Namespace, kept: Path | None, screen: Screen) -> str:
+    """Where the result is, in the words of the caller: what was relative stays so."""
+    named = Path(args.file if args.in_place else args.out)
+    told = f"written to {screen.short(str(named), 400)}"
+    if kept is None:
+        return told
+    beside = kept if named.is_symlink() else named.with_name(kept.name)
+    return f"{told}; the original is {screen.short(str(beside), 400)}"
 
 
 def compacted(given: Given, screen: Screen) -> Outcome:

@@ -51,7 +51,7 @@ def run(args: Namespace, screen: Screen) -> int:
 def _chosen(word: str | None, view: View) -> str:
     if word is None:
         if not view.standing:
-            raise Refused("nothing is folded in this session: there is nothing to compare")
+            raise Refused("nothing is folded on this branch: there is nothing to compare")
         return view.standing[-1].name
     names = [fold.name for fold in view.folds]
     found = [name for name in names if name.startswith(word) or name.removeprefix("b2:").startswith(word)]

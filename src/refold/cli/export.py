@@ -1,12 +1,13 @@
 """`refold export`: write a session as files that other programs read, and that `refold import` reads back."""
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Final
 
 from refold.cli import stored
 from refold.cli.encoding import dumps
 from refold.cli.screen import Screen
-from refold.cli.stops import DONE
+from refold.cli.stops import DONE, Refused
 
 FORMS: Final = ("ripple", "neurolink")
 EXAMPLES: Final = """\
@@ -29,6 +30,8 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Write the files and name them."""
     with stored.session(args, redaction="export" if args.redact else "off") as session:
+        if Path(args.directory).is_file():
+            raise Refused(f"{args.directory} is a file, not a folder: export into a new folder")
         files = session.export(args.directory, form=args.form)
         said = session.keeper.view.said
     if args.json:

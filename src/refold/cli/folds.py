@@ -33,7 +33,7 @@ def run(args: Namespace, screen: Screen) -> int:
     elif found:
         show(found, screen)
     else:
-        screen.line("nothing was folded in this session")
+        screen.line("nothing is folded on this branch")
     return DONE
 
 

@@ -8,7 +8,7 @@ from refold import formats
 from refold.cli import stored
 from refold.cli.encoding import dumps
 from refold.cli.screen import Screen
-from refold.cli.sources import FILE, STDIN, read
+from refold.cli.sources import FILE, SHAPES, STDIN, read
 from refold.cli.stops import DONE, Refused, WrongUse
 from refold.stores import Store
 
@@ -27,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("session", metavar="SESSION", help="what to call it; a name that is new in this store")
     add("file", metavar="FILE", help=f"a folder that `refold export` wrote, or {FILE}")
-    add("--format", metavar="NAME", help="openai, responses, anthropic, gemini; recognised where absent")
+    add("--format", metavar="NAME", help=f"{SHAPES}; recognised where absent")
     stored.store(parser)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from refold import config, formats
 from refold.cli import knobs
 from refold.cli.screen import Screen
-from refold.cli.sources import FILE, Source, read, text_of
+from refold.cli.sources import FILE, SHAPES, Source, read, text_of
 from refold.cli.stops import WrongUse
 from refold.config import Settings
 from refold.core.units import tokens
@@ -105,7 +105,7 @@ def conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help=FILE)
     add = parser.add_argument_group("the conversation").add_argument
-    add("--format", metavar="NAME", help="openai, responses, anthropic, gemini; recognised where absent")
+    add("--format", metavar="NAME", help=f"{SHAPES}; recognised where absent")
     add("--system", metavar="TEXT", help="the system prompt, or @FILE, if it is not in FILE")
     add("--tools", metavar="JSON", help="the tool definitions, or @FILE, if they are not in FILE")
     add("--prompt", metavar="TEXT", help="what will be said next, or @FILE")

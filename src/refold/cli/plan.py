@@ -21,6 +21,7 @@ EXAMPLES: Final = """\
   refold plan session.json --window 32k --policy refold --policy opal
   refold plan session.json --window 32k --policy all --json
 """
+NOTE: Final = "#N is a position in the list, counted from 0 (messages of a session count from #1)"
 SHOWN: Final = 3
 """How many messages of a group are shown: enough to recognise it, few enough to see all groups at once."""
 

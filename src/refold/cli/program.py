@@ -36,7 +36,10 @@ COMMANDS: Final = {
     "import": "begin a session from exported files or a list of messages",
     "check": "verify everything in a store; copy what is readable into a new one",
 }
-"""Each command with what it does; it lives in the module of its name, with `arguments`, `run`, `EXAMPLES`."""
+"""Each command with what it does.
+
+It lives in the module of its name, with `arguments`, `run`, `EXAMPLES`, and perhaps a `NOTE` for its help.
+"""
 _MODULES: Final = {"import": "importing"}
 """Commands whose name no module may have."""
 EPILOG: Final = """\
@@ -53,8 +56,8 @@ examples:
   refold recall task 'the failing test'
 
 exit status: 0 done, 1 refused or over budget, 2 wrong use
-settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, then arguments;
-REFOLD_STORE names the store of the sessions
+settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, REFOLD_ASK (who
+summarises), then arguments; REFOLD_STORE names the store of the sessions
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
 """How the library's own messages name what a caller in Python would pass."""
@@ -150,7 +153,8 @@ def _parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
         if name == chosen:
             own, module = parser, import_module(f"refold.cli.{_MODULES.get(name, name)}")
             parser.description = words[:1].upper() + words[1:]
-            parser.epilog = f"examples:\n{module.EXAMPLES}"
+            note = getattr(module, "NOTE", "")
+            parser.epilog = f"{note}\n\n" * bool(note) + f"examples:\n{module.EXAMPLES}"
             parser.formatter_class = RawDescriptionHelpFormatter
             module.arguments(parser)
     return root, own, module

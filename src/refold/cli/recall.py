@@ -8,7 +8,7 @@ from refold.cli import stored, telling
 from refold.cli.encoding import dumps, listed, plain
 from refold.cli.plain import clean
 from refold.cli.screen import Screen
-from refold.cli.stops import DONE, WrongUse
+from refold.cli.stops import DONE, Refused, WrongUse
 from refold.core.messages import Message
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ EXAMPLES: Final = """\
   refold recall task database --limit 3 --json
 """
 LIMIT: Final = 10
-_HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?|b2:[0-9a-f]+")
+_HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
+_NAME: Final = re.compile(rf"b2:[0-9a-f]+|[0-9a-f]{{{stored.SHORT},}}")
+"""A name, or the beginning of one as it is shown; a word without `b2:` may be just a word."""
 _BEFORE: Final = 40
 """Characters before the first word that was found: enough to see what it is about."""
 
@@ -40,8 +42,9 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.limit < 1:
         raise WrongUse(f"--limit {args.limit}: at least one hit")
     with stored.session(args) as session:
-        if _HANDLE.fullmatch(args.query.strip()):
-            _originals(session, args, screen)
+        handle = _handle(session, args.query.strip())
+        if handle is not None:
+            _originals(session, handle, args, screen)
             return DONE
         hits = session.recall(args.query, limit=args.limit)
     if args.json:
@@ -50,20 +53,37 @@ def run(args: Namespace, screen: Screen) -> int:
         for hit in hits:
             _show(hit, args.query, screen)
     else:
-        screen.line(f"nothing that was said has the words {screen.short(args.query, 200)!r}")
+        screen.note(f"nothing that was said has the words {screen.short(args.query, 200)!r}")
     return DONE
 
 
-def _originals(session: "Session", args: Namespace, screen: Screen) -> None:
-    items = session.original(args.query.strip())
+def _handle(session: "Session", word: str) -> str | None:
+    """The handle or the whole name that a word stands for; None where it is a word to look for."""
+    if _HANDLE.fullmatch(word):
+        return word
+    if not _NAME.fullmatch(word):
+        return None
+    plain = word.removeprefix("b2:")
+    store, name = session.keeper.store, session.name
+    entries = store.read(name, stored.head_of(store, name).place)
+    found = {one.name: one.kind for one in entries if one.name.removeprefix("b2:").startswith(plain)}
+    found = {one: kind for one, kind in found.items() if kind == "fold"} or found
+    if len(found) > 1:
+        raise Refused(f"several entries begin with {word!r}: write more of the name")
+    known = next(iter(found), None)
+    return known or (word if word != plain else None)  # a whole name may be one of another branch
+
+
+def _originals(session: "Session", handle: str, args: Namespace, screen: Screen) -> None:
+    items = session.original(handle)
     if args.json:
         screen.data(listed([telling.plain(item) for item in items]) + "\n")
         return
     wire = session.keeper.wire.name
-    numbered = re.match(r"\[?#(\d+)", args.query.strip())
+    numbered = re.match(r"\[?#(\d+)", handle)
     for number, item in enumerate(items, int(numbered[1]) if numbered else 0):
-        handle = f"#{number}" if numbered else ""
-        telling.show(screen, handle, _message(item, wire), brief=False)
+        mark = f"#{number}" if numbered else ""
+        telling.show(screen, mark, _message(item, wire), brief=False)
 
 
 def _message(item: Any, wire: str) -> Message:

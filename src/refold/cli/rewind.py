@@ -2,13 +2,17 @@
 
 from argparse import ArgumentParser, Namespace
 from shlex import quote
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from refold.cli import stored
 from refold.cli.encoding import dumps
 from refold.cli.plain import clean
 from refold.cli.screen import Screen
-from refold.cli.stops import DONE
+from refold.cli.stops import DONE, Refused
+from refold.errors import RefoldError, StoreError
+
+if TYPE_CHECKING:
+    from refold.session.facade import Session
 
 EXAMPLES: Final = """\
   refold rewind task '#12'
@@ -29,7 +33,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Move the head, and say how to come back."""
     with stored.session(args) as session:
         head = stored.head_of(session.keeper.store, args.session)
-        said = session.rewind(args.to)
+        said = _moved(session, args.to)
     if args.json:
         screen.data(dumps({"session": args.session, "said": said, "from": head.name or None}) + "\n")
         return DONE
@@ -39,3 +43,19 @@ def run(args: Namespace, screen: Screen) -> int:
     if head.name:
         screen.line(f"`refold rewind {quote(clean(args.session))} {head.name}` goes back there")
     return DONE
+
+
+def _moved(session: "Session", to: str) -> int:
+    """Move; a word that can only be a checkpoint is told as one."""
+    try:
+        return session.rewind(to)
+    except StoreError:
+        raise
+    except RefoldError:
+        if to.lstrip("[").startswith(("#", "b2:")) or to.strip().isdigit():
+            raise
+        names = ", ".join(map(repr, session.keeper.view.checkpoints))
+        there = f"it has {names}" if names else "it has none"
+        raise Refused(
+            f"there is no checkpoint {to!r} on this branch; {there}; a message is '#12', an entry b2:..."
+        ) from None

@@ -9,6 +9,7 @@ from refold import formats
 from refold.cli import logged, stored, telling
 from refold.cli.encoding import dumps, listed
 from refold.cli.screen import Screen
+from refold.cli.sources import SHAPES
 from refold.cli.stops import DONE, WrongUse
 from refold.core.log import SAID, Entry
 from refold.core.view import Piece, Put, Run, View, project_marks
@@ -29,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--all", action="store_true", help="everything that was said, with what is folded marked")
     add("--log", action="store_true", help="the entries: messages, folds, checkpoints, usage")
     add("--brief", action="store_true", help="one line for each message")
-    told = "print the view as a JSON list in this shape: openai, responses, anthropic, gemini"
+    told = f"print the view as a JSON list in this shape: {SHAPES}"
     add("--format", metavar="NAME", help=told)
     stored.store(parser)
 
@@ -39,6 +40,8 @@ def run(args: Namespace, screen: Screen) -> int:
     chosen = [name for name in ("all", "log", "format") if getattr(args, name)]
     if len(chosen) > 1:
         raise WrongUse(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one")
+    if args.format and args.brief:
+        raise WrongUse("--format and --brief exclude each other: choose one")
     wire = formats.get(args.format) if args.format else None
     if args.all or args.log:
         with stored.opened(args) as store:

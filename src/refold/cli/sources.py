@@ -17,6 +17,7 @@ from refold.formats.documents import Document
 STDIN: Final = "-"
 FILE: Final = "JSON, a request body or JSON lines; - for standard input"
 """What the commands take, in the words of their help."""
+SHAPES: Final = "openai, responses, anthropic, gemini, refold"
 _BLOCK: Final = 1 << 20
 _BEFORE: Final = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
 """Bytes that may stand before the first character of JSON in any encoding it comes in."""

@@ -10,8 +10,8 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from refold.cli import flags
-from refold.cli.stops import Refused
-from refold.errors import StoreError
+from refold.cli.stops import WRONG_USE, Refused, WrongUse, status_of
+from refold.errors import RefoldError, StoreError
 from refold.stores import Head, Store, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
@@ -84,10 +84,18 @@ def head_of(found: Store, name: str) -> Head:
 
 @contextmanager
 def session(args: Namespace, **choices: Any) -> Iterator["Session"]:
-    """The session that is there under this name."""
+    """The session that is there under this name; what it refuses, the program was called well to ask."""
     with opened(args) as found:
         head_of(found, args.session)
-        yield begin(found, args.session, **choices)
+        begun = begin(found, args.session, **choices)
+        try:
+            yield begun
+        except WrongUse:
+            raise
+        except RefoldError as error:
+            if status_of(error) != WRONG_USE:
+                raise
+            raise Refused(str(error)) from error
 
 
 def begin(found: Store, name: str, **choices: Any) -> "Session":

@@ -1,12 +1,16 @@
 """`refold unfold`: undo a fold, so that what it took is seen again."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from refold.cli import logged, stored
 from refold.cli.encoding import dumps
 from refold.cli.screen import Screen
-from refold.cli.stops import DONE, REFUSED
+from refold.cli.stops import DONE, Refused
+from refold.measuring import count
+
+if TYPE_CHECKING:
+    from refold.session.facade import Session
 
 EXAMPLES: Final = """\
   refold unfold task
@@ -25,19 +29,27 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Undo it and say what is seen now."""
     with stored.session(args) as session:
-        before = len(session.view())
+        before, tokens_before = _size(session)
         view = session.keeper.view
         name = session.unfold(args.fold)
-        after = len(session.view())
+        if name is None:
+            raise Refused("nothing is folded on this branch: there is nothing to undo")
+        after, tokens_after = _size(session)
     done = name in {fold.name for fold in view.standing}
     if args.json:
         facts = {"session": args.session, "fold": name, "unfolded": done, "before": before, "after": after}
-        screen.data(dumps(facts) + "\n")
-    elif name is None:
-        screen.line("nothing is folded in this session")
+        sizes = {"tokens_before": tokens_before, "tokens_after": tokens_after}
+        screen.data(dumps({**facts, **sizes}) + "\n")
     elif not done:
         screen.line(f"{stored.short(name)} was unfolded already")
     else:
         took = logged.span_of(name, view)
-        screen.line(f"unfolded {stored.short(name)} ({took}): {before:,} → {after:,} messages in the view")
-    return REFUSED if name is None else DONE
+        counts = f"{before:,} → {after:,} messages, {tokens_before:,} → {tokens_after:,} tokens"
+        screen.line(f"unfolded {stored.short(name)} ({took}): {counts} in the view")
+    return DONE
+
+
+def _size(session: "Session") -> tuple[int, int]:
+    """The messages of the view, and their tokens by estimate."""
+    items = session.view()
+    return len(items), count(items, format=session.keeper.wire.name)

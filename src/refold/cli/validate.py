@@ -8,7 +8,7 @@ from refold import compacting, formats
 from refold.cli import flags
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
-from refold.cli.sources import FILE, Source, fetch, parse
+from refold.cli.sources import FILE, SHAPES, Source, fetch, parse
 from refold.cli.stops import DONE, REFUSED
 from refold.cli.tables import columns
 from refold.core.shapes import Problem
@@ -19,6 +19,7 @@ EXAMPLES: Final = """\
   refold validate shorter.json --json | jq '.problems[].rule'
   refold compact session.json --window 32k | refold validate -
 """
+NOTE: Final = "#N is a position in the list, counted from 0 (messages of a session count from #1)"
 SHOWN: Final = 50
 """Problems that are listed; whoever has more mends the first ones first."""
 
@@ -26,7 +27,7 @@ SHOWN: Final = 50
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
     parser.add_argument("file", metavar="FILE", help=FILE)
-    told = "openai, responses, anthropic, gemini; recognised where absent"
+    told = f"{SHAPES}; recognised where absent"
     parser.add_argument("--format", metavar="NAME", help=told)
     flags.output(parser)
 

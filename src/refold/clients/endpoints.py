@@ -41,6 +41,7 @@ def provider(endpoint: Endpoint, wire: Wire, model: str, options: Mapping[str, A
     address = f"{endpoint.scheme}:{model}"
     if not model.strip() or model != model.strip():
         raise RefoldError(f"{address!r} names no model: write {endpoint.example}")
+    library(address)  # whoever lacks it needs it before any key
     variables = _variables(options)
     changed = next((name for name in endpoint.bases if variables.get(name, "").strip()), "")
     base = variables[changed].strip() if changed else endpoint.base

@@ -189,7 +189,7 @@ def _fold_named(keeper: Keeper, word: str) -> str:
     """The fold of a name, or of the beginning of one."""
     found = _folds_named(keeper, word)
     if len(found) != 1:
-        what = "several folds begin" if found else "no fold of this branch is named"
+        what = "several folds begin with" if found else "no fold of this branch is named"
         raise RefoldError(f"{what} {word!r}: `folds()` lists them")
     return found[0]
 
@@ -262,7 +262,7 @@ def original(keeper: Keeper, handle: Any) -> Work[list[Any]]:
     long = isinstance(word, str) and len(word.removeprefix("b2:")) >= LEAST_NAME
     if long and (named := _folds_named(keeper, word)):
         if len(named) > 1:
-            raise RefoldError(f"several folds begin {word!r}: `folds()` lists them")
+            raise RefoldError(f"several folds begin with {word!r}: `folds()` lists them")
         return (yield from _by_name(keeper, named[0]))
     if isinstance(word, str) and word.startswith("b2:"):
         return (yield from _by_name(keeper, word))

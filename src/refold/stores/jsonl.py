@@ -45,6 +45,8 @@ def open_store(
         raise StoreError("jsonl: needs a folder: write jsonl:DIR")
     folder = Path(rest).expanduser()
     with errors_of(folder):
+        if folder.is_file():
+            raise StoreError(f"{folder} is a file, not a folder: write jsonl:DIR")
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             sync_folder(folder.parent)

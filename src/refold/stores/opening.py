@@ -15,7 +15,8 @@ def opened(address: str, table: Mapping[str, str], **options: Any) -> "Store":
     """Open a store; `sqlite:FILE?durability=full` sets an option in the address."""
     scheme, colon, rest = address.partition(":")
     if not colon:
-        raise RefoldError(f"{address!r} is no address of a store: write sqlite:FILE, jsonl:DIR or memory:")
+        how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
+        raise RefoldError(f"{address!r} is no address of a store: {how}")
     options = {key: value for key, value in options.items() if value is not None}
     if scheme not in ("postgresql", "postgres"):
         rest, _, query = rest.partition("?")

@@ -323,3 +323,17 @@ def test_many_threads_on_one_session(memory):
         texts = [message["content"] for message in session.view()]
         assert sorted(texts) == sorted(f"{name} says {n}" for name in "abcd" for n in range(15))
         assert dumped(session.original("#1-#60")) == dumped(session.view())
+
+
+def test_wrong_arguments_are_refused_in_one_line():
+    session, _, _ = folding()
+    for wrong in (
+        lambda: session.log(kinds=["word"]),
+        lambda: session.recall(5),
+        lambda: session.recall("x", limit="a"),
+        lambda: session.use(model=5),
+        lambda: session.use(endpoint=5),
+    ):
+        with pytest.raises(RefoldError):
+            wrong()
+    assert session.prepare().budget.used

@@ -8,7 +8,7 @@ from typing import Any, Final
 from refold import presets
 from refold.compacting import Wish
 from refold.core.budget import Budget
-from refold.core.log import SAID, Entry, Kind
+from refold.core.log import KINDS, SAID, Entry, Kind
 from refold.core.messages import Message, Text
 from refold.core.view import Folded, Run
 from refold.errors import RefoldError
@@ -77,6 +77,9 @@ def log(
     keeper: Keeper, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
 ) -> Work[list[Entry]]:
     """The entries of this branch, oldest first."""
+    wrong = [kind for kind in kinds or () if kind not in KINDS]
+    if wrong:
+        raise RefoldError(f"there are no entries of kind {wrong[0]!r}; kinds are: {', '.join(KINDS)}")
     yield from fresh(keeper)
     if keeper.head is None:
         return []
@@ -309,6 +312,8 @@ def _said(keeper: Keeper, runs: Sequence[Run]) -> Work[list[Any]]:
 
 def recall(keeper: Keeper, query: str, *, limit: int = 10) -> Work[list[Hit]]:
     """What was ever said about something, folded or not, best first."""
+    if not isinstance(query, str) or not isinstance(limit, int):
+        raise RefoldError("recall takes words to look for, and a whole number as its limit")
     yield from fresh(keeper)
     if keeper.head is None or limit < 1:
         return []

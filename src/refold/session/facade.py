@@ -58,6 +58,8 @@ class Base:
         What is not named stays, but a window that was given goes with the model it was given for.
         """
         keeper, old = self.keeper, self.keeper.settings
+        if not isinstance(model, str | None) or not isinstance(endpoint, str | None):
+            raise RefoldError("a model and an endpoint are named by text")
         keeper.settings = replace(
             old,
             model=old.model if model is SAME else model,

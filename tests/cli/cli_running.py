@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -77,13 +78,20 @@ def terminal(*args, env=None, columns=100, stdin=None) -> Done:
 @contextlib.contextmanager
 def started(*args, **more):
     """A process that runs while a test looks at it, and not longer."""
-    program = subprocess.Popen([*PROGRAM, *map(str, args)], stderr=subprocess.PIPE, **more)
+    program = subprocess.Popen(
+        [*PROGRAM, *map(str, args)], stderr=subprocess.PIPE, preexec_fn=_heeding_interrupts, **more
+    )
     try:
         yield program
     finally:
         program.kill()
         program.wait(30)
         program.stderr.close()
+
+
+def _heeding_interrupts() -> None:
+    """Undo what a shell does to jobs in the background: it lets them ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def cpu_seconds(*args) -> float:

@@ -50,6 +50,8 @@ def say(keeper: Keeper, message: Any) -> Work[str]:
         if system:
             yield from instruct(keeper, [*keeper.shelf.items[: keeper.shelf.fixed], *new[:system]])
         yield from said(keeper, new[system:])
+        if keeper.held is None:  # nobody holds a list to compare with: a long talk needs little memory
+            keeper.seen = None if keeper.view.said else []
 
     yield from sure(keeper, act)
     return f"#{keeper.view.said}"

@@ -79,7 +79,10 @@ def terminal(*args, env=None, columns=100, stdin=None) -> Done:
 def started(*args, **more):
     """A process that runs while a test looks at it, and not longer."""
     program = subprocess.Popen(
-        [*PROGRAM, *map(str, args)], stderr=subprocess.PIPE, preexec_fn=_heeding_interrupts, **more
+        [*PROGRAM, *map(str, args)],
+        stderr=subprocess.PIPE,
+        preexec_fn=_heeding_interrupts,  # noqa: PLW1509  # a test has no other threads
+        **more,
     )
     try:
         yield program

@@ -18,6 +18,7 @@ from agent import conversation
 
 import refold
 from refold.core.keeps import RecentRoom
+from refold.core.recent import forget
 from refold.core.turns import Measured
 from refold.measuring import read
 
@@ -44,6 +45,12 @@ def import_milliseconds() -> float:
     return min(took) * 1_000
 
 
+def chosen(seen: Measured) -> object:
+    """The stretch that would leave, as the first stage of a compaction finds it: nothing is remembered."""
+    forget()
+    return RecentRoom().segment(seen)
+
+
 def rows() -> list[dict[str, float]]:
     """One row for each size."""
     made = []
@@ -57,7 +64,7 @@ def rows() -> list[dict[str, float]]:
                 "messages": messages,
                 "megabytes": size / 1e6,
                 "measure_ms": cpu(lambda h=history: refold.measure(h, model="gpt-4o")),  # type: ignore[misc]
-                "cut_ms": cpu(lambda s=seen: RecentRoom().segment(s)),  # type: ignore[misc]
+                "cut_ms": cpu(lambda s=seen: chosen(s)),  # type: ignore[misc]
                 "compact_ms": cpu(
                     lambda h=history, w=size // 16: refold.compact(h, model="gpt-4o", window=w)
                 ),  # type: ignore[misc]

@@ -95,8 +95,6 @@ class SessionFile:
                 waiting = []
             else:
                 waiting.append(row if row.value is None else _slim(row))
-        if any(_never_written(file, row) for row in waiting if row.value is None):
-            return
         self._unsure = next((row.number for row in waiting if row.value is None and row.whole), 0)
         if waiting and waiting[-1].is_a("head"):
             self._unsure = waiting[-1].number
@@ -259,11 +257,6 @@ class SessionFile:
             return "", 0
         (entry,) = self.entries(iter([self.lines.spot(place)]))
         return entry.name, entry.said
-
-
-def _never_written(file: int, row: Row) -> bool:
-    """Whether a row has holes: the power went before all of it was on the disk, so nobody was told of it."""
-    return b"\0" in os.pread(file, row.size, row.at)
 
 
 def peek(path: Path) -> Info | None:

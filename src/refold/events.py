@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 _LOGGER: Final = logging.getLogger("refold")
 
 
-def _as_dict(event: Any) -> dict[str, Any]:
-    """The event as plain data that JSON can hold."""
-    plain: dict[str, Any] = _listed(asdict(event))
-    return plain
-
-
 def _listed(value: Any) -> Any:
     """A value with lists for tuples, as JSON gives them back."""
     if isinstance(value, dict):
@@ -43,11 +37,23 @@ def _listed(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageUpdate:
-    """A request was answered, and the provider said how much it had read."""
+class _Told:
+    """What all events have."""
 
     session: str
     at: float
+    """Seconds since the epoch."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as plain data that JSON can hold."""
+        plain: dict[str, Any] = _listed(asdict(self))
+        return plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageUpdate(_Told):
+    """A request was answered, and the provider said how much it had read."""
+
     kind: Literal["usage_update"] = field(default="usage_update", init=False)
     tokens: int
     """What fills the context now."""
@@ -56,41 +62,29 @@ class UsageUpdate:
     """Share of the room that is used."""
     usage: Usage | None = None
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextWarning:
+class ContextWarning(_Told):
     """The context has reached a level."""
 
-    session: str
-    at: float
     kind: Literal["context_warning"] = field(default="context_warning", init=False)
     level: Level
     used: int
     room: int
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionStart:
+class CompactionStart(_Told):
     """A compaction is attempted."""
 
-    session: str
-    at: float
     kind: Literal["compaction_start"] = field(default="compaction_start", init=False)
     trigger: str
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEnd:
+class CompactionEnd(_Told):
     """A compaction became a fold."""
 
-    session: str
-    at: float
     kind: Literal["compaction_end"] = field(default="compaction_end", init=False)
     messages_before: int
     messages_after: int
@@ -102,42 +96,30 @@ class CompactionEnd:
     """The fold's name."""
     receipt: Receipt
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSkipped:
+class CompactionSkipped(_Told):
     """A compaction was due and was not made."""
 
-    session: str
-    at: float
     kind: Literal["compaction_skipped"] = field(default="compaction_skipped", init=False)
     reason: str
     until: float | None = None
     """When it may be attempted again, where that is known."""
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionFailed:
+class CompactionFailed(_Told):
     """A compaction came to nothing; the history is as it was."""
 
-    session: str
-    at: float
     kind: Literal["compaction_failed"] = field(default="compaction_failed", init=False)
     reason: str
     receipt: Receipt | None = None
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverflowMet:
+class OverflowMet(_Told):
     """A provider refused for size, or cut in silence."""
 
-    session: str
-    at: float
     kind: Literal["overflow"] = field(default="overflow", init=False)
     provider: str | None = None
     limit: int | None = None
@@ -145,19 +127,13 @@ class OverflowMet:
     recovered: bool = False
     """Whether the history was folded so that the request can be sent again."""
 
-    as_dict = _as_dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfolded:
+class Unfolded(_Told):
     """A fold was undone."""
 
-    session: str
-    at: float
     kind: Literal["unfolded"] = field(default="unfolded", init=False)
     fold: str
-
-    as_dict = _as_dict
 
 
 Event: TypeAlias = (

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core import responses, truncation
 from refold.core.responses import Response, read_response
 from refold.core.usage import Usage
 
@@ -352,21 +351,6 @@ def test_a_message_that_cannot_be_copied_is_left_out_and_the_rest_is_read():
         found = read_response(chat(content="a", odd=odd))
         assert (found.message, found.finish, found.usage.context) == (None, "stop", 900)
         assert not found.empty
-
-
-def test_silent_truncation_is_told_here_too():
-    assert responses.truncated_silently is truncation.truncated_silently
-    assert responses.implied_limit is truncation.implied_limit
-
-
-WORDS = """choices message content finish_reason tool_calls candidates parts output status object error code type
-    text usage model incomplete_details reason stop_reason role promptFeedback blockReason done_reason thought"""
-KEYS = st.sampled_from(WORDS.split())
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
-    max_leaves=20,
-)
 
 
 @given(st.dictionaries(KEYS, JSON, max_size=8))

@@ -13,10 +13,7 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.truncation import implied_limit, truncated_silently
 from refold.core.usage import Usage, reported
-
-__all__ = ["Finish", "Response", "implied_limit", "read_response", "truncated_silently"]
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 

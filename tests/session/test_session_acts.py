@@ -20,6 +20,7 @@ from talks import (
 
 import refold
 from refold.errors import RefoldError
+from refold.stores import open_store
 from refold.testing import Scripted, assistant
 from refold.testing import user as said_by_user
 
@@ -337,3 +338,39 @@ def test_wrong_arguments_are_refused_in_one_line():
         with pytest.raises(RefoldError):
             wrong()
     assert session.prepare().budget.used
+
+
+@pytest.mark.parametrize(
+    "first", [{"role": "user", "parts": [{"text": "hi"}]}, refold.Message("user", (refold.Text("hi"),))]
+)
+def test_words_said_after_reopening_have_the_shape_of_the_talk(first):
+    """The shape is known only when the log was read."""
+    store = open_store("memory:")
+    opened(store=store).prepare([first])
+    again = opened(store=store)
+    again.say("more")
+    shown = again.view()
+    assert type(shown[1]) is type(first)
+    assert shown[1] == (
+        {"role": "user", "parts": [{"text": "more"}]}
+        if isinstance(first, dict)
+        else refold.Message("user", (refold.Text("more"),))
+    )
+
+
+def test_the_latest_fold_is_one_that_made_the_view_shorter():
+    """Mending is a fold too, and not what somebody means who wants the last one undone."""
+    session, history, ready = folding()
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    dead = {"role": "assistant", "content": None, "tool_calls": [call]}
+    session.prepare([*history, dead, user("never mind")])
+    assert len(session.keeper.view.standing) == 2
+    assert session.unfold() == ready.fold
+    assert session.unfold() is None
+
+
+def test_nothing_said_is_nothing_to_rewind_to():
+    session = opened()
+    with pytest.raises(RefoldError, match="names no message"):
+        session.rewind("#1")
+    assert session.rewind(0) == 0

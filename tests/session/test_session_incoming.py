@@ -25,6 +25,7 @@ from talks import (
 )
 
 import refold
+from refold import formats
 from refold.errors import FormatError
 from refold.testing import Scripted
 
@@ -418,3 +419,14 @@ def test_the_same_in_another_process(tmp_path):
     assert len(found) == 1
     views, _names = json.loads(found.pop())
     assert len(views[-1]) < 40
+
+
+def test_only_what_is_new_is_looked_at_for_its_shape(monkeypatch):
+    looked = []
+    known = formats.detect
+    monkeypatch.setattr(formats, "detect", lambda items: looked.append(len(items)) or known(items))
+    session, history = opened(), []
+    for number in range(4):
+        history += [user(f"question {number}"), reply("answer")]
+        session.prepare(history)
+    assert looked == [2, 2, 2, 2]

@@ -16,11 +16,13 @@ from refold.core.units import tokens
 from refold.errors import RefoldError
 from refold.events import Listeners
 from refold.measuring import Count, refuse_unknown
+from refold.redacting import Mode
+from refold.redacting import redactor as make_redactor
 from refold.session.background import JOB, LEASE_SECONDS, fold
 from refold.session.budgets import Around
 from refold.session.facade import AsyncSession, Session
 from refold.session.keeper import Keeper
-from refold.session.values import Background, Redaction, Settings
+from refold.session.values import Background, Settings
 from refold.stores import Durability, Store, open_store
 from refold.telemetry import telemetry
 
@@ -44,7 +46,7 @@ class Choices(TypedDict, total=False):
     format: str | None
     durability: Durability | None
     """`full` survives a loss of power, `normal` (the default) the end of the process."""
-    redaction: Redaction
+    redaction: Mode
     background: Background
     """Prepare folds while the conversation goes on, from 70 % of the room on; "queue": `work` makes them."""
     limits: Limits
@@ -114,9 +116,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
     if choices.get("background", False) not in (True, False, "queue"):
         raise RefoldError(f"background is True, False or 'queue', not {choices['background']!r}")
-    redaction = choices.get("redaction", "off")
-    if redaction not in ("off", "export", "storage"):
-        raise RefoldError(f"redaction is off, export or storage, not {redaction!r}")
+    redactor = make_redactor(choices.get("redaction", "off"))
     settings = Settings(
         policy=presets.get(choices.get("policy") or "refold"),
         model=choices.get("model"),
@@ -124,11 +124,10 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         window=None if window is None else tokens(window),
         count=choices.get("count"),
         format=choices.get("format"),
-        redaction=redaction,
         background=choices.get("background", False),
         limits=choices.get("limits") or Limits(),
     )
-    redact = _redactor(redaction)
+    redact = None if redactor.mode == "off" else redactor.on_export
     given = choices.get("store")
     own = given is None or isinstance(given, str | os.PathLike)
     keeper = Keeper(
@@ -140,6 +139,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         now=choices.get("now") or time.time,
         listeners=_listeners(),
         redact=redact,
+        to_store=redactor.on_storage if redactor.mode == "storage" else None,
     )
     return keeper, own
 
@@ -171,15 +171,6 @@ def _store(given: str | os.PathLike[str] | Store | None, durability: Durability 
     if given is not None and not isinstance(given, str):
         return given
     return open_store(given or os.environ.get("REFOLD_STORE") or DEFAULT_STORE, durability=durability)
-
-
-def _redactor(redaction: Redaction) -> Callable[[Any], Any] | None:
-    if redaction == "off":
-        return None
-    from refold.redacting import redact_item, redactor  # dear to load, and few redact
-
-    redactor(redaction)
-    return lambda value: redact_item(value).value
 
 
 def _redacted(ask: Answerer | None, redact: Callable[[Any], Any] | None) -> Answerer | None:

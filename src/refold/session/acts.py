@@ -1,20 +1,18 @@
-"""What people and programs do with a session besides talking: fold, unfold, rewind, mark, find, look."""
+"""What people and programs do with a session: say, look, fold, unfold, rewind, mark."""
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
 from refold import presets
 from refold.compacting import Wish
 from refold.core.budget import Budget
-from refold.core.log import KINDS, SAID, Entry, Kind
+from refold.core.log import KINDS, Entry, Kind
 from refold.core.messages import Message, Text
-from refold.core.view import Folded, Run
+from refold.core.view import Run
 from refold.errors import RefoldError
 from refold.events import Unfolded
 from refold.formats import canonical
-from refold.formats.exported import without
 from refold.outcome import Outcome
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, latest_checkpoint, standing
@@ -23,24 +21,19 @@ from refold.session.incoming import instruct, is_system, shape_of
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied
 from refold.session.keeper import say as said
-from refold.session.loading import fill, fresh, load, sure
-from refold.session.values import FoldMade, Hit, Stats
+from refold.session.loading import FOLDS, fill, fresh, load, sure
+from refold.session.recalling import folds_named, gone, run_of
+from refold.session.values import FoldMade, Stats
 from refold.stores import START, Place
 
 CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
-FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
-LEAST_NAME: Final = 6
-"""Characters of a fold's name that name it where a handle might stand: `12` is a message."""
-HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
-"""`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
 
 
 def say(keeper: Keeper, message: Any) -> Work[str]:
     """Add what somebody said; text is the user's. Gives the handle of the (last) message."""
-    items = _items(keeper, message)
 
     def act() -> Work[None]:
-        new = items
+        new = _items(keeper, message)
         system = 0
         wire = shape_of(keeper, new)
         if wire.name != keeper.wire.name:
@@ -137,7 +130,7 @@ def checkpoint(keeper: Keeper, name: str = "") -> Work[str]:
     """Mark this place by a name; a name that was used moves here."""
 
     def act() -> Work[str]:
-        word = name or f"checkpoint-{len(keeper.view.checkpoints) + 1}"
+        word = str(name) if name else f"checkpoint-{len(keeper.view.checkpoints) + 1}"
         value = {"name": word, "said": keeper.view.said}
         yield from commit(keeper, [mark(keeper, "checkpoint", value)])
         return word
@@ -150,7 +143,7 @@ def pin(keeper: Keeper, handle: Any = -1, *, pinned: bool = True) -> Work[str]:
 
     def act() -> Work[str]:
         yield from fresh(keeper)
-        run = yield from _run(keeper, keeper.view.said if handle == -1 else handle)
+        run = run_of(keeper, keeper.view.said if handle == -1 else handle)
         if run.first != run.last:
             raise RefoldError(f"{handle!r} names several messages: pin one, such as #{run.first}")
         if pinned and not keeper.view.shown(run.first):
@@ -167,7 +160,7 @@ def unfold(keeper: Keeper, fold: str | FoldMade | None = None) -> Work[str | Non
 
     def act() -> Work[str | None]:
         yield from fresh(keeper)
-        standing_folds = keeper.view.standing
+        standing_folds = [one for one in keeper.shortened() if one.standing]
         if fold is None and not standing_folds:
             return None
         word = getattr(fold, "name", fold)
@@ -192,17 +185,11 @@ def _loaded(keeper: Keeper) -> Work[None]:
 
 def _fold_named(keeper: Keeper, word: str) -> str:
     """The fold of a name, or of the beginning of one."""
-    found = _folds_named(keeper, word)
+    found = folds_named(keeper, word)
     if len(found) != 1:
         what = "several folds begin with" if found else "no fold of this branch is named"
         raise RefoldError(f"{what} {word!r}: `folds()` lists them")
     return found[0]
-
-
-def _folds_named(keeper: Keeper, word: str) -> list[str]:
-    """The folds whose names begin so."""
-    plain = word.removeprefix("b2:")
-    return [fold.name for fold in keeper.view.folds if fold.name.removeprefix("b2:").startswith(plain)]
 
 
 def rewind(keeper: Keeper, to: Any) -> Work[int]:
@@ -219,9 +206,9 @@ def rewind(keeper: Keeper, to: Any) -> Work[int]:
 
 
 def _place(keeper: Keeper, to: Any) -> Work[Place]:
-    if to in (0, "#0", "start") or keeper.head is None:
+    if to in (0, "#0", "start"):
         return START
-    place = keeper.head.place
+    place = START if keeper.head is None else keeper.head.place
     name = ""
     if isinstance(to, str) and to in keeper.view.checkpoints:
         marks: list[Entry] = yield Do(
@@ -231,7 +218,7 @@ def _place(keeper: Keeper, to: Any) -> Work[Place]:
     elif isinstance(to, str) and to.startswith("b2:"):
         name = to
     else:
-        run = yield from _run(keeper, to)
+        run = run_of(keeper, to)
         found: list[Entry] = yield Do(
             lambda: [next(keeper.store.read(keeper.name, place, first=run.last, last=run.last, newest=True))]
         )
@@ -240,115 +227,6 @@ def _place(keeper: Keeper, to: Any) -> Work[Place]:
     if name not in places:
         raise RefoldError(f"there is no entry {to!r} in session {keeper.name!r}")
     return places[name]
-
-
-def _run(keeper: Keeper, handle: Any) -> Work[Run]:
-    """The messages that a handle names."""
-    if isinstance(handle, Hit):
-        handle = handle.handle
-    if isinstance(handle, int) and not isinstance(handle, bool):
-        first = last = handle if handle > 0 else keeper.view.said + 1 + handle
-    else:
-        found = HANDLE.fullmatch(str(handle).strip())
-        if found is None:
-            names = ", ".join(keeper.view.checkpoints) or "none on this branch"
-            raise RefoldError(f"{handle!r} is no handle (#12, #12-#57) and no checkpoint ({names})")
-        first, last = int(found[1]), int(found[2] or found[1])
-    if not 1 <= first <= last <= keeper.view.said:
-        raise RefoldError(f"{handle!r} names no message: there are #1 to #{keeper.view.said}")
-    return Run(first, last)
-    yield ()  # work, although it needs nobody
-
-
-def original(keeper: Keeper, handle: Any) -> Work[list[Any]]:
-    """What was said, word for word: `#12`, `#12-#57`, a hit, a fold's or an entry's name."""
-    yield from fresh(keeper)
-    word = handle.handle if isinstance(handle, Hit) else getattr(handle, "name", handle)
-    long = isinstance(word, str) and len(word.removeprefix("b2:")) >= LEAST_NAME
-    if long and (named := _folds_named(keeper, word)):
-        if len(named) > 1:
-            raise RefoldError(f"several folds begin with {word!r}: `folds()` lists them")
-        return (yield from _by_name(keeper, named[0]))
-    if isinstance(word, str) and word.startswith("b2:"):
-        return (yield from _by_name(keeper, word))
-    run = yield from _run(keeper, word)
-    return (yield from _said(keeper, [run]))
-
-
-def _by_name(keeper: Keeper, name: str) -> Work[list[Any]]:
-    fold = keeper.view.fold(name)
-    if fold is not None:
-        return (yield from _said(keeper, _gone(keeper, fold)))
-    places: dict[str, Place] = yield Do(lambda: keeper.store.find(keeper.name, [name]))
-    if name not in places:
-        raise RefoldError(f"there is no entry {name!r} in session {keeper.name!r}")
-    newest: list[Entry] = yield Do(lambda: [next(keeper.store.read(keeper.name, places[name], newest=True))])
-    return [keeper.given(newest[0])] if newest[0].kind == "said" else [newest[0].value]
-
-
-def _gone(keeper: Keeper, fold: Folded) -> list[Run]:
-    """The messages that a fold took and did not put back."""
-    done: list[Run] = []
-    for change in fold.changes:
-        kept = sorted(change.kept, key=lambda run: run.first)
-        for piece in change.took:
-            done += [part for run in keeper.view.originals(piece) for part in without(run, kept)]
-    return done
-
-
-def _said(keeper: Keeper, runs: Sequence[Run]) -> Work[list[Any]]:
-    if keeper.head is None:
-        return []
-    place = keeper.head.place
-
-    def look() -> list[Any]:
-        return [
-            keeper.given(one)
-            for run in runs
-            for one in keeper.store.read(keeper.name, place, kinds=SAID, first=run.first, last=run.last)
-        ]
-
-    found: list[Any] = yield Do(look)
-    return found
-
-
-def recall(keeper: Keeper, query: str, *, limit: int = 10) -> Work[list[Hit]]:
-    """What was ever said about something, folded or not, best first."""
-    if not isinstance(query, str) or not isinstance(limit, int):
-        raise RefoldError("recall takes words to look for, and a whole number as its limit")
-    yield from fresh(keeper)
-    if keeper.head is None or limit < 1:
-        return []
-    place = keeper.head.place
-
-    def look() -> list[Hit]:
-        hits = []
-        for found in keeper.store.search(query, session=keeper.name, limit=limit):
-            number = found.entry.said
-            here = number <= keeper.view.said and any(
-                one.name == found.entry.name
-                for one in keeper.store.read(keeper.name, place, kinds=SAID, first=number, last=number)
-            )
-            hits.append(
-                Hit(
-                    handle=f"#{number}" if here else found.entry.name,
-                    number=number,
-                    role=_role(keeper, found.entry),
-                    text=found.entry.text,
-                    score=found.score,
-                    folded=not here or not keeper.view.shown(number),
-                )
-            )
-        return hits
-
-    done: list[Hit] = yield Do(look)
-    return done
-
-
-def _role(keeper: Keeper, entry: Entry) -> str:
-    item = keeper.given(entry)
-    messages = [item] if isinstance(item, Message) else keeper.wire.parse([item])
-    return messages[0].role
 
 
 def folds(keeper: Keeper) -> Work[list[FoldMade]]:
@@ -360,7 +238,7 @@ def folds(keeper: Keeper) -> Work[list[FoldMade]]:
         known = keeper.view.fold(entry.name)
         if value.get("trigger") == "repair" or known is None:
             continue
-        runs = _gone(keeper, known)
+        runs = gone(keeper, known)
         covering = keeper.view.covering(entry.name)
         done.append(
             FoldMade(
@@ -381,7 +259,7 @@ def folds(keeper: Keeper) -> Work[list[FoldMade]]:
 def stats(keeper: Keeper, around: Around) -> Work[Stats]:
     """What fills the context now, against what all requests cost together."""
     now = yield from budget(keeper, around)
-    made = [fold for fold in keeper.view.folds if fold.name in keeper.saved and any(keeper.saved[fold.name])]
+    made = keeper.shortened()
     return Stats(
         session=keeper.name,
         said=keeper.view.said,

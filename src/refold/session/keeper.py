@@ -17,7 +17,7 @@ from refold.core.flow import Answerer
 from refold.core.log import ROOT, Entry, Kind, entry
 from refold.core.messages import Message
 from refold.core.usage import Usage
-from refold.core.view import Piece, Put, Run, View, step
+from refold.core.view import Folded, Piece, Put, Run, View, step
 from refold.errors import FormatError
 from refold.events import Event, Listeners
 from refold.formats import Format, canonical
@@ -71,6 +71,9 @@ class Keeper:
     now: Callable[[], float]
     listeners: Listeners
     redact: Callable[[Any], Any] | None = None
+    """Takes secrets out of what leaves for a summary, a receipt, an event or a file; None where none are."""
+    to_store: Callable[[Any], Any] | None = None
+    """Takes them out of what is stored."""
     head: Head | None = None
     view: View = field(default_factory=View)
     tip: str = ROOT
@@ -152,6 +155,10 @@ class Keeper:
         self.out += [own(item) for item in items[same:]]
         return list(self.out)
 
+    def shortened(self) -> list[Folded]:
+        """The folds that made the view shorter, oldest first; mending is not for people to undo."""
+        return [fold for fold in self.view.folds if any(self.saved.get(fold.name, ()))]
+
     @property
     def wire(self) -> Format:
         """The shape the conversation is in."""
@@ -160,9 +167,7 @@ class Keeper:
     def stored(self, item: Any) -> Any:
         """A message as the log keeps it."""
         value = canonical.to_json(item) if isinstance(item, Message) else item
-        return (
-            self.redact(value) if self.redact is not None and self.settings.redaction == "storage" else value
-        )
+        return value if self.to_store is None else self.to_store(value)
 
     def given(self, found: Entry) -> Any:
         """A message of the log as its shape has it."""
@@ -201,8 +206,8 @@ def spoken(keeper: Keeper, items: Sequence[Any], messages: Sequence[Message]) ->
         number += 1
         about = {"format": wire} if wire != formats.DEFAULT else None
         text = everything(message)
-        if keeper.redact is not None and keeper.settings.redaction == "storage":
-            text = str(keeper.redact(text))
+        if keeper.to_store is not None:
+            text = str(keeper.to_store(text))
         made = entry(
             "said", keeper.stored(item), parent=parent, said=number, text=text, about=about, at=keeper.now()
         )

@@ -14,7 +14,7 @@ from refold.core.log import MARKS, ROOT, SAID, Entry, Kind
 from refold.core.messages import EMPTY, Message
 from refold.core.usage import Usage
 from refold.core.view import Piece, Put, Run, View, grown, step
-from refold.errors import Conflict, LogCorrupt, StoreError
+from refold.errors import Conflict, LogCorrupt
 from refold.formats import Format, canonical
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, Reported, single
@@ -43,16 +43,17 @@ _LOOKED_AT: Final = 2_000
 
 def sure(keeper: Keeper, act: Callable[[], Work[T]]) -> Work[T]:
     """Do something on the newest state; again where somebody else was faster."""
-    for left in range(TRIES, 0, -1):
+    left = TRIES
+    while True:
         if keeper.stale:
             yield from load(keeper)
         try:
             return (yield from act())
         except Conflict:
             keeper.stale = True
-            if left == 1:
+            left -= 1
+            if not left:
                 raise
-    raise StoreError("unreachable")  # the last try raises
 
 
 def load(keeper: Keeper) -> Work[None]:

@@ -7,7 +7,7 @@ from refold.core.budget import Budget
 from refold.core.log import Entry, Kind
 from refold.core.units import tokens
 from refold.outcome import Outcome
-from refold.session import acts, background, deciding, exporting, observing, tools
+from refold.session import acts, background, deciding, exporting, observing, recalling, tools
 from refold.session.budgets import Around
 from refold.session.effects import Work
 from refold.session.keeper import Keeper
@@ -110,11 +110,11 @@ class Acts:
 
     def recall(self, query: str, *, limit: int = 10) -> Work[list[Hit]]:
         """Search everything that was ever said, folded or not; best hits first."""
-        return acts.recall(self.keeper, query, limit=limit)
+        return recalling.recall(self.keeper, query, limit=limit)
 
     def original(self, handle: Any) -> Work[list[Any]]:
         """What was said, word for word: `#12`, `#12-#57`, a hit, or a fold's name."""
-        return acts.original(self.keeper, handle)
+        return recalling.original(self.keeper, handle)
 
     def pin(self, handle: Any = -1) -> Work[str]:
         """Keep a message in every view, the last one by default."""

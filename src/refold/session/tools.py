@@ -8,7 +8,7 @@ from refold.core.messages import Message
 from refold.core.transcript import house
 from refold.core.view import Run
 from refold.errors import RefoldError
-from refold.session import acts
+from refold.session import recalling
 from refold.session.effects import Work
 from refold.session.keeper import Keeper
 from refold.session.loading import fresh
@@ -49,7 +49,7 @@ def schema(wire: str) -> dict[str, Any]:
 def recall_tool(keeper: Keeper, wire: str | None = None) -> Work[dict[str, Any] | None]:
     """The definition, where there is something to fetch back; else None."""
     yield from fresh(keeper)
-    hidden = any(fold.name in keeper.saved and any(keeper.saved[fold.name]) for fold in keeper.view.standing)
+    hidden = any(fold.standing for fold in keeper.shortened())
     return schema(wire or keeper.wire.name) if hidden else None
 
 
@@ -62,14 +62,14 @@ def answer_recall(keeper: Keeper, arguments: str | Mapping[str, Any]) -> Work[st
         return "The arguments are no JSON object with `query` or `handle`."
     if handle:
         try:
-            items = yield from acts.original(keeper, str(handle))
-            first = acts.HANDLE.fullmatch(str(handle).strip())
+            items = yield from recalling.original(keeper, str(handle))
+            first = recalling.HANDLE.fullmatch(str(handle).strip())
             return _shown(keeper, items, int(first[1]) if first else 1)
         except RefoldError as error:
             return str(error)
     if not query:
         return "Give `query` to search, or `handle` to read."
-    hits = yield from acts.recall(keeper, str(query), limit=5)
+    hits = yield from recalling.recall(keeper, str(query), limit=5)
     if not hits:
         return "Nothing was found."
     return "\n\n".join(f"{hit.handle} {hit.role}: {hit.text[: ANSWER_CHARS // 5]}" for hit in hits)

@@ -12,8 +12,6 @@ from refold.measuring import Count
 from refold.outcome import Outcome
 
 Background: TypeAlias = bool | Literal["queue"]
-Redaction: TypeAlias = Literal["off", "export", "storage"]
-"""`export`: what leaves the log for a summary or a file is redacted; `storage`: what enters it, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +25,6 @@ class Settings:
     window: int | None = None
     count: Count = None
     format: str | None = None
-    redaction: Redaction = "off"
     background: Background = False
     """Prepare folds while the conversation goes on: here, or by whoever works on the store's queue."""
     limits: Limits = Limits()

@@ -1,7 +1,8 @@
 """The five systems and the house's own default, each one Policy value; every knob by its document's name.
 
 `get("ripple", keep_recent_messages=3)` gives Ripple's policy with one knob turned. A knob's default is the
-number its document prints; the reasons are in the documents and in docs/systems/.
+number its document prints; the reasons are in the documents and in docs/systems/. The page is long because
+six policies stand side by side, to be compared.
 """
 
 import inspect

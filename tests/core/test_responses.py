@@ -353,6 +353,16 @@ def test_a_message_that_cannot_be_copied_is_left_out_and_the_rest_is_read():
         assert not found.empty
 
 
+WORDS = """choices message content finish_reason tool_calls candidates parts output status object error code type
+    text usage model incomplete_details reason stop_reason role promptFeedback blockReason done_reason thought"""
+KEYS = st.sampled_from(WORDS.split())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
 @given(st.dictionaries(KEYS, JSON, max_size=8))
 def test_nothing_raises(value):
     found = read_response(value)

@@ -126,7 +126,9 @@ def compaction(told: Conversation, wish: Wish) -> Flow[Outcome]:
         return _outcome(told, trigger, goal, untouched, why)
     task = task_of(told, wish, goal)
     policy = told.policy
-    result = yield from shrink(task, policy.stages, orphans=policy.orphans, missing=policy.missing)
+    result = yield from shrink(
+        task, policy.stages, thinning=policy.thinning, orphans=policy.orphans, missing=policy.missing
+    )
     return _outcome(told, trigger, goal, result, _reason(result, told, goal))
 
 

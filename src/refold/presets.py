@@ -309,6 +309,7 @@ def refold(
         trigger=Trigger(fraction=trigger_fraction, cap=trigger_tokens),
         target=Target(fraction=target_fraction, cap=trigger_tokens),
         forced_share=0.5,
+        thinning=6,
         stages=(
             Offload(keep=keep),
             Clip(max_bytes=clip_bytes, max_lines=clip_lines, keep="both"),

@@ -138,6 +138,27 @@ def test_it_ends_without_stages():
     assert (done.tier, done.reports) == (0, ())
 
 
+# -- stages that only thin out -----------------------------------------------------------------------------
+
+
+def thinned(goal, **more):
+    """Which stages ran, where the first only thins out: 40 of words, 100 of a result."""
+    thin, rough = nothing(), drop()
+    history = [user("w" * 40), call("f", a="x" * 100), result("c1", "y" * 100), user()]
+    done = shrunk(task(messages=history, goal=goal, **more), thin, rough, thinning=1)
+    return [bool(stage.seen) for stage in (thin, rough)], done.reports[0].reason
+
+
+def test_what_only_thins_out_does_not_run_where_the_words_alone_are_over_the_goal():
+    assert thinned(30) == ([False, True], "48 tokens would be left at least")
+
+
+def test_it_runs_where_it_may_be_enough_or_where_a_model_reads_what_is_left():
+    assert thinned(100)[0][0]
+    assert thinned(30, model=True)[0][0]
+    assert thinned(None)[0][0]
+
+
 # -- what it accepts ---------------------------------------------------------------------------------------
 
 

@@ -245,7 +245,7 @@ def test_what_is_handed_out_can_be_changed_without_harm():
 def test_hidden_messages_that_change_are_noticed_in_their_turn():
     session, history, _ = folding()
     history[30]["content"] = "changed where nobody looks"
-    for _ in range(4):
+    for _ in range(2 + len(history) // 64):
         session.prepare(history)
     assert session.original("#31") == [user("changed where nobody looks")]
 

@@ -178,8 +178,10 @@ def reads(messages: Sequence[Message], *, vocabulary: Vocabulary = HOUSE) -> lis
                 open_calls[part.id] = part  # an id used again belongs to the nearest call before it
             elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_calls:
                 use = _use(open_calls[part.call_id], vocabulary)
-                if use.kind == "read" and len(use.paths) == 1 and use.extent is not None:
-                    found.append(FileRead(index, position, part.call_id, use.paths[0], use.extent))
+                if use.kind == "read" and len(use.paths) == 1:
+                    extent = None if use.arguments is None else _extent(use.arguments)
+                    if extent is not None:
+                        found.append(FileRead(index, position, part.call_id, use.paths[0], extent))
     return found
 
 
@@ -188,11 +190,11 @@ def reads(messages: Sequence[Message], *, vocabulary: Vocabulary = HOUSE) -> lis
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What one call does to which files; `extent` is None where broken arguments do not tell."""
+    """What one call does to which files; `arguments` are None where they are broken."""
 
     kind: Kind = "read"
     paths: tuple[str, ...] = ()
-    extent: str | None = None
+    arguments: Mapping[str, Any] | None = None
 
 
 _NO_USE: Final = _Use()
@@ -222,7 +224,7 @@ def _use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
     kind = kind or vocabulary.commands.get(str(known.get("command")))
     if kind is None:
         return _NO_USE
-    return _Use(kind, _paths(known, vocabulary), None if arguments is None else _extent(arguments))
+    return _Use(kind, _paths(known, vocabulary), arguments)
 
 
 def _parsed(arguments: Any) -> Mapping[str, Any] | None:

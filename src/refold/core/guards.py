@@ -103,14 +103,11 @@ def _newest(
 
 
 def _with_partners(messages: Sequence[Message], kept: set[int]) -> set[int]:
-    links = link(messages)
-    partners: dict[int, set[int]] = {}
-    for result, call in links.answers.items():
-        partners.setdefault(call[0], set()).add(result[0])
-        partners.setdefault(result[0], set()).add(call[0])
-    for thought, item in reasoning_with_its_item(messages):
-        partners.setdefault(thought, set()).add(item)
-        partners.setdefault(item, set()).add(thought)
+    tied = [(result[0], call[0]) for result, call in link(messages).answers.items()]
+    partners: dict[int, list[int]] = {}
+    for one, other in (*tied, *reasoning_with_its_item(messages)):
+        partners.setdefault(one, []).append(other)
+        partners.setdefault(other, []).append(one)
     todo = list(kept)
     while todo:
         for partner in partners.get(todo.pop(), ()):

@@ -13,7 +13,7 @@ from typing import Final
 from refold.core.counting import body_and_large_calls
 from refold.core.messages import Message
 from refold.core.pairs import open_calls
-from refold.core.turns import Cuts, Measured, Segment, cuts, tail_start, turn_starts
+from refold.core.turns import Cuts, Measured, Segment, cuts, cuts_near, tail_start, turn_before, turn_starts
 
 OPAL_FRAMING_BYTES: Final = 20
 """What Opal adds to a message's bytes; too low keeps a little more."""
@@ -224,18 +224,17 @@ class RecentRoom:
             spare = max(0, measured.target - measured.guarded)
             limit = min(limit, measured.target // 2, max(spare // 6, 1))
         start = head + tail_start(measured.sizes[head:], max(1, limit))
-        legal = cuts(measured.messages)
+        legal = cuts_near(measured.messages, start)
         start = self._legal(measured, legal, start, head)
         if start <= head:
             return None
-        turns = turn_starts(measured.messages)
         sums = list(accumulate(measured.sizes[start:], initial=0))
-        for turn in turns:
-            if turn >= start and legal.allows(turn) and sums[-1] - sums[turn - start] >= sums[-1] * self.near:
-                return Segment(head, turn)
-        before = [turn for turn in turns if turn < start]
-        inside = before and start - before[-1] >= self.split_least
-        return Segment(head, start, before[-1] if inside else None)
+        for behind in turn_starts(measured.messages[start:]):
+            if legal.allows(start + behind) and sums[-1] - sums[behind] >= sums[-1] * self.near:
+                return Segment(head, start + behind)
+        turn = turn_before(measured.messages, start)
+        inside = turn is not None and start - turn >= self.split_least
+        return Segment(head, start, turn if inside else None)
 
     def _legal(self, measured: Measured, legal: Cuts, start: int, head: int) -> int:
         """Prefer the smaller tail where the larger one would be over twice the limit."""

@@ -7,16 +7,20 @@ became of it. Afterwards pairs are mended (a right cut needs none).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Slot, apply_to_slots, compose, rearrange
 from refold.core.flow import Ask, Failed, Flow, Reply
 from refold.core.mending import UNAVAILABLE, Orphans
-from refold.core.messages import Message
+from refold.core.messages import Document, File, Image, Message, Thinking, ToolCall, ToolResult
 from refold.core.pointers import true_pointers
 from refold.core.recent import forget
 from refold.core.settle import settle
 from refold.core.task import Proposal, Stage, Step, Task
+
+_LEFT: Final[dict[type, int]] = {Thinking: 0, ToolResult: 8, Image: 8, Document: 8, File: 8, ToolCall: 60}
+"""Tokens a message still has at the least when such a part of it was thinned out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +79,18 @@ class _Work:
 
 
 def shrink(
-    task: Task, stages: Sequence[Stage], *, orphans: Orphans = "call", missing: str = UNAVAILABLE
+    task: Task,
+    stages: Sequence[Stage],
+    *,
+    thinning: int = 0,
+    orphans: Orphans = "call",
+    missing: str = UNAVAILABLE,
 ) -> Flow[Result]:
-    """Run stages until the history is within its goal, or one has succeeded where there is no goal."""
+    """Run stages until the history is within its goal, or one has succeeded where there is no goal.
+
+    `thinning`: how many of the first stages leave every message's words and place; none of them runs where
+    all of them together could not reach the goal and nobody summarises what they leave.
+    """
     places = [
         Slot(
             message,
@@ -91,15 +104,29 @@ def shrink(
     ]
     work = _Work(task, places)
     try:
+        words = thinning and not task.model and task.goal is not None and _least(task)
         for number, stage in enumerate(stages, 1):
             if work.done:
                 break
+            if number <= thinning and task.goal is not None and words > task.goal:
+                _judge(work, number, stage, Step(note=f"{words:,} tokens would be left at least"), ())
+                continue
             calls: list[Call] = []
             step = yield from _watched(stage(work.task), task.counter, calls)
             _judge(work, number, stage, step, tuple(calls))
         return _settled(work, task, orphans, missing)
     finally:
         forget()
+
+
+def _least(task: Task) -> int:
+    """Tokens that are left at the least when everything but words is thinned out."""
+    most = {kind: tokens * task.counter.divisor for kind, tokens in _LEFT.items()}
+    left = 0
+    for message, size in zip(task.messages, task.sizes, strict=True):
+        least = min((most.get(type(part), size) for part in message.parts), default=0)
+        left += min(size, least)
+    return task.counter.tokens(left)
 
 
 def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call, ...]) -> None:

@@ -35,6 +35,9 @@ class Policy:
     forced_once: bool = False
     """When compaction is forced below its target: one successful stage is enough."""
     stages: tuple[Stage, ...] = ()
+    thinning: int = 0
+    """How many of the first stages only thin tool traffic out: passed over together where nobody summarises
+    and the words alone are over the goal."""
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
     """What is in every view."""
     user_words: int = 0

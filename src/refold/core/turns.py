@@ -97,6 +97,31 @@ def _cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
 
 
 _CUTS: Final = Recent(_cuts)
+_REACH: Final = 64
+"""How many messages before a position are looked at first."""
+
+
+def cuts_near(messages: Sequence[Message], position: int, reach: int = _REACH) -> Cuts:
+    """The legal cuts around a position and behind it, from no more of the history than tells them.
+
+    The end of a history stands for itself where all its results have their calls in it and all its calls
+    their results: then nothing before it reaches into it.
+    """
+    while (first := position - reach) > 0:
+        part = tuple(messages[first:])
+        if _stands_alone(part):
+            legal = tuple(first + index for index in _cuts(part).legal if index)
+            if legal[0] <= position:
+                return Cuts(legal)
+        reach *= 4
+    return cuts(messages)
+
+
+def _stands_alone(part: tuple[Message, ...]) -> bool:
+    links = link(part)
+    if links.orphans or links.unanswered:
+        return False
+    return all(call <= result for result, call in links.answers.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +175,15 @@ def tail_start(sizes: Sequence[int], limit: int, *, at_least: int = 1) -> int:
         if total > limit and len(sizes) - index > at_least:
             return index + 1
     return 0
+
+
+def turn_before(messages: Sequence[Message], position: int) -> int | None:
+    """Where a person started to speak last before a position, summaries not counted."""
+    for index in range(position - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and message.is_user_turn and not message.is_summary:
+            return index
+    return None
 
 
 def turn_starts(messages: Sequence[Message]) -> list[int]:

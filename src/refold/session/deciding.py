@@ -245,7 +245,7 @@ def idle(keeper: Keeper, now: Now, reason: str) -> Outcome:
     parts = budget.breakdown
     tokens = parts.total if policy.tokens_of_all else parts.history
     return Outcome(
-        messages=list(keeper.shelf.items),
+        messages=[],  # whoever prepares knows what is sent
         compacted=False,
         fits=budget.used <= budget.room,
         reason=reason,

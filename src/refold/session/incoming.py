@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from refold import formats
 from refold.core.log import name_of
 from refold.core.messages import Message
-from refold.core.view import Run
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.branching import branch, common
@@ -25,11 +24,11 @@ from refold.session.shelf import Shelf
 if TYPE_CHECKING:
     from refold.stores import Place
 
-TURNED: Final = 512
-"""How many hidden messages of a caller's own list are compared in one turn."""
-
-NEWEST: Final = 32
-"""How many of the newest messages are compared word for word in every turn."""
+NEWEST: Final = (1_024, 32)
+"""How many of the newest messages of a caller's own list must be the same objects, and the same words,
+in every turn."""
+TURNED: Final = (2_048, 64)
+"""How many of the others are looked at in one turn, one stretch after the other."""
 
 
 def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
@@ -135,18 +134,17 @@ def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> int | None:
 def _still_held(keeper: Keeper, seen: Sequence[Any], given: Sequence[Any], fixed: int) -> bool:
     """Whether the caller's own list, longer by now, begins as before.
 
-    What shows must be the same objects. Whether one was changed in place is looked at for the newest, and in
-    turns for the others, so that a turn costs the same however long the history is.
+    Whether the objects are others, and whether one was changed in place, is looked at for the newest in every
+    turn and for the rest in turns, so that a turn costs the same however long the history is.
     """
-    objects = keeper.objects
-    runs = [(piece.first - 1, piece.last) for piece in keeper.view.pieces if isinstance(piece, Run)]
-    if any(objects[first:last] != given[fixed + first : fixed + last] for first, last in runs):
-        return False
-    keeper.turned = keeper.turned + TURNED if keeper.turned < len(seen) else 0
-    runs = [(max(0, len(seen) - NEWEST), len(seen)), (keeper.turned, keeper.turned + TURNED)]
-    return all(
-        seen[first:last] == given[fixed + first : fixed + min(last, len(seen))] for first, last in runs
-    )
+    keeper.turned += 1
+    last = len(seen)
+    for known, newest, stretch in zip((keeper.objects, seen), NEWEST, TURNED, strict=True):
+        turned = keeper.turned % -(-last // stretch) * stretch
+        for start, end in ((max(0, last - newest), last), (turned, min(turned + stretch, last))):
+            if known[start:end] != given[fixed + start : fixed + end]:
+                return False
+    return True
 
 
 def _continues(keeper: Keeper, body: list[Any]) -> int | None:

@@ -102,7 +102,7 @@ class Keeper:
     ahead: bool = True
     """Whether something may stand behind this place in the store."""
     turned: int = 0
-    """How far the messages that the view hides were compared with the caller's."""
+    """In which turn the caller's older messages were compared last."""
     events: deque[Event] = field(default_factory=deque)
     """What is still to be told to listeners."""
     sent_estimate: int | None = None

@@ -20,13 +20,14 @@ EXAMPLES: Final = """\
   refold diff task
   refold diff task 3f2a9c1d
   refold diff task --full | less
+  refold diff transcript.jsonl
 """
 _COLOURS: Final[dict[str, Style]] = {"-": "red", "+": "green"}
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
-    stored.arguments(parser)
+    stored.arguments(parser, files=True)
     told = "its name or the beginning of it, as `refold folds` shows it; the latest that stands by default"
     parser.add_argument("fold", metavar="FOLD", nargs="?", help=told)
     parser.add_argument("--full", action="store_true", help="show what left whole, not one line of each")
@@ -35,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     """Show one fold."""
-    with stored.opened(args) as store:
+    with stored.opened(args, files=True) as store:
         head = stored.head_of(store, args.session)
         view = view_at(store, args.session, head)
         folds = {one.name: one for one in store.read(args.session, head.place, kinds=["fold"])}

@@ -18,7 +18,7 @@ EXAMPLES: Final = """\
 
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
-    stored.arguments(parser)
+    stored.arguments(parser, files=True)
     add = parser.add_argument
     add("directory", metavar="DIR", help="a new folder, or one with an earlier export")
     told = "ripple: messages.jsonl and history/ (the default); neurolink: one tagged list"
@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     """Write the files and name them."""
-    with stored.session(args, redaction="export" if args.redact else "off") as session:
+    with stored.session(args, files=True, redaction="export" if args.redact else "off") as session:
         if Path(args.directory).is_file():
             raise Refused(f"{args.directory} is a file, not a folder: export into a new folder")
         files = session.export(args.directory, form=args.form)

@@ -14,10 +14,13 @@ from refold.stores import Store
 
 if TYPE_CHECKING:
     from refold.session.facade import Session
+    from refold.transcripts import Transcript
 
+_BESIDE: Final = "left out: the system prompt or tools beside the messages; they go with each request"
 EXAMPLES: Final = """\
   refold import task session.json
   refold import task out
+  refold import task claude-code:latest
   cat session.jsonl | refold import task - --store sqlite:work.db
 """
 
@@ -37,12 +40,16 @@ def run(args: Namespace, screen: Screen) -> int:
         formats.get(args.format)
     if not args.session:
         raise WrongUse("a session has a name: refold import NAME FILE")
-    said = _folder(args) if args.file != STDIN and Path(args.file).is_dir() else _list(args, screen)
+    if args.file != STDIN and Path(args.file).is_dir():
+        said, folds = _folder(args), 0
+    else:
+        said, folds = _file(args, screen)
     if args.json:
-        screen.data(dumps({"session": args.session, "messages": said}) + "\n")
+        screen.data(dumps({"session": args.session, "messages": said, "folds": folds}) + "\n")
     else:
         name = screen.short(args.session, 60)
-        screen.line(f"{said:,} message{'s' * (said != 1)} said in {name}; `refold show` shows it")
+        folded = f" and {folds:,} fold{'s' * (folds != 1)}" * bool(folds)
+        screen.line(f"{said:,} message{'s' * (said != 1)} said{folded} in {name}; `refold show` shows it")
     return DONE
 
 
@@ -52,17 +59,38 @@ def _folder(args: Namespace) -> int:
         return stored.begin(store, args.session).import_from(args.file)
 
 
-def _list(args: Namespace, screen: Screen) -> int:
-    source = read(args.file, screen, format=args.format)
-    document = source.document
+def _file(args: Namespace, screen: Screen) -> tuple[int, int]:
+    """Take a file over; of an agent's transcript everything that was said, its own compactions as folds."""
+    source = read(args.file, screen, format=args.format, whole=True)
+    document, told = source.document, source.transcript
+    if told is not None and document.format == told.format:
+        return _recorded(args, told, screen)
+    if told is not None and told.folds:
+        screen.note(
+            f"left out: the compactions of {told.agent}; in another shape its messages are not the same"
+        )
     with stored.opened(args, make=True) as store:
         _refuse_known(store, args.session)
         session: Session = stored.begin(store, args.session, format=document.format)
         session.say(document.messages)
         said = session.keeper.view.said
     if document.system is not None or document.tools:
-        screen.note("left out: the system prompt or tools beside the messages; they go with each request")
-    return said
+        screen.note(_BESIDE)
+    return said, 0
+
+
+def _recorded(args: Namespace, told: "Transcript", screen: Screen) -> tuple[int, int]:
+    from refold.formats.agents.sessions import as_session
+    from refold.session.exporting import take_over
+
+    whole = as_session(told, args.session)
+    with stored.opened(args, make=True) as store:
+        _refuse_known(store, args.session)
+        session: Session = stored.begin(store, args.session, format=told.format)
+        said = session.drive(take_over(session.keeper, whole, args.file))
+    if told.system is not None:
+        screen.note(_BESIDE)
+    return said, len(whole.folds)
 
 
 def _refuse_known(store: Store, name: str) -> None:

@@ -19,6 +19,7 @@ EXAMPLES: Final = """\
   refold recall task 'the failing test'
   refold recall task '#12-#57'
   refold recall task database --limit 3 --json
+  refold recall codex:latest 'the failing test'
 """
 LIMIT: Final = 10
 _HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
@@ -30,7 +31,7 @@ _BEFORE: Final = 40
 
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
-    stored.arguments(parser)
+    stored.arguments(parser, files=True)
     add = parser.add_argument
     add("query", metavar="QUERY", help="words, or a handle: #12, #12-#57, the name of a fold or an entry")
     add("--limit", metavar="N", type=int, default=LIMIT, help=f"how many hits at most; {LIMIT} by default")
@@ -41,7 +42,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Show the hits, or what the handle names."""
     if args.limit < 1:
         raise WrongUse(f"--limit {args.limit}: at least one hit")
-    with stored.session(args) as session:
+    with stored.session(args, files=True) as session:
         handle = _handle(session, args.query.strip())
         if handle is not None:
             _originals(session, handle, args, screen)

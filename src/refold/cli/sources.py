@@ -1,23 +1,29 @@
-"""Where a conversation comes from: a file or standard input, and in what the messages were wrapped."""
+"""Where a conversation comes from: a file, an agent's session or standard input, and how it was wrapped."""
 
 import os
 import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from refold.cli.progress import LONG_BYTES, Progress, progress
 from refold.cli.screen import Screen
 from refold.cli.stops import WrongUse, reason
 from refold.errors import FormatError
 from refold.formats import documents
+from refold.formats.agents import plain
 from refold.formats.documents import Document
+from refold.transcripts.picking import picked
+
+if TYPE_CHECKING:  # a plain list needs no reader of transcripts
+    from refold.transcripts import Transcript
 
 STDIN: Final = "-"
-FILE: Final = "JSON, a request body or JSON lines; - for standard input"
+FILE: Final = "JSON, JSON lines, an agent's transcript, or AGENT:SESSION; - for standard input"
 """What the commands take, in the words of their help."""
 SHAPES: Final = "openai, responses, anthropic, gemini, refold"
+WHOLE: Final = "of an agent's transcript everything that was said, not what its model saw last"
 _BLOCK: Final = 1 << 20
 _BEFORE: Final = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
 """Bytes that may stand before the first character of JSON in any encoding it comes in."""
@@ -34,22 +40,40 @@ class Source:
     path: Path | None
     """None for standard input."""
     raw: bytes
+    """Empty for a transcript, which is read as a stream."""
     document: Document
+    transcript: "Transcript | None" = None
+    """What an agent wrote, where it is that."""
 
     def rewrapped(self, messages: list[Any]) -> tuple[Any, bool]:
         """Other messages in the wrapping of these, and whether it is one a line."""
-        if self.raw.lstrip(_BEFORE).startswith(b"["):
+        if self.transcript is not None or self.raw.lstrip(_BEFORE).startswith(b"["):
             return messages, False
         value = documents.loads_lines(self.raw)
         key = next((key for key in _LISTS if isinstance(value, dict) and key in value), None)
         if key is None or "role" in value:
-            return messages, True
+            return messages, plain.unwrapped(value) is value
         return {**value, key: messages}, False
 
 
-def read(name: str, screen: Screen, *, format: str | None = None) -> Source:  # noqa: A002  # the word users know
-    """Read a conversation from a file, or from standard input where the name is `-`."""
-    return parse(fetch(name, screen), name, screen, format=format)
+def read(
+    name: str,
+    screen: Screen,
+    *,
+    format: str | None = None,  # noqa: A002  # the word users know
+    whole: bool = False,
+) -> Source:
+    """Read a conversation from a file, a session of an agent, or standard input where the name is `-`.
+
+    Of a transcript it gives what the agent's model saw last; with `whole` everything that was said.
+    """
+    from refold.cli import recorded
+
+    found = recorded.located(name)
+    told = recorded.transcript_of(found)
+    if told is not None:
+        return recorded.source(told, name, screen, format=format, whole=whole)
+    return parse(fetch(found, screen), found, screen, format=format, whole=whole)
 
 
 def fetch(name: str, screen: Screen) -> bytes:
@@ -57,13 +81,24 @@ def fetch(name: str, screen: Screen) -> bytes:
     return _standard_input(screen) if name == STDIN else _file(name, screen)
 
 
-def parse(raw: bytes, name: str, screen: Screen, *, format: str | None = None) -> Source:  # noqa: A002  # the same
+def parse(
+    raw: bytes,
+    name: str,
+    screen: Screen,
+    *,
+    format: str | None = None,  # noqa: A002  # the same
+    whole: bool = False,
+) -> Source:
     """Understand these bytes as a conversation; the name is for messages."""
+    from refold.cli import recorded
+
     shown = "standard input" if name == STDIN else name
     if not raw.strip():
         raise WrongUse(f"{shown} is empty: {_EXPECTED}")
     with progress(screen, long=len(raw) > LONG_BYTES) as told:
         told.show(f"parsing {len(raw) / 1e6:,.0f} MB")
+        if (recording := recorded.transcript_in(raw)) is not None:
+            return recorded.source(recording, shown, screen, format=format, whole=whole)
         document = _document(raw, shown, format)
     if not document.messages:
         raise WrongUse(f"{shown} holds no messages: {_EXPECTED}")
@@ -86,9 +121,22 @@ def _document(raw: bytes, shown: str, format: str | None) -> Document:  # noqa: 
     if b"\0" in raw[:4096] and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise WrongUse(f"{shown} is not text: {_EXPECTED}")
     try:
-        return documents.read(raw, format=format)
+        value = documents.loads_lines(raw)
+        if format is None and (found := _reshaped(value)) is not None:
+            return found
+        return documents.of(value, format=format)
     except FormatError as error:
         raise FormatError(str(error), path=shown) from None
+
+
+def _reshaped(value: Any) -> Document | None:
+    """A conversation in one of the shapes that no provider has; None where it is not."""
+    value = picked(value, "")
+    inside = plain.unwrapped(value)
+    if inside is value and not plain.kind_of(value):
+        return None
+    told = plain.read(value)
+    return Document(messages=list(told.messages), format=told.format, model=told.model)
 
 
 def _file(name: str, screen: Screen) -> bytes:

@@ -2,13 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 from refold import compacting, formats
-from refold.cli import flags
+from refold.cli import flags, recorded
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
-from refold.cli.sources import FILE, SHAPES, Source, fetch, parse
+from refold.cli.sources import FILE, SHAPES, WHOLE, Source, fetch, parse
 from refold.cli.stops import DONE, REFUSED
 from refold.cli.tables import columns
 from refold.core.shapes import Problem
@@ -29,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=FILE)
     told = f"{SHAPES}; recognised where absent"
     parser.add_argument("--format", metavar="NAME", help=told)
+    parser.add_argument("--whole", action="store_true", help=WHOLE)
     flags.output(parser)
 
 
@@ -40,7 +41,12 @@ def run(args: Namespace, screen: Screen) -> int:
     problems = compacting.validate(source.document.messages, name)
     shown = name or "a provider"
     if args.json:
-        facts = {"file": source.name, "format": name, "messages": len(source.document.messages)}
+        facts: dict[str, Any] = {
+            "file": source.name,
+            "format": name,
+            "messages": len(source.document.messages),
+        }
+        facts |= {} if source.transcript is None else {"file_problems": plain(source.transcript.problems)}
         screen.data(dumps({**facts, "valid": not problems, "problems": plain(problems)}) + "\n")
     elif problems:
         show(problems, shown, screen)
@@ -66,11 +72,16 @@ def show(problems: list[Problem], name: str, screen: Screen) -> None:
 
 def _read(args: Namespace, screen: Screen) -> tuple[Source, str | None]:
     """Read; a list that mixes the shapes of several providers is a problem to show, not an error."""
-    raw = fetch(args.file, screen)
+    name = recorded.located(args.file)
+    told = recorded.transcript_of(name)
+    if told is not None:
+        source = recorded.source(told, args.file, screen, format=args.format, whole=args.whole)
+        return source, source.document.format
+    raw = fetch(name, screen)
     try:
-        source = parse(raw, args.file, screen, format=args.format)
+        source = parse(raw, name, screen, format=args.format, whole=args.whole)
     except FormatError:
         if args.format:
             raise
-        return parse(raw, args.file, screen, format=formats.DEFAULT), None
+        return parse(raw, name, screen, format=formats.DEFAULT), None
     return source, source.document.format

@@ -18,6 +18,8 @@ def destination(source: Source, out: str | None, *, in_place: bool) -> Path | No
     if in_place:
         if out is not None:
             raise WrongUse("--in-place and -o exclude each other: choose one")
+        if source.transcript is not None:
+            raise WrongUse(f"--in-place: {source.name} is a transcript, which stays as it is: use -o")
         if source.path is None:
             raise WrongUse("--in-place needs a file: standard input cannot be written back")
         return Path(os.path.realpath(source.path))

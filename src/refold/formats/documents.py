@@ -52,7 +52,11 @@ class _Twice(dict[str, Any]):
 
 def read(text: str | bytes | bytearray, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
     """Read a conversation: a list of messages, a request body, or one message a line."""
-    value = loads_lines(text)
+    return of(loads_lines(text), format=format)
+
+
+def of(value: Any, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
+    """Understand a JSON value as a conversation."""
     if isinstance(value, Mapping):
         key = _key_of_list(value)
         if key is not None:

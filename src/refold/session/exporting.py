@@ -96,8 +96,9 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             part.replace(target)
         for old in _left(folder, files):
             old.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a name with a hole in it is no name of a file
+        why = getattr(error, "strerror", None) or error
+        raise StoreError(f"{folder} cannot be written: {why}") from error
 
 
 def _refuse_others(folder: Path) -> None:
@@ -119,6 +120,11 @@ def _parts(folder: Path) -> Iterator[re.Match[str]]:
 def import_into(keeper: Keeper, directory: str) -> Work[int]:
     """Read an exported folder into a session in which nothing was said yet; gives the number of messages."""
     exported: Exported = yield Do(partial(_read, Path(directory)))
+    return (yield from take_over(keeper, exported, directory))
+
+
+def take_over(keeper: Keeper, exported: Exported, name: str) -> Work[int]:
+    """Begin a session with what another one said and folded; `name` is for messages."""
     yield from load(keeper)
     if keeper.head is not None:
         raise RefoldError(f"session {keeper.name!r} is there already: import into a new one")
@@ -131,7 +137,7 @@ def import_into(keeper: Keeper, directory: str) -> Work[int]:
     except RefoldError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RefoldError(f"{directory} cannot be imported: {error}") from error
+        raise RefoldError(f"{name} cannot be imported: {error}") from error
     if entries:
         yield from commit(keeper, entries)
     yield from load(keeper)

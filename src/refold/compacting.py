@@ -12,15 +12,18 @@ from typing import Any, Final, TypeAlias, Unpack
 from refold import formats
 from refold.clients import Client, open_client
 from refold.core.budget import Breakdown
+from refold.core.caps import Allowance
 from refold.core.flow import Answerer, Flow, arun, run
 from refold.core.guards import guarded
 from refold.core.messages import Message
+from refold.core.money import price_at
 from refold.core.pipeline import Report, Result, shrink
+from refold.core.prefixes import Prefix
 from refold.core.settle import settle
 from refold.core.shapes import Problem
 from refold.core.task import Numbers, Task
 from refold.core.units import tokens
-from refold.core.windows import lookup
+from refold.core.windows import Price, lookup
 from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
 from refold.measuring import Conversation, Options, Tokens, read, refuse_unknown, wire_for
 from refold.outcome import Outcome, Receipt, Repaired
@@ -42,6 +45,11 @@ class Wish:
     pins: tuple[Any, ...] = ()
     model: bool = False
     ask_window: int | None = None
+    ask_price: Price | None = None
+    allowance: Allowance | None = None
+    """What summaries may still cost."""
+    prefix: Prefix | None = None
+    """The conversation as its provider has it in the cache."""
     numbers: Numbers = ()
     """The numbers that handles name each message by; its place where there are none."""
 
@@ -127,7 +135,7 @@ def compaction(told: Conversation, wish: Wish) -> Flow[Outcome]:
     task = task_of(told, wish, goal)
     policy = told.policy
     result = yield from shrink(
-        task, policy.stages, thinning=policy.thinning, orphans=policy.orphans, missing=policy.missing
+        task, policy.stages, direct=policy.direct, orphans=policy.orphans, missing=policy.missing
     )
     return _outcome(told, trigger, goal, result, _reason(result, told, goal))
 
@@ -190,6 +198,9 @@ def task_of(told: Conversation, wish: Wish, goal: int | None) -> Task:
         focus=wish.focus,
         model=wish.model and not hopeless,
         ask_window=wish.ask_window or max(_summariser_window(told), LEAST_ASK_WINDOW),
+        ask_price=wish.ask_price,
+        allowance=wish.allowance,
+        prefix=wish.prefix,
         checkpoint=policy.checkpoint,
         recallable=bool(wish.numbers),
         numbers=wish.numbers or tuple((place, place) for place in range(len(told.messages))),
@@ -320,6 +331,7 @@ def understood(
         pins=_pins(given.pop("pins", None)),
         model=answerer is not None,
         ask_window=told_window(asked),
+        ask_price=told_price(asked),
     )
     given.pop("must_fit", None)
     return Understanding(read(messages, **given), wish, answerer or _nobody)
@@ -336,6 +348,19 @@ def told_window(ask: Any) -> int | None:
     """The window of whoever answers, where it tells one."""
     told = getattr(ask, "window", None)
     return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
+
+
+def told_price(ask: Any) -> Price | None:
+    """The price of whoever answers, where it tells its model; of several that of the first."""
+    model, provider, name = (told_word(ask, word) for word in ("model", "provider", "name"))
+    return price_at(provider or (name if name.startswith(("http", "local")) else ""), model)
+
+
+def told_word(ask: Any, word: str) -> str:
+    """What whoever answers tells of itself: `model`, `provider`, `name`, `format`; of several the first."""
+    several = getattr(ask, "clients", None)
+    told = getattr(several[0] if isinstance(several, tuple) and several else ask, word, "")
+    return told if isinstance(told, str) else ""
 
 
 _NAMES: Final = (*Options.__annotations__, *Wishes.__annotations__)

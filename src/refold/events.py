@@ -65,12 +65,14 @@ class UsageUpdate(_Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWarning(_Told):
-    """The context has reached a level."""
+    """The context has reached a level, or no model may be asked to summarise it."""
 
     kind: Literal["context_warning"] = field(default="context_warning", init=False)
     level: Level
     used: int
     room: int
+    reason: str = ""
+    """Why, where it is not the level: a cap on what summaries may cost is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

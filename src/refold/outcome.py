@@ -4,10 +4,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from refold.core.budget import Breakdown, Budget, Level
+from refold.core.calls import Call
+from refold.core.caps import together
 from refold.core.edits import Edit
 from refold.core.fileops import FileOps, gather
 from refold.core.messages import Message
-from refold.core.pipeline import Call, Report
+from refold.core.money import Spent
+from refold.core.pipeline import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +36,14 @@ class Receipt:
         """Every question that was asked."""
         return tuple(call for report in self.stages for call in report.calls)
 
+    @property
+    def spent(self) -> Spent:
+        """What they took together."""
+        return together(call.spent for call in self.calls)
+
     def as_dict(self) -> dict[str, Any]:
         """The receipt as plain data."""
-        return asdict(self)
+        return {**asdict(self), "spent": self.spent.as_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +135,14 @@ class Plan:
     """US dollars that each later turn costs less."""
     break_even_turns: float | None
     """Turns after which it has paid for itself; None where no price is known or it never does."""
+    turn_before: float | None = None
+    """US dollars for reading the context in each turn, out of the cache, as it is."""
+    turn_after: float | None = None
+    """And as it would be."""
+    money_in_cache: float | None = None
+    """What it costs where the summary is asked for behind the conversation's own cached prefix; None where no
+    model is asked, no price is known, or the provider has no cache."""
+    break_even_in_cache: float | None = None
 
     @property
     def tokens_saved(self) -> int:

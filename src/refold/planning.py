@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from refold.compacting import Wishes, compaction, understood
+from refold.core.caps import together
 from refold.core.flow import Answer, Ask, run
 from refold.core.guards import reasons
-from refold.core.names import read
+from refold.core.money import MILLION, break_even, cache_prices, cost, fold_cost, price_of
 from refold.core.texts import first_line
-from refold.core.windows import Price, house
+from refold.core.usage import Usage
+from refold.core.windows import Price
 from refold.measuring import Conversation
 from refold.outcome import Leaving, Outcome, Plan, Staying
 from refold.stages.clip import Clip
@@ -19,15 +21,22 @@ EXPECTED_SHARE: Final = 0.12
 WORD: Final = "summary "
 
 
-def plan(messages: Sequence[Any], *, with_model: bool = True, **wishes: Unpack[Wishes]) -> Plan:
+def plan(
+    messages: Sequence[Any],
+    *,
+    with_model: bool = True,
+    summariser: str | None = None,
+    **wishes: Unpack[Wishes],
+) -> Plan:
     """Tell what `compact` would do with the same options, and what it would cost; asks nobody.
 
-    `with_model=False` plans for a call without `ask`.
+    `with_model=False` plans for a call without `ask`. `summariser` names the model that would be asked, whose
+    price counts then; the conversation's own by default.
     """
     understanding = understood(messages, _expected if with_model else None, wishes)
     told = _dry(understanding.conversation)
     outcome = run(compaction(told, understanding.wish), understanding.answerer)
-    bill = _bill(told, outcome, _price(told, wishes.get("model")))
+    bill = _bill(told, outcome, _price(told, wishes.get("model")), price_of(summariser))
     return Plan(
         would_compact=outcome.compacted,
         reason=outcome.reason,
@@ -44,8 +53,12 @@ def plan(messages: Sequence[Any], *, with_model: bool = True, **wishes: Unpack[W
         model_calls=len(outcome.receipt.calls),
         model_tokens=sum(call.prompt_tokens + call.answer_tokens for call in outcome.receipt.calls),
         money_now=bill.now,
-        money_per_turn=bill.per_turn,
+        money_per_turn=None if bill.turns is None else bill.turns[0] - bill.turns[1],
         break_even_turns=bill.break_even,
+        turn_before=bill.turns and bill.turns[0],
+        turn_after=bill.turns and bill.turns[1],
+        money_in_cache=bill.in_cache,
+        break_even_in_cache=bill.break_even_in_cache,
     )
 
 
@@ -103,35 +116,39 @@ class _Bill:
     anew: int = 0
     """Tokens a provider reads anew because the prefix moved."""
     now: float | None = None
-    per_turn: float | None = None
+    in_cache: float | None = None
+    turns: tuple[float, float] | None = None
+    """What reading the context costs in a turn, before and after."""
     break_even: float | None = None
+    break_even_in_cache: float | None = None
 
 
 def _price(told: Conversation, model: str | None) -> Price | None:
     """The price of the model; a window that was given and a system's own table know none, the house does."""
-    if told.window.price is not None or not model:
-        return told.window.price
-    found = house().find(read(model))
-    return None if found is None else found.price
+    return told.window.price or price_of(model)
 
 
-def _bill(told: Conversation, outcome: Outcome, price: Price | None) -> _Bill:
+def _bill(told: Conversation, outcome: Outcome, price: Price | None, asked: Price | None) -> _Bill:
     if not outcome.compacted:
         return _Bill()
     first = min(edit.start for edit in outcome.edits)
     anew = outcome.breakdown.history - told.counter.total(told.sizes[:first])
     if price is None:
         return _Bill(anew=anew)
-    cached, write = _cache_prices(price)
-    calls = outcome.receipt.calls
-    asked = sum(call.prompt_tokens for call in calls) * price.input
-    answered = sum(call.answer_tokens for call in calls) * price.output
-    now = (asked + answered + anew * max(0.0, write - cached)) / 1e6
-    saved = outcome.tokens_saved * cached / 1e6
-    return _Bill(anew=anew, now=now, per_turn=saved, break_even=now / saved if saved > 0 else None)
-
-
-def _cache_prices(price: Price) -> tuple[float, float]:
-    """The prices of a token that is read from the cache and of one that is written to it."""
-    read = price.input if price.cache_read is None else price.cache_read
-    return read, price.input if price.cache_write is None else price.cache_write
+    spent = together(call.spent for call in outcome.receipt.calls)
+    questions = cost(Usage(input=spent.input, output=spent.output), asked or price)
+    held, write = cache_prices(price)
+    now = questions + anew * (write - held) / MILLION
+    saved = outcome.tokens_saved
+    before, after = outcome.budget.breakdown.total, outcome.breakdown.total
+    bill = _Bill(
+        anew=anew,
+        now=now,
+        turns=(before * held / MILLION, after * held / MILLION),
+        break_even=break_even(now, price, saved=saved),
+    )
+    if not spent.calls or price.cache_read is None:
+        return bill
+    tail = max(0, anew - spent.output)
+    inside = fold_cost(price, context=before, summary=spent.output, tail=tail, cached=True)
+    return replace(bill, in_cache=inside, break_even_in_cache=break_even(inside, price, saved=saved))

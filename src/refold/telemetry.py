@@ -145,7 +145,9 @@ def _histogram(meter: "Meter", name: str, unit: str, what: str, bounds: tuple[fl
 
 def _of_fold(event: CompactionEnd) -> Attributes:
     receipt = event.receipt
+    dollars = receipt.spent.dollars if receipt.calls else None
     return {
+        **({} if dollars is None else {"refold.model.dollars": dollars}),
         "refold.fold": event.fold,
         "refold.policy": receipt.policy,
         "refold.window": receipt.window,

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from refold.core.guards import guarded, reasons
+from refold.core.messages import Message, Opaque
 from refold.errors import RefoldError
 from refold.testing import (
     assistant,
@@ -58,6 +59,15 @@ def test_the_users_last_message_is_kept():
 
 def test_the_users_first_message_is_kept():
     assert kept("first user") == [1]
+
+
+def test_the_latest_fold_of_the_provider_is_kept():
+    """Only the provider can read it, so nobody else can tell it in other words."""
+    folds = [Message("assistant", (Opaque("compaction", {"n": n}),)) for n in range(2)]
+    history = [user("a"), folds[0], assistant("b"), folds[1], user("c")]
+    assert kept("provider's fold", history=history) == [3]
+    assert kept("provider's fold") == []
+    assert "only it can read" in reasons(history, {"provider's fold"}, (), ())[3]
 
 
 def test_calls_that_wait_are_kept():

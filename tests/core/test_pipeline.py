@@ -144,8 +144,9 @@ def test_it_ends_without_stages():
 def thinned(goal, **more):
     """Which stages ran, where the first only thins out: 40 of words, 100 of a result."""
     thin, rough = nothing(), drop()
+    thin.thins = True
     history = [user("w" * 40), call("f", a="x" * 100), result("c1", "y" * 100), user()]
-    done = shrunk(task(messages=history, goal=goal, **more), thin, rough, thinning=1)
+    done = shrunk(task(messages=history, goal=goal, **more), thin, rough, direct=True)
     return [bool(stage.seen) for stage in (thin, rough)], done.reports[0].reason
 
 
@@ -157,6 +158,13 @@ def test_it_runs_where_it_may_be_enough_or_where_a_model_reads_what_is_left():
     assert thinned(100)[0][0]
     assert thinned(30, model=True)[0][0]
     assert thinned(None)[0][0]
+
+
+def test_stages_that_take_words_are_never_passed_over():
+    """Whoever makes a policy of a few stages of their own gets them run."""
+    stage = drop()
+    shrunk(task("a" * 40, "b" * 40, goal=10), stage, direct=True)
+    assert stage.seen
 
 
 # -- what it accepts ---------------------------------------------------------------------------------------
@@ -292,7 +300,7 @@ def test_questions_are_passed_on_and_noted():
     assert model.asked == ["question", "merge"]
     assert done.reports[0].calls == (
         Call(purpose="chunk 1", prompt_tokens=70, answer_tokens=9, model="m"),
-        Call(purpose="merge", prompt_tokens=5, answer_tokens=1),
+        Call(purpose="merge", prompt_tokens=5, answer_tokens=1, estimated=True),
     )
     assert shape(done.messages) == "user (summary): c"
 

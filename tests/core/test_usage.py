@@ -204,3 +204,27 @@ def test_a_report_nested_without_end_is_none():
 def test_a_report_inside_a_response_inside_an_event_is_read():
     event = {"usage": {"usage": {"usage": {"input_tokens": 900}}}}
     assert reported(event) == Usage(input=900)
+
+
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 50}, None),
+        ({"prompt_tokens": 9, "completion_tokens": 50, "completion_tokens_details": None}, None),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 50,
+                "completion_tokens_details": {"reasoning_tokens": 30},
+            },
+            20,
+        ),
+        (
+            {"input_tokens": 9, "output_tokens": 50, "output_tokens_details": {"reasoning_tokens": 90}},
+            0,
+        ),
+        ({"promptTokenCount": 9, "candidatesTokenCount": 50, "thoughtsTokenCount": 30}, 50),
+    ],
+)
+def test_what_of_the_output_goes_on_is_told_where_reasoning_is_told_apart(usage, said):
+    assert reported(usage).said == said

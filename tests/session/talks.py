@@ -10,7 +10,7 @@ from refold.testing import Scripted
 SHAPES = ("openai", "responses", "anthropic", "gemini")
 SUMMARY = (
     "The user asks numbered questions about Greek letters and every one was answered. Nothing is open. "
-    "Files were not touched and no decision was taken besides going on."
+    "Read were src/f1.py, src/f2.py and src/f3.py, and no decision was taken besides going on."
 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold import compacting, formats
-from refold.cli import asking, flags, options, writing
+from refold.cli import asking, flags, money, options, writing
 from refold.cli.encoding import dumps, lines, listed, plain
 from refold.cli.options import Given
 from refold.cli.progress import LONG_BYTES, progress
@@ -122,6 +122,8 @@ def tell(outcome: Outcome, screen: Screen, *, verbose: bool) -> None:
         parts = ", ".join(f"{name} {size:,}" for name, size in outcome.breakdown.as_dict().items() if size)
         why = f"{outcome.breakdown.total:,} tokens ({parts}) for a room of {budget.room:,}"
         screen.note(screen.tint(f"it does not fit: {why}; {screen.short(outcome.reason, 300)}", "red"))
+    if outcome.receipt.spent.dollars:
+        screen.note(f"the model's answers cost {money.told(outcome.receipt.spent)}")
     for call in outcome.receipt.calls:
         if call.failed:
             screen.note(screen.tint(f"the model failed: {screen.short(call.failed, 300)}", "yellow"))

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from refold.cli import stored
+from refold.cli import money, stored
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE
@@ -20,13 +20,13 @@ EXAMPLES: Final = """\
 
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
-    stored.arguments(parser)
+    stored.arguments(parser, files=True)
     stored.store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """List them, oldest first."""
-    with stored.session(args) as session:
+    with stored.session(args, files=True) as session:
         found = session.folds()
     if args.json:
         screen.data(dumps({"session": args.session, "folds": plain(found)}) + "\n")
@@ -39,7 +39,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def show(found: "list[FoldMade]", screen: Screen) -> None:
     """Show a row for each."""
-    rows = [["fold", "took", "tokens", "", "after", "stages", "made", "state"]]
+    paid = any(fold.spent.calls for fold in found)
+    rows = [["fold", "took", "tokens", "", "after", "stages", *["cost"] * paid, "made", "state"]]
     rows += [
         [
             stored.short(fold.name),
@@ -48,12 +49,13 @@ def show(found: "list[FoldMade]", screen: Screen) -> None:
             "→",
             f"{fold.tokens_after:,}",
             ", ".join(fold.stages),
+            *[money.told(fold.spent)] * paid,
             stored.ago(fold.at),
             state(fold),
         ]
         for fold in found
     ]
-    table = columns(rows, "llrlrlll")
+    table = columns(rows, "llrlrl" + "r" * paid + "ll")
     screen.line(screen.paint(table[0], "bold"))
     for line in table[1:]:
         screen.line(line)

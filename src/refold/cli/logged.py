@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.cli import stored, telling
+from refold.cli import money, stored, telling
 from refold.cli.screen import Screen, Style
 from refold.core.log import MARKS, Entry, Kind
+from refold.core.money import Spent
 from refold.core.view import Run, View
 
 VIEW: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
@@ -80,7 +81,7 @@ def _mark(entry: Entry, value: Mapping[str, Any], view: View) -> str:
             undone = "" if fold is None or fold.standing else "unfolded"
             stages = ", ".join(map(str, value.get("stages", ())))
             parts = (span_of(entry.name, view), undone, sizes, stages or str(value.get("trigger", "")))
-            return " · ".join(part for part in parts if part)
+            return " · ".join(part for part in (*parts, _cost(entry)) if part)
         case "unfold":
             return stored.short(str(value.get("fold", "")))
         case "checkpoint":
@@ -91,7 +92,11 @@ def _mark(entry: Entry, value: Mapping[str, Any], view: View) -> str:
             counts = [f"{name.replace('_', ' ')} {size:,}" for name, size in value.items() if _counts(size)]
             return f"{value.get('model', '')}  {', '.join(counts)}".strip()
         case _:
-            return str(value.get("reason", value))
+            return " · ".join(part for part in (str(value.get("reason", value)), _cost(entry)) if part)
+
+
+def _cost(entry: Entry) -> str:
+    return money.told(Spent.read(entry.beside.get("spent")))
 
 
 def _counts(size: object) -> bool:

@@ -8,11 +8,13 @@ from refold import planning, presets
 from refold.cli import asking, comparing, flags, options
 from refold.cli.encoding import dumps, plain
 from refold.cli.meter import COLOURS, strip
+from refold.cli.money import dollars
 from refold.cli.options import Given, headline
 from refold.cli.progress import LONG_BYTES, progress
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns, less
+from refold.clients import is_address
 from refold.outcome import Leaving, Plan
 
 EXAMPLES: Final = """\
@@ -24,6 +26,10 @@ EXAMPLES: Final = """\
 NOTE: Final = "#N is a position in the list, counted from 0 (messages of a session count from #1)"
 SHOWN: Final = 3
 """How many messages of a group are shown: enough to recognise it, few enough to see all groups at once."""
+
+
+WHY_WIDTH: Final = 70
+"""Columns for why a group leaves: several reasons begin alike, and the first says most."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -55,7 +61,13 @@ def planned(given: Given, policy: str, screen: Screen, *, with_model: bool) -> P
     """Plan under one policy, with a word on the screen where it takes long."""
     with progress(screen, long=len(given.source.raw) > LONG_BYTES) as now, options.named(given):
         now.show(f"planning under {policy}")
-        return planning.plan(given.source.document.messages, with_model=with_model, **given.wishes(policy))
+        who = asking.wanted(given.args, given.settings.ask)
+        return planning.plan(
+            given.source.document.messages,
+            with_model=with_model,
+            summariser=who if who and is_address(who) else None,
+            **given.wishes(policy),
+        )
 
 
 def about(given: Given, policy: str) -> dict[str, object]:
@@ -122,7 +134,9 @@ def _leaves(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
     for stage, group in sorted(groups.items(), key=lambda item: -sum(each.tokens for each in item[1])):
         tokens = sum(each.tokens for each in group)
         name = screen.paint(stage.replace("+", ", "), "cyan")
-        lines.append(f"{name}: {_messages(len(group))}, {tokens:,} tokens")
+        why = screen.short("; ".join(dict.fromkeys(each.why for each in group if each.why)), WHY_WIDTH)
+        told = f"{_messages(len(group))}, {tokens:,} tokens"
+        lines.append(f"{name}: {told}{f' ({why})' if why else ''}")
         largest = sorted(group, key=lambda each: -each.tokens)[:SHOWN]
         lines += _previews(largest, screen)
         if len(group) > SHOWN:
@@ -158,11 +172,18 @@ def _costs(plan: Plan, model: str | None) -> list[str]:
         unknown = f"no price is known for {model}" if model else "name the model with --model"
         rows.append(["money", unknown])
     else:
-        rows.append(["money now", f"${plan.money_now:,.4f}"])
-        rows.append(["each turn", f"${plan.money_per_turn or 0:,.4f} less from then on"])
-        turns = plan.break_even_turns
-        rows.append(["break-even", "never" if turns is None else f"after {turns:,.1f} turns"])
+        rows.append(["money now", dollars(plan.money_now)])
+        turns = f"{dollars(plan.turn_before or 0)} as it is, {dollars(plan.turn_after or 0)} afterwards"
+        rows.append(["each turn", f"{turns}: {dollars(plan.money_per_turn or 0)} less from then on"])
+        rows.append(["break-even", _after(plan.break_even_turns)])
+    if plan.money_in_cache is not None:
+        cached = f"{dollars(plan.money_in_cache)}, {_after(plan.break_even_in_cache)}"
+        rows.append(["in cache", f"{cached}: its own model, behind the cached prefix"])
     return columns(rows, "ll")
+
+
+def _after(turns: float | None) -> str:
+    return "never" if turns is None else f"after {turns:,.1f} turns"
 
 
 def _messages(number: int) -> str:

@@ -2,11 +2,11 @@
 
 from argparse import ArgumentParser, Namespace
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from refold import formats
-from refold.cli import logged, stored, telling
+from refold.cli import logged, money, stored, telling
 from refold.cli.encoding import dumps, listed
 from refold.cli.screen import Screen
 from refold.cli.sources import SHAPES
@@ -15,17 +15,21 @@ from refold.core.log import SAID, Entry
 from refold.core.view import Piece, Put, Run, View, project_marks
 from refold.stores import Head, Store
 
+if TYPE_CHECKING:  # a session loads all that compacts, which a look at a log does not need
+    from refold.session.purse import Purse
+
 EXAMPLES: Final = """\
   refold show task
   refold show task --all --brief
   refold show task --log
   refold show task --format anthropic > view.json
+  refold show claude-code:latest --brief
 """
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
-    stored.arguments(parser)
+    stored.arguments(parser, files=True)
     add = parser.add_argument
     add("--all", action="store_true", help="everything that was said, with what is folded marked")
     add("--log", action="store_true", help="the entries: messages, folds, checkpoints, usage")
@@ -44,12 +48,12 @@ def run(args: Namespace, screen: Screen) -> int:
         raise WrongUse("--format and --brief exclude each other: choose one")
     wire = formats.get(args.format) if args.format else None
     if args.all or args.log:
-        with stored.opened(args) as store:
+        with stored.opened(args, files=True) as store:
             head = stored.head_of(store, args.session)
             show = _log if args.log else _all
             show(args, store, head, screen)
         return DONE
-    with stored.session(args) as session:
+    with stored.session(args, files=True) as session:
         items = session.view()
         shelf = session.keeper.shelf
         if wire is not None:
@@ -58,7 +62,8 @@ def run(args: Namespace, screen: Screen) -> int:
             _view_data(args, session.keeper.view, shelf.atoms, items, screen)
         else:
             view = session.keeper.view
-            screen.line(_headline(args.session, shelf.wire.name, view, len(items), screen))
+            more = [f"{len(items):,} seen", *_costs(session.keeper.purse)]
+            screen.line(_headline(args.session, shelf.wire.name, view, more, screen))
             screen.line()
             for atom, message in zip(shelf.atoms, shelf.messages, strict=True):
                 handle, facts = handle_of(atom, view)
@@ -103,10 +108,16 @@ def stream(screen: Screen, about: dict[str, Any], key: str, values: Iterable[Any
     screen.data("\n  ]\n}\n")
 
 
-def _headline(name: str, wire: str, view: View, seen: int, screen: Screen) -> str:
+def _costs(purse: "Purse") -> list[str]:
+    """What the conversation and its summaries have cost, where that is known."""
+    parts = ((money.told(purse.own), "spent"), (money.told(purse.summaries), "on summaries"))
+    return [f"{amount} {what}" for amount, what in parts if amount]
+
+
+def _headline(name: str, wire: str, view: View, more: Sequence[str], screen: Screen) -> str:
     folds = len(view.standing)
-    facts = [wire, f"{view.said:,} said", f"{seen:,} seen", f"{folds:,} fold{'s' * (folds != 1)}"]
-    told = " · ".join(facts)
+    facts = [wire, f"{view.said:,} said", more[0], f"{folds:,} fold{'s' * (folds != 1)}"]
+    told = " · ".join([*facts, *more[1:]])
     return f"{screen.paint(screen.short(name, max(20, screen.width - len(told) - 2)), 'bold')}  {told}"
 
 

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from refold.core.prefixes import Prefix
 from refold.errors import AnswerFailed
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ _THOUGHT: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DO
 class Ask(str):
     """A question to a model: itself the prompt's text, with what else a client needs beside it."""
 
-    __slots__ = ("max_tokens", "purpose", "system")
+    __slots__ = ("closing", "max_tokens", "prefix", "purpose", "system")
 
     system: str
     """The system prompt."""
@@ -37,15 +38,28 @@ class Ask(str):
     """How long the answer may be."""
     purpose: str
     """Why it is asked, e.g. `summary`, `chunk 2/5`, `merge`."""
+    prefix: Prefix | None
+    """The conversation behind which the same can be asked; whoever cannot do that takes the text."""
+    closing: str
+    """What the user says last then, in place of text and system prompt."""
 
     def __new__(
-        cls, text: str, *, system: str = "", max_tokens: int | None = None, purpose: str = "summary"
+        cls,
+        text: str,
+        *,
+        system: str = "",
+        max_tokens: int | None = None,
+        purpose: str = "summary",
+        prefix: Prefix | None = None,
+        closing: str = "",
     ) -> Self:
         """Make a question from its text."""
         self = super().__new__(cls, text)
         self.system = system
         self.max_tokens = max_tokens
         self.purpose = purpose
+        self.prefix = prefix
+        self.closing = closing
         return self
 
     @property
@@ -65,8 +79,17 @@ class Answer:
     """How many tool calls it made instead of answering."""
     reasoning: str = ""
     model: str = ""
+    provider: str = ""
+    """Who answered: `anthropic`, `openai`, or the address of a server; empty where nobody says."""
     input_tokens: int | None = None
+    """All that was read, cached or not."""
     output_tokens: int | None = None
+    cache_read: int = 0
+    """Tokens of the input that came out of the provider's cache."""
+    cache_write: int = 0
+    """Tokens of the input that were put into it."""
+    prefixed: bool = False
+    """Whether it was asked behind the conversation's own prefix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.messages import Message
+from refold.core.messages import Message, Opaque
 from refold.core.pairs import link, open_calls
 from refold.core.turns import reasoning_with_its_item
 from refold.core.voices import spoken
 from refold.errors import RefoldError
+
+PROVIDERS_FOLDS: Final = frozenset({"compaction", "compaction_summary"})
+"""Kinds of blocks in which providers keep what they compacted themselves; opaque to everybody else."""
 
 
 def guarded(
@@ -34,6 +37,8 @@ def guarded(
     if "open calls" in guards:
         waiting = open_calls(messages)
         kept.update(range(min(waiting, default=len(messages)), len(messages)))  # with its siblings' results
+    if "provider's fold" in guards:
+        kept.update(_last_fold_of_a_provider(messages))
     if "user words" in guards:
         kept.update(_newest(messages, turns, sizes, user_words))
     return frozenset(_with_partners(messages, kept) if kept else ())
@@ -45,7 +50,7 @@ def reasons(
     """Why each guarded message stays, the strongest reason for each."""
     why: dict[int, str] = {}
     sizes = [0] * len(messages)
-    for guard in ("user words", "first user", "open calls", "last user", "pins", "system"):
+    for guard in ("user words", "provider's fold", "first user", "open calls", "last user", "pins", "system"):
         if guard in guards:
             for index in guarded(messages, sizes, {guard}, pins=pins if guard == "pins" else (), given=given):
                 why[index] = _WORDS[guard]
@@ -59,6 +64,7 @@ _WORDS: Final = {
     "first user": "the user's first message",
     "open calls": "a tool call that waits for its result",
     "user words": "the user's own words",
+    "provider's fold": "what the provider itself has folded, which only it can read",
 }
 
 
@@ -84,6 +90,14 @@ def _equal(pin: Any, items: Sequence[Any]) -> int:
         if item == pin:
             return index
     raise RefoldError(f"pin {pin!r} is no position and no message of this conversation"[:300])
+
+
+def _last_fold_of_a_provider(messages: Sequence[Message]) -> tuple[int, ...]:
+    """Where the latest block stands in which a provider has folded what came before."""
+    for index in range(len(messages) - 1, -1, -1):
+        if any(type(part) is Opaque and part.kind in PROVIDERS_FOLDS for part in messages[index].parts):
+            return (index,)
+    return ()
 
 
 def _newest(

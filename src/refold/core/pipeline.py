@@ -7,31 +7,23 @@ became of it. Afterwards pairs are mended (a right cut needs none).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Final
 
-from refold.core.counting import Counter
+from refold.core.calls import Call, watched
+from refold.core.caps import together
 from refold.core.edits import Edit, Slot, apply_to_slots, compose, rearrange
-from refold.core.flow import Ask, Failed, Flow, Reply
+from refold.core.flow import Flow
 from refold.core.mending import UNAVAILABLE, Orphans
 from refold.core.messages import Document, File, Image, Message, Thinking, ToolCall, ToolResult
+from refold.core.money import Spent
 from refold.core.pointers import true_pointers
 from refold.core.recent import forget
 from refold.core.settle import settle
-from refold.core.task import Proposal, Stage, Step, Task
+from refold.core.task import Stage, Step, Task
 
 _LEFT: Final[dict[type, int]] = {Thinking: 0, ToolResult: 8, Image: 8, Document: 8, File: 8, ToolCall: 60}
 """Tokens a message still has at the least when such a part of it was thinned out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One question that was asked, and what became of it."""
-
-    purpose: str
-    prompt_tokens: int
-    answer_tokens: int
-    failed: str = ""
-    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +38,8 @@ class Report:
     calls: tuple[Call, ...] = ()
     facts: tuple[int, int, int] = (0, 0, 0)
     """Of the facts in what left: how many the text kept, were repaired, are reachable by handle."""
+    capped: bool = False
+    """Whether a cap on what may be spent kept a model from being asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +67,10 @@ class _Work:
     tier: int = 0
 
     @property
+    def spent(self) -> Spent:
+        return together(call.spent for report in self.reports for call in report.calls)
+
+    @property
     def done(self) -> bool:
         goal = self.task.goal
         return self.tier > 0 if goal is None else self.task.tokens <= goal
@@ -82,14 +80,14 @@ def shrink(
     task: Task,
     stages: Sequence[Stage],
     *,
-    thinning: int = 0,
+    direct: bool = False,
     orphans: Orphans = "call",
     missing: str = UNAVAILABLE,
 ) -> Flow[Result]:
     """Run stages until the history is within its goal, or one has succeeded where there is no goal.
 
-    `thinning`: how many of the first stages leave every message's words and place; none of them runs where
-    all of them together could not reach the goal and nobody summarises what they leave.
+    `direct`: the first stages, as far as they only thin out (`thins`: every message's words and place stay),
+    do not run where all of them together could not reach the goal and nobody summarises what they leave.
     """
     places = [
         Slot(
@@ -104,7 +102,8 @@ def shrink(
     ]
     work = _Work(task, places)
     try:
-        words = thinning and not task.model and task.goal is not None and _least(task)
+        thinning = _thinning(stages) if direct and not task.model else 0
+        words = _least(task) if thinning and task.goal is not None else 0
         for number, stage in enumerate(stages, 1):
             if work.done:
                 break
@@ -112,11 +111,16 @@ def shrink(
                 _judge(work, number, stage, Step(note=f"{words:,} tokens would be left at least"), ())
                 continue
             calls: list[Call] = []
-            step = yield from _watched(stage(work.task), task.counter, calls)
+            step = yield from watched(stage(work.task), task, calls, work.spent)
             _judge(work, number, stage, step, tuple(calls))
         return _settled(work, task, orphans, missing)
     finally:
         forget()
+
+
+def _thinning(stages: Sequence[Stage]) -> int:
+    """How many of the first stages only thin out."""
+    return sum(1 for _ in takewhile(lambda stage: getattr(stage, "thins", False), stages))
 
 
 def _least(task: Task) -> int:
@@ -152,6 +156,7 @@ def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call
             tokens_after=after,
             calls=calls,
             facts=step.facts if accepted else (0, 0, 0),
+            capped=step.capped,
         )
     )
 
@@ -193,32 +198,4 @@ def _settled(work: _Work, first: Task, orphans: Orphans, missing: str) -> Result
         tier=work.tier,
         tokens=first.counter.total([slot.size for slot in places]),
         mended=settled.changed,
-    )
-
-
-def _watched(proposal: Proposal, counter: Counter, calls: list[Call]) -> Flow[Step]:
-    """Pass a stage's questions on, and note them."""
-    if isinstance(proposal, Step):
-        return proposal
-    replies: tuple[Reply, ...] | None = None
-    while True:
-        try:
-            asks = proposal.send(replies)  # type: ignore[arg-type]  # None starts a generator
-        except StopIteration as stop:
-            step: Step = stop.value
-            return step
-        replies = yield asks
-        calls += [_call(ask, reply, counter) for ask, reply in zip(asks, replies, strict=True)]
-
-
-def _call(ask: Ask, reply: Reply, counter: Counter) -> Call:
-    prompt = counter.plain(ask.system) + counter.plain(ask.text)
-    if isinstance(reply, Failed):
-        why = f"{type(reply.error).__name__}: {reply.error}"
-        return Call(purpose=ask.purpose, prompt_tokens=prompt, answer_tokens=0, failed=why[:500])
-    return Call(
-        purpose=ask.purpose,
-        prompt_tokens=prompt if reply.input_tokens is None else reply.input_tokens,
-        answer_tokens=counter.plain(reply.text) if reply.output_tokens is None else reply.output_tokens,
-        model=reply.model,
     )

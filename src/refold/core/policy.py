@@ -10,7 +10,9 @@ from refold.core.mending import UNAVAILABLE, Orphans
 from refold.core.task import Stage
 from refold.core.windows import Window
 
-Guard: TypeAlias = Literal["system", "pins", "last user", "first user", "open calls", "user words"]
+Guard: TypeAlias = Literal[
+    "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +37,9 @@ class Policy:
     forced_once: bool = False
     """When compaction is forced below its target: one successful stage is enough."""
     stages: tuple[Stage, ...] = ()
-    thinning: int = 0
-    """How many of the first stages only thin tool traffic out: passed over together where nobody summarises
-    and the words alone are over the goal."""
+    direct: bool = False
+    """Whether the first stages, as far as they only thin tool traffic out, are passed over together where
+    nobody summarises and the words alone are over the goal."""
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
     """What is in every view."""
     user_words: int = 0

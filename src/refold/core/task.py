@@ -4,13 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from refold.core.caps import Allowance
 from refold.core.counting import Counter
 from refold.core.edits import Edit
 from refold.core.flow import Flow
 from refold.core.messages import Message
+from refold.core.prefixes import Prefix
 from refold.core.shapes import CANONICAL, Shape
 from refold.core.turns import Measured, Segment
 from refold.core.voices import spoken
+from refold.core.window_table import Price
 
 Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
 
@@ -45,6 +48,12 @@ class Task:
     """Whether somebody answers questions."""
     ask_window: int = 32_768
     """The window of whoever answers."""
+    ask_price: Price | None = None
+    """The price of whoever is asked, for answers that do not say whose they are."""
+    allowance: Allowance | None = None
+    """What summaries may still cost; None for as much as they like."""
+    prefix: Prefix | None = None
+    """The conversation as its provider has it in the cache, where a question can be asked behind it."""
     checkpoint: int | None = None
     recallable: bool = False
     """Whether what leaves can be fetched back by its number."""
@@ -114,6 +123,8 @@ class Step:
     """Whether something went wrong, as opposed to nothing being left to do."""
     facts: tuple[int, int, int] = (0, 0, 0)
     """Of the facts in what leaves: how many the text kept, were repaired, are reachable by handle."""
+    capped: bool = False
+    """Whether a cap on what may be spent kept a model from being asked."""
 
 
 Proposal: TypeAlias = Step | Flow[Step]

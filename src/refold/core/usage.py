@@ -35,6 +35,7 @@ _WITHIN: Final = (
     "prompt_cache_hit_tokens",
     "cache_read_tokens",
 )
+_OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _REPORTS: Final = ("usage", "usageMetadata", "usage_metadata", "tokens")
 """Where in a response the report stands."""
@@ -53,6 +54,8 @@ class Usage:
     cache_write: int = 0
     messages: int | None = None
     """How many messages of the history were in the request, where that is known."""
+    said: int | None = None
+    """What of the output goes on in the history: all but the reasoning, where that is told apart."""
 
     @property
     def context(self) -> int:
@@ -77,14 +80,25 @@ def reported(usage: Any) -> Usage | None:
     total = _number(fields, _WHOLE) or _number(fields, _PARTLY) + beside + write
     if not 0 < total <= MOST:
         return None
+    output = _number(fields, _OUTPUT)
     within = [_number(_fields(fields.get(key)), ("cached_tokens", "cache_read")) for key in _DETAILS]
     return Usage(
         input=total,
-        output=_number(fields, _OUTPUT),
+        output=output,
         cache_read=beside or max(within) or _number(fields, _WITHIN),
         cache_write=write,
         messages=_number(fields, ("messages",)) or None,
+        said=_said(fields, output),
     )
+
+
+def _said(fields: Mapping[str, Any], output: int) -> int | None:
+    """The output without its reasoning, where the report tells them apart."""
+    if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
+        return output
+    details = [_of(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
+    told = next((each for each in details if "reasoning_tokens" in each), None)
+    return None if told is None else max(0, output - _number(told, ("reasoning_tokens",)))
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

@@ -4,24 +4,27 @@ import inspect
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from refold import presets
-from refold.compacting import Asked, answerer_of, client_of, told_window
+from refold.compacting import Asked, answerer_of, client_of, told_price, told_window, told_word
 from refold.core.breaker import Limits
+from refold.core.caps import CAP_NAMES, Caps, read_caps
 from refold.core.flow import Answerer, Ask
 from refold.core.policy import Policy
 from refold.core.units import tokens
-from refold.errors import RefoldError
+from refold.errors import RefoldError, RefoldWarning
 from refold.events import Listeners
 from refold.measuring import Count, refuse_unknown
-from refold.redacting import Mode
+from refold.redacting import Memory, Mode
 from refold.redacting import redactor as make_redactor
 from refold.session.background import JOB, LEASE_SECONDS, fold
 from refold.session.budgets import Around
 from refold.session.facade import AsyncSession, Session
 from refold.session.keeper import Keeper
+from refold.session.purse import Summariser
 from refold.session.values import Background, Settings
 from refold.stores import Durability, Store, open_store
 from refold.telemetry import telemetry
@@ -51,6 +54,12 @@ class Choices(TypedDict, total=False):
     """Prepare folds while the conversation goes on, from 70 % of the room on; "queue": `work` makes them."""
     limits: Limits
     """How often may be compacted."""
+    max_dollars: float | str | None
+    """What summaries may cost in the whole session; `REFOLD_MAX_DOLLARS` where it is not given."""
+    max_dollars_per_hour: float | str | None
+    """And in an hour; `REFOLD_MAX_DOLLARS_PER_HOUR`."""
+    max_summary_tokens_per_hour: int | str | None
+    """Tokens that summaries may read and write in an hour; `REFOLD_MAX_SUMMARY_TOKENS_PER_HOUR`."""
     now: Callable[[], float]
 
 
@@ -63,6 +72,8 @@ def open(name: str, **choices: Unpack[Choices]) -> Session:  # noqa: A001  # the
     durability   "full" survives a loss of power, "normal" the end of the process
     redaction    "off", "export" (secrets do not reach summaries and files) or "storage" (nor the store)
     background   prepare folds while the conversation goes on; "queue": in processes that call `work`
+    max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour
+                 what summaries may cost; beyond it no model is asked, what needs none still works
 
     >>> session = open("doc", store="memory:", window="8k")
     >>> session.say("hi"), session.view()
@@ -83,7 +94,7 @@ def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) 
 
     Sessions that were opened with `background="queue"` offer themselves. Any number of processes on any
     number of hosts may work on one store; each session is folded by one of them. `choices` as for `open`,
-    above all `ask`; policy, model and window are those of the session unless given.
+    above all `ask`; policy, model, window and caps are those of the session unless given.
     """
     own = isinstance(store, str)
     opened = open_store(store) if isinstance(store, str) else store
@@ -93,7 +104,8 @@ def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) 
         while (lease := opened.take(holder=holder, seconds=seconds)) is not None:
             note = opened.note(f"{JOB}{lease.session}")
             job: dict[str, Any] = json.loads(note) if note else {}
-            told = {key: job[key] for key in ("policy", "model", "window", "format") if job.get(key)}
+            known = ("policy", "model", "window", "format", *CAP_NAMES)
+            told = {key: job[key] for key in known if job.get(key) is not None}
             keeper, _ = _opened(lease.session, cast("Choices", {**told, **choices, "store": opened}))
             session = Session(keeper, owns_store=False)
             session.drive(fold(keeper, Around(more=int(job.get("beside", 0))), lambda _made: None, lease))
@@ -126,8 +138,9 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         format=choices.get("format"),
         background=choices.get("background", False),
         limits=choices.get("limits") or Limits(),
+        caps=_caps(choices, ask),
     )
-    redact = None if redactor.mode == "off" else redactor.on_export
+    redact = None if redactor.mode == "off" else Memory()
     given = choices.get("store")
     own = given is None or isinstance(given, str | os.PathLike)
     keeper = Keeper(
@@ -136,10 +149,11 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         settings=settings,
         ask=_redacted(answerer_of(ask, asynchronous=asynchronous), redact),
         ask_window=told_window(ask),
+        summariser=_summariser(ask),
         now=choices.get("now") or time.time,
         listeners=_listeners(),
         redact=redact,
-        to_store=redactor.on_storage if redactor.mode == "storage" else None,
+        to_store=redact if redactor.mode == "storage" else None,
     )
     return keeper, own
 
@@ -157,6 +171,24 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
+def _summariser(ask: Any) -> Summariser:
+    """Who is asked, as far as it tells; of several the first."""
+    told = {word: told_word(ask, word) for word in ("model", "provider", "format")}
+    return Summariser(**told, price=told_price(ask))
+
+
+def _caps(choices: Choices, ask: Any) -> Caps:
+    """The caps, of the arguments or of the environment; warns of those that cannot be held."""
+    set_here = {name: value for name in CAP_NAMES if (value := choices.get(name)) is not None}
+    variables = {name: os.environ.get(f"REFOLD_{name.upper()}", "").strip() for name in CAP_NAMES}
+    caps = read_caps({name: value for name, value in variables.items() if value} | set_here)
+    if caps.in_dollars and ask is not None and told_price(ask) is None:
+        who = told_word(ask, "name") or told_word(ask, "model") or "the summariser"
+        told = f"no price is known for {who}, so that a cap in dollars cannot be held before it has answered"
+        warnings.warn(f"{told}: set max_summary_tokens_per_hour", RefoldWarning, stacklevel=4)
+    return caps
+
+
 def _refuse_wrong(choices: Choices) -> None:
     """Refuse what can only be a slip, before anything is opened."""
     for name, (what, fits) in _KINDS.items():
@@ -170,7 +202,9 @@ def _store(given: str | os.PathLike[str] | Store | None, durability: Durability 
         given = f"sqlite:{os.fspath(given)}"
     if given is not None and not isinstance(given, str):
         return given
-    return open_store(given or os.environ.get("REFOLD_STORE") or DEFAULT_STORE, durability=durability)
+    from refold.config import default_store  # reads files as well, which a given store does not need
+
+    return open_store(given or default_store() or DEFAULT_STORE, durability=durability)
 
 
 def _redacted(ask: Answerer | None, redact: Callable[[Any], Any] | None) -> Answerer | None:

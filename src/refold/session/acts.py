@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final
 
 from refold import presets
@@ -9,6 +10,8 @@ from refold.compacting import Wish
 from refold.core.budget import Budget
 from refold.core.log import KINDS, Entry, Kind
 from refold.core.messages import Message, Text
+from refold.core.money import Spent
+from refold.core.policy import Policy
 from refold.core.view import Run
 from refold.errors import RefoldError
 from refold.events import Unfolded
@@ -22,7 +25,7 @@ from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied
 from refold.session.keeper import say as said
 from refold.session.loading import FOLDS, fill, fresh, load, sure
-from refold.session.recalling import folds_named, gone, run_of
+from refold.session.recalling import HANDLE, folds_named, gone, run_of
 from refold.session.values import FoldMade, Stats
 from refold.stores import START, Place
 
@@ -96,7 +99,7 @@ def compact(
     keeper: Keeper,
     around: Around,
     *,
-    strategy: str | None = None,
+    strategy: str | Policy | None = None,
     keep: int | None = None,
     focus: str = "",
     target: int | None = None,
@@ -128,9 +131,12 @@ def _latest_checkpoint(keeper: Keeper) -> int | None:
 
 def checkpoint(keeper: Keeper, name: str = "") -> Work[str]:
     """Mark this place by a name; a name that was used moves here."""
+    named = str(name) if name else ""
+    if named and (not named.strip() or named.startswith("b2:") or HANDLE.fullmatch(named.strip())):
+        raise RefoldError(f"{named!r} names a message or an entry, or nothing: give the checkpoint another name")
 
     def act() -> Work[str]:
-        word = str(name) if name else f"checkpoint-{len(keeper.view.checkpoints) + 1}"
+        word = named or _unnamed(keeper)
         value = {"name": word, "said": keeper.view.said}
         yield from commit(keeper, [mark(keeper, "checkpoint", value)])
         return word
@@ -205,8 +211,14 @@ def rewind(keeper: Keeper, to: Any) -> Work[int]:
     return (yield from sure(keeper, act))
 
 
+def _unnamed(keeper: Keeper) -> str:
+    """A name that no checkpoint has yet."""
+    known = keeper.view.checkpoints
+    return next(word for n in count(len(known) + 1) if (word := f"checkpoint-{n}") not in known)
+
+
 def _place(keeper: Keeper, to: Any) -> Work[Place]:
-    if to in (0, "#0", "start"):
+    if to in (0, "#0") or (to == "start" and to not in keeper.view.checkpoints):
         return START
     place = START if keeper.head is None else keeper.head.place
     name = ""
@@ -251,6 +263,7 @@ def folds(keeper: Keeper) -> Work[list[FoldMade]]:
                 standing=known.standing,
                 covered_by=None if covering is None else covering.name,
                 receipt=entry.beside.get("receipt", {}),
+                spent=Spent.read(entry.beside.get("spent")),
             )
         )
     return done
@@ -276,4 +289,6 @@ def stats(keeper: Keeper, around: Around) -> Work[Stats]:
             keeper.saved[fold.name][0] - keeper.saved[fold.name][1] for fold in made if fold.standing
         ),
         totals=keeper.totals,
+        spent=keeper.purse.own,
+        summaries=keeper.purse.summaries,
     )

@@ -37,8 +37,15 @@ def is_time(keeper: Keeper, ratio: float) -> bool:
         and (keeper.ask is not None or settings.background == "queue")
         and keeper.waiting is None
         and ratio >= SOFT
+        and not _spent_out(keeper)
         and breaker.allows(keeper.breaker, keeper.now()).yes
     )
+
+
+def _spent_out(keeper: Keeper) -> bool:
+    """Whether the caps leave nothing for a model."""
+    left = keeper.purse.left(keeper.settings.caps, keeper.now())
+    return left is not None and left.spent_out
 
 
 def offer(keeper: Keeper, budget: Budget) -> Work[None]:
@@ -50,6 +57,7 @@ def offer(keeper: Keeper, budget: Budget) -> Work[None]:
         "window": budget.window,
         "beside": budget.breakdown.fixed,
         "format": settings.format,
+        **settings.caps.named,
     }
     yield Do(lambda: keeper.store.put_note(f"{JOB}{keeper.name}", json.dumps(job)))
     yield Do(lambda: keeper.store.offer(keeper.name))

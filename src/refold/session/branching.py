@@ -218,7 +218,8 @@ def _carried(keeper: Keeper, said: int, base: _Base) -> Work[list[Entry]]:
     for one in later:
         if (value := _carried_value(keeper, one, said, names)) is None:
             continue
-        made = entry(one.kind, value, parent=above, said=said, about=one.beside, at=keeper.now())
+        about = {**one.beside, **(keeper.purse.running if one.kind == "fold" else {})}
+        made = entry(one.kind, value, parent=above, said=said, about=about, at=keeper.now())
         if one.kind == "fold":
             names[one.name] = made.name
         above = made.name

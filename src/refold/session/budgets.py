@@ -74,7 +74,7 @@ def budget_of(keeper: Keeper, window: Window, around: Around) -> Budget:
         window=window.tokens,
         reserve=reserve,
         room=window.usable(reserve),
-        trigger=policy.trigger,
+        trigger=policy.trigger if keeper.ask is None else policy.trigger.asking(),
         levels=policy.levels,
         messages=len(shelf.messages),
         characters=shelf.characters,
@@ -93,7 +93,20 @@ def _used(keeper: Keeper, breakdown: Breakdown) -> tuple[int | None, str]:
     if not report.holds:
         return round(breakdown.total * ratio), "usage+estimate"
     since = breakdown.total - report.estimate
-    return max(0, report.usage.context + round(since * ratio)), "usage+estimate"
+    if not keeper.settings.policy.learns:
+        return max(0, report.usage.context + since), "usage+estimate"
+    reply, said = _reply(keeper)
+    return max(0, report.usage.context + said + round((since - reply) * report.scale)), "usage+estimate"
+
+
+def _reply(keeper: Keeper) -> tuple[int, int]:
+    """Our estimate of the reply that the last report was about, and what the provider counted for it."""
+    report, shelf = keeper.report, keeper.shelf
+    if report is None or report.messages is None or report.usage.said is None:
+        return 0, 0
+    if not report.messages < len(shelf.messages) or shelf.messages[report.messages].role != "assistant":
+        return 0, 0
+    return shelf.counter.tokens(shelf.sizes[report.messages]), report.usage.said
 
 
 def told(keeper: Keeper, window: Window, budget: Budget) -> Conversation:

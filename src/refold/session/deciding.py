@@ -1,7 +1,7 @@
 """Prepare what is sent: take in, measure, mend, compact where it is time; give what the model is to see."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from refold.compacting import Wish, compaction, task_of
@@ -20,6 +20,7 @@ from refold.session.folding import told as folded
 from refold.session.incoming import take_in
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.loading import fresh, sure
+from refold.session.prefixing import noted, prefix_of
 from refold.session.values import Ready
 
 SOFT: Final = 0.70
@@ -34,6 +35,7 @@ class Now:
 
     window: Window
     budget: Budget
+    around: Around = field(default_factory=Around)
 
 
 def prepare(keeper: Keeper, messages: Sequence[Any] | None, around: Around) -> Work[Ready]:
@@ -45,6 +47,7 @@ def prepare(keeper: Keeper, messages: Sequence[Any] | None, around: Around) -> W
     made = yield from _as_due(keeper, now, around)
     now = (yield from standing(keeper, around)) if made.fold else now
     keeper.sent_estimate = now.budget.breakdown.total
+    keeper.sent_messages = len(keeper.shelf.messages)
     whole = (
         not keeper.view.standing and isinstance(messages, list) and len(messages) == len(keeper.shelf.items)
     )
@@ -82,7 +85,7 @@ def _mend(keeper: Keeper) -> Work[None]:
 def standing(keeper: Keeper, around: Around) -> Work[Now]:
     """How full the context is now."""
     window = yield from window_of(keeper)
-    return Now(window, budget_of(keeper, window, around))
+    return Now(window, budget_of(keeper, window, around), around)
 
 
 def _warn(keeper: Keeper, budget: Budget) -> None:
@@ -144,9 +147,21 @@ def attempt(
     said = keeper.view.said
     tip = keeper.tip
     checkpoint = latest_checkpoint(keeper) if keeper.view.checkpoints else None
-    wish = replace(wish, pins=pins, ask_window=wish.ask_window or keeper.ask_window, numbers=_numbers(keeper))
+    wish = replace(
+        wish,
+        pins=pins,
+        ask_window=wish.ask_window or keeper.ask_window,
+        ask_price=keeper.summariser.price,
+        allowance=keeper.purse.left(keeper.settings.caps, keeper.now()),
+        prefix=prefix_of(keeper, now.budget.used, now.around) if wish.model else None,
+        numbers=_numbers(keeper),
+    )
     outcome = yield from compaction(conversation, wish)
     outcome = replace(outcome, receipt=replace(outcome.receipt, trigger=trigger))
+    capped = _told_caps(keeper, outcome)
+    noted(keeper, wish.prefix, outcome.receipt.calls)
+    if capped and trigger == "background":  # what waits for a model may wait on
+        return (yield from _in_vain(keeper, outcome, trigger, capped))
     if not outcome.compacted:
         return (yield from _in_vain(keeper, outcome, trigger, outcome.reason))
     if trigger != "forced" and not outcome.fits and not _worth(outcome):
@@ -210,14 +225,39 @@ def _numbers(keeper: Keeper) -> tuple[tuple[int, int] | None, ...]:
     return tuple(found)
 
 
+def _told_caps(keeper: Keeper, outcome: Outcome) -> str:
+    """Tell listeners once that a cap keeps models from being asked; gives why, or ""."""
+    why = next((report.reason for report in outcome.receipt.stages if report.capped), "")
+    if why and not keeper.purse.warned:
+        budget = outcome.budget
+        keeper.emit(
+            ContextWarning(
+                session=keeper.name,
+                at=keeper.now(),
+                level=budget.level,
+                used=budget.used,
+                room=budget.room,
+                reason=why,
+            )
+        )
+    if why or outcome.receipt.calls:
+        keeper.purse = replace(keeper.purse, warned=bool(why))
+    return why
+
+
 def _in_vain(keeper: Keeper, outcome: Outcome, trigger: str, reason: str) -> Work[Made]:
     """Write down an attempt that came to nothing, and tell listeners."""
     counted = trigger == "threshold"
     failed = any(not report.accepted and report.calls for report in outcome.receipt.stages)
     receipt = clean(keeper, outcome.receipt)
-    about = {"receipt": receipt.as_dict()}
     value = {"trigger": trigger, "reason": reason, "counted": counted}
-    yield from sure(keeper, lambda: commit(keeper, [mark(keeper, "attempt", value, about)]))
+
+    def act() -> Work[None]:
+        about = {"receipt": receipt.as_dict(), **keeper.purse.beside(receipt.spent)}
+        yield from commit(keeper, [mark(keeper, "attempt", value, about)])
+
+    yield from sure(keeper, act)
+    keeper.purse = keeper.purse.paid(receipt.spent, keeper.now())
     if counted:
         keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
     kind = CompactionFailed if failed or outcome.compacted else CompactionSkipped

@@ -68,6 +68,7 @@ class Base:
         )
         keeper.learned = None
         keeper.trial = None  # another model counts otherwise
+        keeper.purse = replace(keeper.purse, missed=False)
         keeper.stale = True
 
     def subscribe(self, callback: Listener) -> Callable[[], None]:

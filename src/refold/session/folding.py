@@ -10,6 +10,7 @@ from refold.core.folding import Draft, draft
 from refold.core.log import SAID, Entry
 from refold.core.log import entry as made
 from refold.core.messages import Message
+from refold.core.money import Spent
 from refold.core.view import Change, Piece, Put, Run, changes_to_json, step
 from refold.errors import Conflict
 from refold.events import CompactionEnd
@@ -91,11 +92,12 @@ def _passed(keeper: Keeper, drafted: Draft, since: tuple[int, str]) -> Work[str]
 
 
 def told(keeper: Keeper, entry: Entry, outcome: Outcome, used: int) -> Made:
-    """Note what a fold means for the breaker and the next report, and tell listeners.
+    """Note what a fold means for the purse, the breaker and the next report, and tell listeners.
 
     `used`: how full the context was before it.
     """
     keeper.saved[entry.name] = (outcome.tokens_before, outcome.tokens_after)
+    keeper.purse = keeper.purse.paid(outcome.receipt.spent, entry.at)
     if (what := happening(entry)) is not None:
         keeper.breaker = breaker.step(keeper.breaker, what, keeper.now())
     by_itself = entry.value["trigger"] in ("threshold", "background")
@@ -158,6 +160,8 @@ def _pins_stay(keeper: Keeper, drafted: Draft) -> bool:
 
 
 def _entry(keeper: Keeper, drafted: Draft, facts: Mapping[str, Any], receipt: Receipt | None) -> Entry:
+    if keeper.redact is not None:  # a fact has lost the words that gave a secret away: know them before
+        keeper.redact(keeper.shelf.items)
     value = {
         **facts,
         "changes": changes_to_json(drafted.changes),
@@ -166,6 +170,7 @@ def _entry(keeper: Keeper, drafted: Draft, facts: Mapping[str, Any], receipt: Re
     about: dict[str, Any] = {"format": keeper.wire.name}
     if receipt is not None:
         about["receipt"] = clean(keeper, receipt).as_dict()
+    about |= keeper.purse.beside(Spent() if receipt is None else receipt.spent)
     return mark(keeper, "fold", value, about)
 
 

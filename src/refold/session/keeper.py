@@ -7,7 +7,7 @@ keeper is *stale* and reads itself anew before the next act, so that nothing her
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from refold import formats
@@ -23,12 +23,17 @@ from refold.events import Event, Listeners
 from refold.formats import Format, canonical
 from refold.measuring import counter_for
 from refold.session.effects import Do, Work
+from refold.session.purse import Purse, Summariser
 from refold.session.shelf import Shelf
 from refold.session.values import Settings, Totals
 from refold.stores import Head, Place, Store
 
 T = TypeVar("T")
 
+_TRUST: Final = 400
+"""Tokens for which the whole request's ratio speaks among what requests grew by."""
+_MEMORY: Final = 50_000
+"""Tokens of growth after which older ones count half."""
 _HANDED: Final = 8
 """How many views that were given out are remembered."""
 
@@ -40,13 +45,35 @@ class Reported:
     usage: Usage
     estimate: int
     model: str = ""
+    at: float = 0.0
+    """When it came."""
     holds: bool = True
     """Whether the same messages still stand at the front, so that the report can be built upon."""
+    messages: int | None = None
+    """How many messages were in the request, where this process made it; the reply comes behind them."""
+    grown: tuple[int, int] = (0, 0)
+    """By how much requests grew from one to the next: as reported, and as estimated."""
 
     @property
     def ratio(self) -> float:
         """How far the estimate was off."""
         return min(4.0, max(0.25, self.usage.context / self.estimate)) if self.estimate > 0 else 1.0
+
+    @property
+    def scale(self) -> float:
+        """How far estimates of what is new are off: a system prompt may count otherwise than tool output."""
+        told, estimated = self.grown
+        return min(4.0, max(0.25, (told + _TRUST * self.ratio) / (estimated + _TRUST)))
+
+    def behind(self, last: "Reported | None") -> "Reported":
+        """The report with what it teaches beside the one before it."""
+        if last is None or not last.holds or last.model != self.model:
+            return self
+        told, estimated = self.usage.context - last.usage.context, self.estimate - last.estimate
+        if told <= 0 or estimated <= 0:
+            return replace(self, grown=last.grown)
+        old = last.grown if last.grown[1] <= _MEMORY else (last.grown[0] // 2, last.grown[1] // 2)
+        return replace(self, grown=(old[0] + told, old[1] + estimated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +112,10 @@ class Keeper:
     """Every message said, as the caller holds it; None where that is not at hand."""
     report: Reported | None = None
     totals: Totals = Totals()
+    purse: Purse = field(default_factory=Purse)
+    """What was spent, and on what."""
+    summariser: Summariser = field(default_factory=Summariser)
+    """Who is asked."""
     breaker: breakers.Breaker = field(default_factory=breakers.Breaker)
     saved: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Tokens before and after each fold."""
@@ -107,6 +138,8 @@ class Keeper:
     """What is still to be told to listeners."""
     sent_estimate: int | None = None
     """What we estimated for the request that `prepare` gave out last."""
+    sent_messages: int | None = None
+    """How many messages it had."""
     trial: tuple[str, int, int] | None = None
     """A fold whose use the next report has to show, how full the context was before it, the history after."""
     level: str = "none"

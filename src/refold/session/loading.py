@@ -4,14 +4,16 @@ Folds are read one after another and only those that show are kept, so that a lo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from refold import formats
 from refold.core import breaker as breakers
+from refold.core.caps import HOUR
 from refold.core.log import MARKS, ROOT, SAID, Entry, Kind
 from refold.core.messages import EMPTY, Message
+from refold.core.money import Spent
 from refold.core.usage import Usage
 from refold.core.view import Piece, Put, Run, View, grown, step
 from refold.errors import Conflict, LogCorrupt
@@ -36,7 +38,7 @@ _TRIGGERS: Final[Mapping[Any, breakers.Happening | None]] = {
 }
 """What a fold means to the breaker that was not made by itself; people may fold as often as they like."""
 _REMEMBERED: Final = 64
-"""Attempts from which the breaker is rebuilt; an hour has far less."""
+"""Attempts from which the breaker is rebuilt, at least; those of the last hour count for the caps as well."""
 _LOOKED_AT: Final = 2_000
 """Entries that are looked at for it, at most."""
 
@@ -108,7 +110,7 @@ def _fared(keeper: Keeper, place: Place) -> list[Entry]:
     for one in islice(keeper.store.read(keeper.name, place, kinds=kinds, newest=True), _LOOKED_AT):
         found.append(one)
         attempts += one.kind != "usage"
-        if attempts >= _REMEMBERED:
+        if attempts >= _REMEMBERED and abs(keeper.now() - one.at) > HOUR:
             break
     return found
 
@@ -151,13 +153,23 @@ def system_in(one: Entry) -> list[Any]:
 def _remember(keeper: Keeper, recent: Sequence[Entry]) -> None:
     """Rebuild what is known of usage and totals."""
     keeper.report, keeper.totals = None, Totals()
+    keeper.purse = replace(keeper.purse, own=Spent())
     moved = False
     for one in recent:
         if one.kind == "usage":
             keeper.report = replace(reported_in(one), holds=not moved)
             keeper.totals = Totals(**one.beside.get("totals", {}))
+            keeper.purse = replace(keeper.purse, own=_own(one, keeper.totals))
             break
         moved = True
+
+
+def _own(one: Entry, totals: Totals) -> Spent:
+    """What the conversation's requests had cost by then; an older log tells their tokens alone."""
+    if "spent" in one.beside:
+        return Spent.read(one.beside["spent"])
+    counts = {name: number for name, number in asdict(totals).items() if name != "requests"}
+    return Spent(calls=totals.requests, **counts, dollars=None, unpriced=totals.requests)
 
 
 def _whole(value: Any) -> int:
@@ -166,7 +178,7 @@ def _whole(value: Any) -> int:
 
 
 def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
-    """Rebuild the breaker, unless this keeper remembers more: other branches do not know of its attempts."""
+    """Rebuild breaker and purse, unless this keeper remembers more: other branches know nothing of it."""
     found = breakers.Breaker(limits=keeper.settings.limits)
     said = 0
     for one in reversed(fared):
@@ -177,6 +189,7 @@ def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
             found = breakers.step(found, what, one.at)
     if len(found.attempts) >= len(keeper.breaker.attempts):
         keeper.breaker = found
+    keeper.purse = keeper.purse.restored(fared)
 
 
 def happening(one: Entry) -> breakers.Happening | None:
@@ -193,8 +206,18 @@ def reported_in(one: Entry) -> Reported:
     value = one.value
     counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
     return Reported(
-        usage=Usage(**counts), estimate=int(value.get("estimate", 0)), model=str(value.get("model", ""))
+        usage=Usage(**counts),
+        estimate=int(value.get("estimate", 0)),
+        model=str(value.get("model", "")),
+        at=one.at,
+        grown=_grown(one.beside.get("grown")),
     )
+
+
+def _grown(value: Any) -> tuple[int, int]:
+    """By how much requests grew, where the entry tells."""
+    told = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(n, int) for n in value)
+    return (value[0], value[1]) if told else (0, 0)
 
 
 def put_messages(one: Entry) -> tuple[Message, ...]:

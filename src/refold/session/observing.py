@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from refold.compacting import Wish
 from refold.core import breaker, learned
+from refold.core.money import Spent
 from refold.core.overflow import OverflowInfo, overflow
 from refold.core.responses import Response, read_response
 from refold.core.truncation import implied_limit, truncated_silently
@@ -16,6 +17,7 @@ from refold.session.deciding import attempt, standing
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, Reported, commit, mark
 from refold.session.loading import load, sure
+from refold.session.prefixing import price_of_talk
 from refold.session.values import Observed
 
 RECOVERY: Final = 0.70
@@ -53,10 +55,16 @@ def _answered(keeper: Keeper, response: Response, around: Around) -> Work[Observ
     totals = keeper.totals.plus(usage)
     model = keeper.settings.model or ""
     value = {**asdict(usage), "estimate": estimate, "model": model}
-    about = {"totals": asdict(totals)}
+    report = Reported(
+        usage=usage, estimate=estimate, model=model, at=keeper.now(), messages=keeper.sent_messages
+    ).behind(keeper.report)
+    own = keeper.purse.own.plus(Spent.of(usage, price_of_talk(keeper, response.model)))
+    about = {"totals": asdict(totals), "spent": own.as_dict(), "grown": report.grown}
+    about |= keeper.purse.running
     yield from sure(keeper, lambda: commit(keeper, [mark(keeper, "usage", value, about)]))
     keeper.totals = totals
-    keeper.report = Reported(usage=usage, estimate=estimate, model=model)
+    keeper.purse = replace(keeper.purse, own=own)
+    keeper.report = report
     reverted = yield from _judged(keeper, usage.context)
     now = yield from standing(keeper, around)
     keeper.emit(

@@ -5,6 +5,7 @@ from typing import Any
 
 from refold.core.budget import Budget
 from refold.core.log import Entry, Kind
+from refold.core.policy import Policy
 from refold.core.units import tokens
 from refold.outcome import Outcome
 from refold.session import acts, background, deciding, exporting, observing, recalling, tools
@@ -80,7 +81,7 @@ class Acts:
 
     def compact(
         self,
-        strategy: str | None = None,
+        strategy: str | Policy | None = None,
         *,
         keep: int | None = None,
         focus: str = "",
@@ -88,7 +89,7 @@ class Acts:
     ) -> Work[Outcome]:
         """Fold now, whether or not it is time to.
 
-        strategy   a policy's name or a strategy's id; the session's policy by default
+        strategy   a policy, its name or a strategy's id; the session's policy by default
         keep       how many of the last messages stay as they are
         focus      what a summary is to look at
         target     how large the context may be afterwards

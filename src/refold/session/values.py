@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from refold.core.breaker import Limits
 from refold.core.budget import Budget
+from refold.core.caps import Caps
+from refold.core.money import Spent
 from refold.core.policy import Policy
 from refold.core.usage import Usage
 from refold.measuring import Count
@@ -28,6 +30,8 @@ class Settings:
     background: Background = False
     """Prepare folds while the conversation goes on: here, or by whoever works on the store's queue."""
     limits: Limits = Limits()
+    caps: Caps = Caps()
+    """What summaries may cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,10 @@ class Stats:
     tokens_saved: int
     """By the folds that stand, as measured when they were made."""
     totals: Totals = field(default_factory=Totals)
+    spent: Spent = field(default_factory=Spent)
+    """What the conversation's own requests cost, as observed."""
+    summaries: Spent = field(default_factory=Spent)
+    """What the summariser's calls cost, those that came to nothing included."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -137,3 +145,5 @@ class FoldMade:
     covered_by: str | None = None
     """A later fold that took what this one put."""
     receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    spent: Spent = field(default_factory=Spent)
+    """What the model's calls for it took."""

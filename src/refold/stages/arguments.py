@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from refold.core.counting import arguments_text, json_text
 from refold.core.edits import swap
@@ -28,6 +28,7 @@ class TrimArguments:
     """What is recent; None: only open calls are."""
     limit: int = 2_000
     name: str = "arguments"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose shorter arguments."""

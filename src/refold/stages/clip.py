@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from refold.core.edits import swap
 from refold.core.messages import Part, Text, ToolResult
@@ -21,6 +21,7 @@ class Clip:
     save_to: Callable[[str], str] | None = None
     """Stores the full text and gives back where."""
     name: str = "clip"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose shorter outputs."""

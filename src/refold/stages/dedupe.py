@@ -6,6 +6,7 @@ same piece of the file, or all of it). A read that was cut stands in only for re
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from refold.core.edits import swap
 from refold.core.fileops import FileRead, reads
@@ -22,6 +23,7 @@ class Dedupe:
     least_saving: float = 0.30
     """The share of the superseded text that must be saved."""
     name: str = "dedupe"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose pointers for superseded reads."""

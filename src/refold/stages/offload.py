@@ -1,6 +1,7 @@
 """Offload: pictures and files older than the tail leave, and a marker stands for each."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from refold.core.edits import swap
 from refold.core.messages import Document, File, Image, Part, Text, ToolResult
@@ -16,6 +17,7 @@ class Offload:
     keep: Keep | None = None
     """What is recent; None: nothing is."""
     name: str = "offload"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose markers."""

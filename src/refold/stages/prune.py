@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from refold.core.edits import swap
 from refold.core.messages import Message, Text, ToolResult
@@ -25,6 +26,7 @@ class Prune:
     handles: bool = False
     """Say by which handle a cleared result can be recalled, where it can."""
     name: str = "prune"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose to clear what is old."""

@@ -1,6 +1,7 @@
 """Thinking: reasoning of turns that are over leaves, each block whole; that of the latest turn stays."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from refold.core.edits import swap
 from refold.core.messages import Part, Thinking
@@ -14,6 +15,7 @@ class DropThinking:
     """Take thinking out of messages before the user's last turn that hold something else as well."""
 
     name: str = "thinking"
+    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose messages without their thinking."""

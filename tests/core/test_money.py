@@ -1,0 +1,164 @@
+"""What tokens cost, and when a compaction pays: the formulas against worked examples."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.money import (
+    Spent,
+    break_even,
+    cache_prices,
+    clearing_break_even,
+    cost,
+    fold_cost,
+    price_at,
+    price_of,
+)
+from refold.core.usage import Usage
+from refold.core.windows import Price
+
+SONNET = Price(3, 15, 0.3, 3.75)
+GPT_5 = Price(1.25, 10, 0.125, None)
+NO_CACHE = Price(3, 15)
+
+counts = st.integers(0, 10_000_000)
+sums = st.builds(
+    Spent,
+    calls=st.integers(0, 5),
+    input=counts,
+    output=counts,
+    cache_read=counts,
+    cache_write=counts,
+    dollars=st.none() | st.integers(0, 100).map(float),
+)
+
+
+def test_a_price_is_found_by_any_spelling_of_a_model():
+    """The table knows a model under the name its address has, and under a dated one."""
+    assert price_of("claude-sonnet-4-5") == SONNET
+    assert price_of("anthropic:claude-sonnet-4-20250514") == SONNET
+    assert price_of("openai:gpt-5") == GPT_5
+
+
+@pytest.mark.parametrize("model", [None, "", "  ", "local", "a-model-nobody-knows"])
+def test_no_price_is_made_up(model):
+    """Where nobody knows a price there is none."""
+    assert price_of(model) is None
+
+
+def test_a_server_of_ones_own_has_no_price():
+    """Whatever its model is called; who only names the model is taken at its word."""
+    assert price_at("anthropic", "claude-sonnet-4-5") == price_at("", "claude-sonnet-4-5") == SONNET
+    assert price_at("http://127.0.0.1:8080/v1", "claude-sonnet-4-5") is None
+    assert price_at("https://models.example/v1", "gpt-5") is None
+    assert price_at("local", "gpt-5") is None
+    assert price_at("openai", "") is None
+
+
+@pytest.mark.parametrize(
+    ("price", "expected"),
+    [
+        (SONNET, (0.3, 3.75)),
+        (GPT_5, (0.125, 1.25)),
+        (NO_CACHE, (3, 3)),
+        (Price(3, 15, None, 3.75), (3, 3)),
+        (Price(0, 0, 0, None), (0, 0)),
+        (Price(3, 15, 0, 0), (0, 0)),
+        (Price(1, 5, 0.5, 0.2), (0.5, 0.5)),
+    ],
+)
+def test_writing_to_a_cache_costs_what_reading_costs_unless_it_has_a_price(price, expected):
+    """A provider without a cache reads and writes at the full price."""
+    assert cache_prices(price) == expected
+
+
+def test_a_request_costs_by_what_was_cached():
+    """10k anew, 80k from the cache, 10k into it, 1k out."""
+    usage = Usage(input=100_000, output=1_000, cache_read=80_000, cache_write=10_000)
+    assert cost(usage, SONNET) == pytest.approx(0.03 + 0.024 + 0.0375 + 0.015)
+    assert cost(usage, NO_CACHE) == pytest.approx(0.3 + 0.015)
+
+
+@given(st.builds(Usage, input=counts, output=counts, cache_read=counts, cache_write=counts))
+def test_a_report_that_cannot_be_never_costs_less_than_nothing(usage):
+    """Caches that hold more than was read change nothing beyond what was read."""
+    most = (usage.input * 3.75 + usage.output * 15) / 1e6
+    assert 0 <= cost(usage, SONNET) <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("price", "cached", "turns"),
+    [
+        (SONNET, True, 4),  # in the cache
+        (GPT_5, True, 4),
+        (SONNET, False, 15),  # cold
+        (GPT_5, False, 15),
+        (NO_CACHE, True, 1.3),  # without caching both are the same
+        (NO_CACHE, False, 1.3),
+    ],
+)
+def test_the_worked_examples_of_a_fold(price, cached, turns):
+    """160k to 32k tokens pay back after about 4 turns in the cache, 15 cold, 1.3 without one."""
+    now = fold_cost(price, context=160_000, summary=2_000, tail=20_000, cached=cached)
+    found = break_even(now, price, saved=160_000 - 32_000)
+    assert found == pytest.approx(turns, rel=0.03)
+
+
+def test_the_worked_example_of_clearing():
+    """Clearing as much as stands behind it pays after 11.5 turns at Anthropic's prices."""
+    assert clearing_break_even(SONNET, cleared=5_000, behind=5_000) == pytest.approx(11.5)
+    assert clearing_break_even(SONNET, cleared=10_000, behind=5_000) == pytest.approx(5.75)
+    assert clearing_break_even(NO_CACHE, cleared=10_000, behind=5_000) == 0
+
+
+@pytest.mark.parametrize("saved", [0, -5])
+def test_what_saves_nothing_never_pays(saved):
+    """None is never."""
+    assert break_even(0.1, SONNET, saved=saved) is None
+    assert clearing_break_even(SONNET, cleared=saved, behind=10) is None
+    assert break_even(0.1, Price(0, 0), saved=1_000) is None
+
+
+@given(sums, sums, sums)
+def test_sums_can_be_made_in_any_order(one, two, three):
+    """Spent is a sum with nothing as its neutral element."""
+    assert one.plus(two) == two.plus(one)
+    assert one.plus(two).plus(three) == one.plus(two.plus(three))
+
+
+def test_nothing_is_the_neutral_element():
+    """What is added to nothing stays what it is, also where no price is known."""
+    known, unknown = Spent.of(Usage(input=1_000), SONNET), Spent.of(Usage(input=7), None)
+    assert Spent().plus(Spent()) == Spent()
+    assert Spent().plus(known) == known == known.plus(Spent())
+    assert Spent().plus(unknown) == unknown
+    assert unknown.dollars is None
+    assert unknown.plus(unknown).dollars is None
+
+
+def test_what_has_no_price_is_counted_and_not_guessed():
+    """Dollars are of the calls with a price; the others are told by number."""
+    both = Spent.of(Usage(input=1_000, output=100), SONNET).plus(Spent.of(Usage(input=7), None))
+    assert both == Spent(calls=2, input=1_007, output=100, dollars=0.0045, unpriced=1)
+    assert both.tokens == 1_107
+
+
+@given(sums)
+def test_a_sum_comes_back_from_plain_data(spent):
+    """What is stored is read back as it was."""
+    assert Spent.read(spent.as_dict()) == spent
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 3, {}, {"calls": True, "input": -1, "output": 1.5, "dollars": 0}, {"calls": "many"}],
+)
+def test_hostile_data_is_as_if_nothing_was_spent(value):
+    """Numbers that cannot be are left out."""
+    assert Spent.read(value) == Spent()
+
+
+@pytest.mark.parametrize("dollars", [None, True, "1", float("nan"), float("inf"), -1, 1e9])
+def test_dollars_that_cannot_be_are_unknown(dollars):
+    """They are not taken for nothing."""
+    assert Spent.read({"calls": 1, "dollars": dollars}).dollars is None

@@ -1,0 +1,74 @@
+"""Reports teach how far estimates of what is new are off, apart from what stands at the front."""
+
+import pytest
+
+import refold
+from refold.core.usage import Usage
+from refold.session.keeper import Reported
+from refold.session.loading import _grown
+
+
+def report(context, estimate, **more):
+    return Reported(usage=Usage(input=context), estimate=estimate, **more)
+
+
+def test_growth_is_summed_from_report_to_report():
+    first = report(1_000, 1_000)
+    second = report(1_600, 1_400).behind(first)
+    third = report(2_200, 1_800).behind(second)
+    assert (first.grown, second.grown, third.grown) == ((0, 0), (600, 400), (1_200, 800))
+    assert first.scale == 1.0
+    assert third.ratio < third.scale < 1.5
+
+
+@pytest.mark.parametrize(
+    "last", [None, report(900, 900, holds=False), report(900, 900, model="another")], ids=str
+)
+def test_what_was_measured_otherwise_teaches_nothing(last):
+    assert report(1_600, 1_400).behind(last).grown == (0, 0)
+
+
+def test_a_request_that_did_not_grow_teaches_nothing_and_forgets_nothing():
+    last = report(1_000, 1_000, grown=(60, 50))
+    assert report(900, 1_100).behind(last).grown == (60, 50)
+    assert report(1_100, 900).behind(last).grown == (60, 50)
+
+
+def test_what_was_long_ago_counts_less():
+    assert report(1_100, 1_100).behind(report(1_000, 1_000, grown=(80_000, 60_000))).grown == (40_100, 30_100)
+
+
+@pytest.mark.parametrize(("value", "read"), [([3, 4], (3, 4)), (None, (0, 0)), ([1], (0, 0)), ("ab", (0, 0))])
+def test_growth_is_read_from_the_log_with_care(value, read):
+    assert _grown(value) == read
+
+
+def test_a_reply_counts_as_the_provider_counted_it():
+    """Its tokens were reported when it was written; only what came since is estimated."""
+    with refold.open("counting", store="memory:", window=100_000) as session:
+        session.say("Hello. " * 200)
+        session.prepare()
+        usage = {
+            "prompt_tokens": 400,
+            "completion_tokens": 1_000,
+            "completion_tokens_details": {"reasoning_tokens": 100},
+        }
+        session.observe({"usage": usage})
+        session.say({"role": "assistant", "content": "A short reply."})
+        assert session.budget().used == 1_300
+        session.say({"role": "user", "content": "And now? " * 50})
+        assert 1_300 < session.budget().used < 1_600
+
+
+def test_growth_survives_reopening(tmp_path):
+    address = f"sqlite:{tmp_path / 'log.db'}"
+    with refold.open("counting", store=address, window=100_000) as session:
+        for tokens in (500, 900):
+            session.say("Tell me more. " * 40)
+            session.prepare()
+            session.observe({"usage": {"prompt_tokens": tokens, "completion_tokens": 10}})
+        used = session.budget().used
+        grown = session.keeper.report.grown
+    with refold.open("counting", store=address, window=100_000) as again:
+        assert again.budget().used == used
+        assert again.keeper.report.grown == grown != (0, 0)

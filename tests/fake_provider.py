@@ -63,6 +63,7 @@ class Seen:
     path: str
     headers: dict[str, str]
     json: Any
+    raw: bytes = field(default=b"", repr=False)
 
     @property
     def wire(self) -> str:
@@ -151,7 +152,7 @@ class FakeProvider:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         while len(body) < int(headers.get("content-length", "0")):
             body += connection.recv(65536)
-        request = Seen(first.split()[1], headers, json.loads(body))
+        request = Seen(first.split()[1], headers, json.loads(body), body)
         self.seen.append(request)
         behaviour = self.script[min(len(self.seen), len(self.script)) - 1]
         behaviour(Connection(connection, request, self._stopping))
@@ -212,6 +213,11 @@ def data(*values, named=False) -> bytes:
     return "".join(lines).encode()
 
 
+def _counts(usage, asked, answered):
+    """A report of two numbers, or the wire's own report as it is."""
+    return usage if isinstance(usage, dict) else {asked: usage[0], answered: usage[1]}
+
+
 def _chat_stream(cut, finish, reasoning, calls, refusal, usage):
     deltas = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": reasoning}] if reasoning else []
@@ -226,14 +232,15 @@ def _chat_stream(cut, finish, reasoning, calls, refusal, usage):
     ]
     events.append({"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     if usage:
-        counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1]}
+        counts = _counts(usage, "prompt_tokens", "completion_tokens")
         events.append({"model": "m-1", "choices": [], "usage": counts})
     return data(*events) + b"data: [DONE]\n\n"
 
 
 def _anthropic_stream(cut, finish, reasoning, calls, refusal, usage):
     start = {"type": "message", "model": "m-1", "content": [], "stop_reason": None}
-    start["usage"] = {"input_tokens": usage[0], "output_tokens": 1} if usage else {}
+    told = _counts(usage, "input_tokens", "output_tokens") if usage else {}
+    start["usage"] = {**told, "output_tokens": 1} if usage else {}
     events = [{"type": "message_start", "message": start}, {"type": "ping"}]
     blocks = [("thinking", [reasoning])] if reasoning else []
     blocks += [("text", cut)] if cut else []
@@ -252,7 +259,7 @@ def _anthropic_stream(cut, finish, reasoning, calls, refusal, usage):
         part = {"type": "input_json_delta", "partial_json": "{}"}
         events.append({"type": "content_block_delta", "index": index, "delta": part})
     ended = {"stop_reason": "refusal" if refusal else finish}
-    counts = {"output_tokens": usage[1]} if usage else None
+    counts = {"output_tokens": told["output_tokens"]} if usage else None
     events += [{"type": "message_delta", "delta": ended, "usage": counts}, {"type": "message_stop"}]
     return data(*events, named=True)
 
@@ -277,7 +284,7 @@ def _gemini_stream(cut, finish, reasoning, calls, refusal, usage):
     ]
     last = {"candidates": [{"finishReason": "SAFETY" if refusal else finish}], "modelVersion": "m-1"}
     if usage:
-        last["usageMetadata"] = {"promptTokenCount": usage[0], "candidatesTokenCount": usage[1]}
+        last["usageMetadata"] = _counts(usage, "promptTokenCount", "candidatesTokenCount")
     return data(*events, last)
 
 
@@ -289,7 +296,7 @@ def _chat_body(text, finish, reasoning, calls, refusal, usage):
     }
     message |= {"reasoning_content": reasoning} if reasoning else {}
     message |= {"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}] * calls}
-    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1]} if usage else None
+    counts = _counts(usage, "prompt_tokens", "completion_tokens") if usage else None
     return {"model": "m-1", "choices": [{"message": message, "finish_reason": finish}], "usage": counts}
 
 
@@ -297,7 +304,7 @@ def _anthropic_body(text, finish, reasoning, calls, refusal, usage):
     content = [{"type": "thinking", "thinking": reasoning}] if reasoning else []
     content += [{"type": "text", "text": text}] if text else []
     content += [{"type": "tool_use", "id": "c", "name": "f", "input": {}}] * calls
-    counts = {"input_tokens": usage[0], "output_tokens": usage[1]} if usage else {}
+    counts = _counts(usage, "input_tokens", "output_tokens") if usage else {}
     ended = "refusal" if refusal else finish
     return {"type": "message", "model": "m-1", "content": content, "stop_reason": ended, "usage": counts}
 
@@ -310,7 +317,7 @@ def _responses_body(text, finish, reasoning, calls, refusal, usage):
         part = {"type": "refusal", "refusal": text} if refusal else {"type": "output_text", "text": text}
         output.append({"type": "message", "role": "assistant", "content": [part]})
     output += [{"type": "function_call", "name": "f", "call_id": "c", "arguments": "{}"}] * calls
-    counts = {"input_tokens": usage[0], "output_tokens": usage[1]} if usage else None
+    counts = _counts(usage, "input_tokens", "output_tokens") if usage else None
     cut = finish == "length"
     return {
         "object": "response",
@@ -328,7 +335,7 @@ def _gemini_body(text, finish, reasoning, calls, refusal, usage):
     parts += [{"text": text}] if text else []
     parts += [{"functionCall": {"name": "f", "args": {}}}] * calls
     ended = "SAFETY" if refusal else finish
-    counts = {"promptTokenCount": usage[0], "candidatesTokenCount": usage[1]} if usage else {}
+    counts = _counts(usage, "promptTokenCount", "candidatesTokenCount") if usage else {}
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": ended}
     return {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "m-1"}
 

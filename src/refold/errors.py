@@ -5,7 +5,7 @@ RefoldError
   DoesNotFit            over the room after every stage
   InvalidConversation   broken beyond repair
   FormatError           not the shape of that provider (also a ValueError)
-  AnswerFailed          the summariser did not answer
+  AnswerFailed          a model did not answer
   Overflow              the provider refused twice
   StoreError
     SessionNotFound     (also a KeyError)
@@ -20,6 +20,7 @@ Each error carries its facts as attributes, so that nobody has to parse a messag
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class RefoldError(Exception):
@@ -67,12 +68,21 @@ class FormatError(RefoldError, ValueError):
 
 
 class AnswerFailed(RefoldError):
-    """The summariser did not answer."""
+    """A model did not answer."""
 
-    def __init__(self, message: str, *, provider: str = "", cause: BaseException | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        cause: BaseException | None = None,
+        partial: object | None = None,
+    ) -> None:
         super().__init__(message)
         self.provider = provider
         self.cause = cause
+        self.partial: Any = partial
+        """What had come by then, in a talk (`refold.clients.talking.Reply`); None where nothing had."""
 
 
 class Overflow(RefoldError):

@@ -20,8 +20,9 @@ def test_an_answer_brings_text_model_and_tokens(provider, wire, opened, ask, spo
     provider.script = [spoken("Grüße, 世界 🌍 and more.", usage=(120, 7))]
     client = opened(wire)
     assert isinstance(client, Client)
+    who = {"chat": "openai", "responses": "openai", "compatible": f"{provider.url}/v1"}.get(wire, wire)
     assert ask(client) == Answer(
-        text="Grüße, 世界 🌍 and more.", model="m-1", input_tokens=120, output_tokens=7
+        text="Grüße, 世界 🌍 and more.", model="m-1", provider=who, input_tokens=120, output_tokens=7
     )
 
 

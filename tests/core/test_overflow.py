@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refold.core.overflow import LEARNABLE, OverflowInfo, overflow, usage_overflow
 from refold.core.refusals import BARE, LOOSE, SURE
-from refold.errors import Overflow
+from refold.errors import AnswerFailed, Overflow
 
 OPAL = (
     "context_length_exceeded",
@@ -540,6 +540,8 @@ def test_a_rate_limit_around_a_refusal_does_not_hide_it_and_one_beside_it_does_n
 
 def test_our_own_error_and_our_own_answer_are_taken_as_they_are():
     assert overflow(Overflow("openai", 5, 6)) == OverflowInfo("openai", 5, 6)
+    assert overflow(AnswerFailed("x", cause=Overflow("openai", 5, 6))) == OverflowInfo("openai", 5, 6)
+    assert overflow(AnswerFailed("x", cause=ValueError("prompt is too long"))) is None
     assert overflow(FOUND) is FOUND
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Final
 
+from refold.clients import behind
 from refold.clients.endpoints import Endpoint, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
@@ -73,6 +74,8 @@ MESSAGES: Final = Wire(
     gather=_gather,
     complete=lambda body: bool(body.get("stop_reason")),
     said=_said,
+    name="anthropic",
+    behind=behind.anthropic,
 )
 
 ANTHROPIC: Final = Endpoint(

@@ -5,13 +5,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
+from refold.clients import behind
 from refold.clients.endpoints import Endpoint, at_address, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
 from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
 from refold.core.flow import Ask
 
-_THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
+THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
 """Where servers put what a model thought: DeepSeek and vLLM, OpenRouter, Ollama."""
 
 
@@ -63,10 +64,10 @@ def _gather(body: Body, _event: Event, data: Body) -> bool:
 
 
 def _delta(message: Body, delta: Body) -> None:
-    for key in ("refusal", *_THOUGHTS):
+    for key in ("refusal", *THOUGHTS):
         if text_of(delta.get(key)):
             message[key] = message.get(key, "") + delta[key]
-    for key, words in _content(delta.get("content")).items():
+    for key, words in content_of(delta.get("content")).items():
         message[key] = message.get(key, "") + words
     calls: list[Body] = message.setdefault("tool_calls", [])
     for call in list_of(delta.get("tool_calls")):
@@ -76,7 +77,7 @@ def _delta(message: Body, delta: Body) -> None:
         calls.append({"index": 0})
 
 
-def _content(content: Any) -> Body:
+def content_of(content: Any) -> Body:
     """Text and thoughts in a content, which is a text or, at Mistral, a list of parts."""
     if isinstance(content, str):
         return {"content": content} if content else {}
@@ -98,8 +99,8 @@ def _said(body: Body) -> Said | None:
     if not choices:
         return None
     message = fields_of(choices[0].get("message"))
-    content = _content(message.get("content"))
-    thoughts = next((message[key] for key in _THOUGHTS if text_of(message.get(key))), "")
+    content = content_of(message.get("content"))
+    thoughts = next((message[key] for key in THOUGHTS if text_of(message.get(key))), "")
     calls = len(list_of(message.get("tool_calls"))) or bool(message.get("function_call"))
     return Said(
         text=content.get("content", "") or text_of(message.get("refusal")),
@@ -116,6 +117,8 @@ CHAT: Final = Wire(
     gather=_gather,
     complete=_complete,
     said=_said,
+    name="openai",
+    behind=behind.chat,
 )
 COMPATIBLE: Final = replace(CHAT, payload=_compatible, spare=("temperature", "stream_options", "max_tokens"))
 

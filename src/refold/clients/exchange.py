@@ -7,21 +7,24 @@
     exchange.send(b"")                          # and say that it has ended
 
 After a part it yields None for more, or another request (a model refused a parameter that can be spared).
-It returns the `Answer` or raises `Trouble`. A `Trouble` that the network met is thrown in: an answer that is
-complete by then is still given. Every wire is read through here, for threads and event loops alike.
+It returns the answer or raises `Trouble`. A `Trouble` that the network met is thrown in: an answer that is
+complete by then is still given. Every wire is read through here, for threads and event loops alike, by those
+who ask and by those who talk.
 """
 
 import json
-from collections.abc import Generator
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from refold.clients.sse import Event, Frames
 from refold.clients.troubles import Trouble, refusal, reported, unsupported
-from refold.clients.wires import Body, Head, Request, Target, Wire, answer, request
+from refold.clients.wires import Body, Gatherer, Head, Request, Target, Wire, answer, prefixed, request
 from refold.core.flow import Answer, Ask
 
 Part: TypeAlias = Head | bytes | None
-Exchange: TypeAlias = Generator[Request | None, Part, Answer]
+T = TypeVar("T")
+Exchange: TypeAlias = Generator[Request | None, Part, T]
 
 MOST_BYTES: Final = 8 * 1024 * 1024
 """What an answer may have: a hundred times the longest summary, framing included."""
@@ -30,45 +33,61 @@ REFUSAL_BYTES: Final = 64 * 1024
 _DONE: Final = "[DONE]"
 
 
-def ask(wire: Wire, target: Target, question: Ask | str) -> Exchange:
+def ask(wire: Wire, target: Target, question: Ask | str) -> Exchange[Answer]:
     """Ask a question."""
-    question = question if isinstance(question, Ask) else Ask(question)
+    asked = question if isinstance(question, Ask) else Ask(question)
+    whole, streamed = yield from respond(wire, target, lambda without: request(wire, target, asked, without))
+    said = wire.said(whole)
+    if said is None:
+        raise Trouble("gave nothing in its answer" if streamed else "answered in an unknown shape")
+    provider = target.provider or target.base
+    return replace(answer(whole, said), provider=provider, prefixed=prefixed(wire, target, asked))
+
+
+def respond(
+    wire: Gatherer,
+    target: Target,
+    build: Callable[[frozenset[str]], Request],
+    *,
+    most: int = MOST_BYTES,
+) -> Exchange[tuple[Body, bool]]:
+    """The whole body of a response, however it comes, and whether it was streamed.
+
+    `build` makes the request, without the parameters that were refused.
+    """
     without: frozenset[str] = frozenset()
     while True:
-        head = yield request(wire, target, question, without)
+        head = yield build(without)
         assert isinstance(head, Head)  # noqa: S101  # the driver's side of the contract
         if head.status == 200:
             break
-        body = yield from _refused()
-        refused = unsupported(body, wire.spare) - without if head.status in (400, 422) else frozenset()
+        read = yield from _refused()
+        refused = unsupported(read, wire.spare) - without if head.status in (400, 422) else frozenset()
         trouble = refusal(
-            head.status, body, provider=target.provider, wait=head.wait, key=target.key_variable
+            head.status, read, provider=target.provider, wait=head.wait, key=target.key_variable
         )
         if not refused or trouble.cause is not None:
             raise trouble
         without |= refused
-    kind = _kind(head.content_type)
-    whole = yield from _streamed(wire, target) if kind == "events" else _unstreamed(wire, target)
-    said = wire.said(whole)
-    if said is None:
-        raise Trouble("gave nothing in its answer" if kind == "events" else "answered in an unknown shape")
-    return answer(whole, said)
+    streamed = _kind(head.content_type) == "events"
+    reading = _streamed if streamed else _unstreamed
+    return (yield from reading(wire, target, most)), streamed
 
 
-def step(exchange: Exchange, part: Part) -> Request | Answer | None:
+def step(exchange: Exchange[T], part: Part) -> Request | T | None:
     """Hand a part over; gives what comes next: a request, the answer, or None for more."""
     try:
         return exchange.send(part)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # an exchange returns an Answer
+        return stop.value  # type: ignore[no-any-return]  # what an exchange returns
 
 
-def broken(exchange: Exchange, trouble: Trouble) -> Request | Answer | None:
+def broken(exchange: Exchange[T], trouble: Trouble) -> Request | T | None:
     """Say that the network failed; gives the answer where it was complete, else raises."""
     try:
         return exchange.throw(trouble)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # an exchange returns an Answer
+        return stop.value  # type: ignore[no-any-return]  # what an exchange returns
 
 
 def _kind(content_type: str) -> Literal["events", "json"]:
@@ -94,12 +113,12 @@ def _refused() -> Generator[None, Part, bytes]:
     return bytes(read[:REFUSAL_BYTES])
 
 
-def _unstreamed(wire: Wire, target: Target) -> Generator[None, Part, Body]:
+def _unstreamed(wire: Gatherer, target: Target, most: int) -> Generator[None, Part, Body]:
     """The body of a server that does not stream, or sends its events as one list."""
     read = bytearray()
     while chunk := (yield):
         assert isinstance(chunk, bytes)  # noqa: S101  # the driver's side of the contract
-        read += _bounded(chunk, len(read))
+        read += _bounded(chunk, len(read), most)
     value = _json(bytes(read))
     if not isinstance(value, list):
         return _sound(value, target)
@@ -109,7 +128,7 @@ def _unstreamed(wire: Wire, target: Target) -> Generator[None, Part, Body]:
     return body
 
 
-def _streamed(wire: Wire, target: Target) -> Generator[None, Part, Body]:
+def _streamed(wire: Gatherer, target: Target, most: int) -> Generator[None, Part, Body]:
     """The body that events make up."""
     frames, body, read, ended = Frames(), Body(), 0, False
     while not ended:
@@ -120,7 +139,7 @@ def _streamed(wire: Wire, target: Target) -> Generator[None, Part, Body]:
                 break
             raise
         assert isinstance(chunk, bytes)  # noqa: S101  # the driver's side of the contract
-        read += len(_bounded(chunk, read))
+        read += len(_bounded(chunk, read, most))
         for event in frames.feed(chunk) if chunk else frames.close():
             if event.data.strip() == _DONE:
                 ended = True
@@ -138,9 +157,9 @@ def _streamed(wire: Wire, target: Target) -> Generator[None, Part, Body]:
     return body
 
 
-def _bounded(chunk: bytes, read: int) -> bytes:
-    if read + len(chunk) > MOST_BYTES:
-        raise Trouble(f"answered with more than {MOST_BYTES:,} bytes")
+def _bounded(chunk: bytes, read: int, most: int) -> bytes:
+    if read + len(chunk) > most:
+        raise Trouble(f"answered with more than {most:,} bytes")
     return chunk
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import quote
 
+from refold.clients import behind
 from refold.clients.endpoints import Endpoint, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
@@ -73,6 +74,8 @@ GENERATE: Final = Wire(
     gather=_gather,
     complete=_complete,
     said=_said,
+    name="gemini",
+    behind=behind.gemini,
 )
 
 GEMINI: Final = Endpoint(

@@ -4,9 +4,11 @@ Each question has a connection of its own, so that a client holds nothing that t
 processes could share. One driver, for an event loop; a thread waits for a loop of its own (see `apart`).
 """
 
+import logging
 import time
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from refold.clients import apart
 from refold.clients.deadlines import REST, RETRY, Deadlines
@@ -20,6 +22,7 @@ from refold.errors import AnswerFailed, RefoldError
 if TYPE_CHECKING:
     import ssl
 
+T = TypeVar("T")
 GRACE: Final = 5.0
 """Seconds that closing a connection may take before a waiting thread leaves it alone."""
 ATTEMPTS: Final = 2
@@ -32,7 +35,15 @@ def library(name: str) -> ModuleType:
         import stamina  # noqa: F401  # asked for here, so that it is missed now and not in the middle
     except ModuleNotFoundError as error:
         raise RefoldError(f"{name} needs {error.name}: pip install 'refold[clients]'") from None
+    _quiet("stamina")
     return httpx2
+
+
+def _quiet(name: str) -> None:
+    """Keep a library's log off the screens of programs that set up no logging; others get it as before."""
+    logger = logging.getLogger(name)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
 
 
 class HttpClient:
@@ -45,14 +56,24 @@ class HttpClient:
         self.window = window
         self.deadlines = deadlines
         self._wire = wire
-        self._target = target
+        self.target = target
         self._rest: tuple[float, str] = (0.0, "")
         self._tls: ssl.SSLContext | bool | None = None
 
     @property
     def model(self) -> str:
         """The model that is asked."""
-        return self._target.model
+        return self.target.model
+
+    @property
+    def provider(self) -> str:
+        """Who serves it; empty where only an address is known."""
+        return self.target.provider or ""
+
+    @property
+    def format(self) -> str:
+        """The shape of its messages."""
+        return self._wire.name
 
     def __repr__(self) -> str:
         return f"<client {self.name}>"
@@ -69,7 +90,7 @@ class HttpClient:
         trouble = self._resting()
         if trouble is None:
             try:
-                return await self._answer(question)
+                return await self.exchanged(lambda: ask(self._wire, self.target, question))
             except Trouble as met:
                 trouble = met
         raise self._failed(trouble)  # outside, so that no error of the library hangs on it
@@ -77,8 +98,8 @@ class HttpClient:
     def close(self) -> None:
         """Nothing is held between questions."""
 
-    async def _answer(self, question: Ask) -> Answer:
-        """Ask, and once more where the failure may pass."""
+    async def exchanged(self, begin: Callable[[], Exchange[T]]) -> T:
+        """Carry an exchange out, and once more where the failure may pass; raises `Trouble`."""
         from stamina import retry_context
 
         ends = time.monotonic() + self.deadlines.total
@@ -94,31 +115,31 @@ class HttpClient:
         retries = retry_context(passing, attempts=ATTEMPTS, timeout=None, wait_initial=0.2, wait_jitter=0.3)
         async for attempt in retries:
             with attempt:
-                return await self._attempt(question, ends)
+                return await self._attempt(begin, ends)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, question: Ask, ends: float) -> Answer:
+    async def _attempt(self, begin: Callable[[], Exchange[T]], ends: float) -> T:
         http = library(self.name)
-        exchange = ask(self._wire, self._target, question)
-        got: Request | Answer | None = step(exchange, None)
+        exchange = begin()
+        got: Request | T | None = step(exchange, None)
         try:
             async with http.AsyncClient(**self._settings(http)) as client:
                 while isinstance(got, Request):
                     got = await self._sent(client, got, exchange, ends)
         except Trouble as trouble:  # before anybody logs it
-            trouble.clean(self._target.key)
+            trouble.clean(self.target.key)
             raise
         assert got is not None  # noqa: S101  # a response ends in an answer, a request or an error
         return got
 
     async def _sent(
-        self, client: Any, request: Request, exchange: Exchange, ends: float
-    ) -> Request | Answer | None:
+        self, client: Any, request: Request, exchange: Exchange[T], ends: float
+    ) -> Request | T | None:
         """Send a request and hand its response over; gives what comes behind it."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        got: Request | Answer | None = None
+        got: Request | T | None = None
         begun = False
         try:
             async with asyncio.timeout(self._left(ends, self.deadlines.first)) as clock:
@@ -142,11 +163,11 @@ class HttpClient:
 
     def _settings(self, http: ModuleType) -> dict[str, Any]:
         if self._tls is None:
-            secure = self._target.base.startswith("https:")
+            secure = self.target.base.startswith("https:")
             self._tls = http.create_ssl_context() if secure else False
         timeout = http.Timeout(None, connect=self.deadlines.connect)
         # an address on this machine is never meant for a proxy
-        return {"timeout": timeout, "verify": self._tls, "trust_env": not _here(self._target.base)}
+        return {"timeout": timeout, "verify": self._tls, "trust_env": not _here(self.target.base)}
 
     def _left(self, ends: float, most: float) -> float:
         return max(0.0, min(most, ends - time.monotonic()))
@@ -168,7 +189,7 @@ class HttpClient:
         """The error that leaves the room."""
         if trouble.late:
             self._rest = (time.monotonic() + REST, trouble.why)
-        provider = self._target.provider or self.name
+        provider = self.target.provider or self.name
         return AnswerFailed(f"{self.name} {trouble.why}", provider=provider, cause=trouble.cause)
 
 

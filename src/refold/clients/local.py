@@ -84,7 +84,7 @@ class LocalClient:
 
     def ask(self, question: Ask) -> Answer:
         """Ask and wait for the answer; the first question starts the server."""
-        server, client = self._serving()
+        server, client = self.serving()
         try:
             return client.ask(self._bounded(question))
         except AnswerFailed:
@@ -95,7 +95,7 @@ class LocalClient:
         """Ask inside an event loop, which does not wait while the server starts."""
         import asyncio
 
-        server, client = await asyncio.to_thread(self._serving)
+        server, client = await asyncio.to_thread(self.serving)
         try:
             return await client.aask(self._bounded(question))
         except AnswerFailed:
@@ -114,7 +114,7 @@ class LocalClient:
         most = min(asked.max_tokens or self.max_tokens, self.max_tokens)
         return Ask(asked.text, system=asked.system, max_tokens=most, purpose=asked.purpose)
 
-    def _serving(self) -> tuple[Server, HttpClient]:
+    def serving(self) -> tuple[Server, HttpClient]:
         """The server as it runs now, and who asks it."""
         try:
             server = SERVERS.serving(self.setting, self._start_seconds)

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Final
 
+from refold.clients import behind
 from refold.clients.chat import OPENAI, thinks
 from refold.clients.endpoints import provider
 from refold.clients.http import HttpClient
@@ -10,7 +11,7 @@ from refold.clients.sse import Event
 from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
 from refold.core.flow import Ask
 
-_ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.done"})
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.done"})
 _CALLS: Final = frozenset(
     {
         *("function_call", "custom_tool_call", "computer_call"),
@@ -35,7 +36,7 @@ def _gather(body: Body, event: Event, data: Body) -> bool:
     kind = text_of(data.get("type")) or event.name
     if kind == "response.output_text.delta":
         body["words"] = text_of(body.get("words")) + text_of(data.get("delta"))
-    if kind not in _ENDS:
+    if kind not in ENDS:
         body.setdefault("begun", True)
         return False
     body |= fields_of(data.get("response"))
@@ -72,6 +73,8 @@ RESPONSES: Final = Wire(
     gather=_gather,
     complete=lambda body: body.get("status") in ("completed", "incomplete"),
     said=_said,
+    name="responses",
+    behind=behind.responses,
 )
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from refold.clients.sse import Event
 from refold.core.flow import Answer, Ask, thought_apart
@@ -55,6 +55,25 @@ class Said:
     calls: int = 0
 
 
+class Gatherer(Protocol):
+    """How the parts of a stream become one body; what asking and talking have in common."""
+
+    @property
+    def spare(self) -> tuple[str, ...]:
+        """Parameters that a model may refuse and that one can do without."""
+        ...
+
+    @property
+    def gather(self) -> Callable[[Body, Event, Body], bool]:
+        """Add an event and its data to the body; True where it was the last one."""
+        ...
+
+    @property
+    def complete(self) -> Callable[[Body], bool]:
+        """Whether a body says how the answer ended."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """How one provider is asked. A stream is gathered into the body that it gives without one."""
@@ -73,16 +92,40 @@ class Wire:
     """Whether a body says how the answer ended."""
     said: Callable[[Body], Said | None]
     """Read a whole body; None where it has another shape."""
+    name: str = ""
+    """The shape of its messages, as formats call it."""
+    behind: Callable[[Body, Ask], Body] | None = None
+    """The same request behind the conversation that a question brings along."""
 
 
 def request(wire: Wire, target: Target, question: Ask, without: Collection[str] = ()) -> Request:
     """The request that asks a question."""
+    payload = wire.payload(question, target.model, without)
+    if wire.behind is not None and prefixed(wire, target, question):
+        payload = wire.behind(payload, question)
+    return posted(target, wire.path, wire.headers, payload)
+
+
+def prefixed(wire: Wire, target: Target, question: Ask) -> bool:
+    """Whether a question goes behind the conversation: only to the model that this is held with."""
+    prefix = question.prefix
+    return (
+        prefix is not None
+        and wire.behind is not None
+        and prefix.format == wire.name
+        and prefix.is_with(target.provider or "", target.model)
+    )
+
+
+def posted(
+    target: Target, path: Callable[[str], str], keyed: Callable[[str], Mapping[str, str]], payload: Body
+) -> Request:
+    """The request that brings a payload to a target."""
     headers = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "refold"}
     headers["accept-encoding"] = "identity"  # nobody has to guard against answers that unpack to gigabytes
-    payload = wire.payload(question, target.model, without)
     return Request(
-        url=target.base.rstrip("/") + wire.path(target.model),
-        headers={**headers, **(wire.headers(target.key) if target.key else {})},
+        url=target.base.rstrip("/") + path(target.model),
+        headers={**headers, **(keyed(target.key) if target.key else {})},
         # a half of a pair that JSON cannot carry becomes a question mark
         body=json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace"),
     )
@@ -92,15 +135,17 @@ def answer(body: Body, said: Said) -> Answer:
     """The answer that a whole body holds."""
     response = read_response(body)
     usage = response.usage
-    text, thought = thought_apart(_paired(said.text))
+    text, thought = thought_apart(paired(said.text))
     return Answer(
         text=text,
         finish=_finish(response.finish, response.raw_finish),
         calls=said.calls,
-        reasoning=_paired(said.reasoning) or thought,
+        reasoning=paired(said.reasoning) or thought,
         model=response.model,
         input_tokens=usage.input if usage else None,
         output_tokens=usage.output if usage else None,
+        cache_read=usage.cache_read if usage else 0,
+        cache_write=usage.cache_write if usage else 0,
     )
 
 
@@ -110,7 +155,7 @@ def _finish(finish: str, raw: str) -> str:
     return finish if finish != "unknown" else raw or "stop"
 
 
-def _paired(text: str) -> str:
+def paired(text: str) -> str:
     """The text with characters whose two halves came in two events made whole again."""
     if text.isascii():
         return text

@@ -18,7 +18,7 @@ from refold.core.names import canonical
 from refold.core.refusal_numbers import Sizes, sane, sizes
 from refold.core.refusals import BARE, BYTES, ELSE, LOOSE, NO_BODY, RATE, SURE, TOO_LARGE, WEIGHT, Sign
 from refold.core.refusers import IMITATED, host, refuser
-from refold.errors import Overflow
+from refold.errors import AnswerFailed, Overflow
 
 LEARNABLE: Final = range(4_096, 10_000_001)
 """Windows that may be believed on a provider's word; no model in use has less, none has more."""
@@ -46,6 +46,8 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
     """
     if type(error) is OverflowInfo:
         return error
+    if type(error) is AnswerFailed and type(error.cause) is Overflow:  # a talker has read the refusal
+        error = error.cause
     if type(error) is Overflow:
         return OverflowInfo(error.provider, error.limit, error.requested)
     asked = canonical(provider) if provider else None

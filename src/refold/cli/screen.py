@@ -47,12 +47,12 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         """Print one line for people."""
-        _write(self.out, text if self.fancy else _ascii(text))
+        _write(self.out, text if self.fancy else spelt(text))
 
     def note(self, text: str) -> None:
         """Print one line beside the result."""
         if self.err is not None:
-            _write(self.err, text if self.fancy else _ascii(text))
+            _write(self.err, text if self.fancy else spelt(text))
 
     def error(self, text: str) -> None:
         """Print what went wrong, in one line."""
@@ -80,7 +80,7 @@ class Screen:
     def short(self, text: str, width: int) -> str:
         """Make one safe line of any text, in at most so many columns."""
         text = clean(text)
-        return shorten(text if self.fancy else _ascii(text), width, "…" if self.fancy else "...")
+        return shorten(text if self.fancy else spelt(text), width, "…" if self.fancy else "...")
 
     def flush(self) -> None:
         """Let everything out."""
@@ -143,7 +143,8 @@ def _painted(text: str, style: Style, *, shown: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if shown and text and _CODES[style] else text
 
 
-def _ascii(text: str) -> str:
+def spelt(text: str) -> str:
+    """Text for a terminal that knows ASCII only."""
     if text.isascii():
         return text
     return text.translate(_SPELT).encode("ascii", "backslashreplace").decode("ascii")

@@ -1,0 +1,320 @@
+"""`refold chat` on a real terminal: typed into, resized, interrupted, closed; screens as a person sees them."""
+
+import re
+import threading
+import time
+
+import pytest
+from chat_provider import calls, hangs, tells
+from chat_terminal import Terminal
+from cli_running import inside
+
+from fake_provider import FakeProvider, status
+from local_model import model_path
+from refold.cli.chatting.markdown import Blocks
+
+ANSWER = """\
+# The harbour
+
+It is called **Quayside**, see `map.txt`.
+
+- two cranes
+- one light
+
+```python
+print("ahoy")
+```
+
+| crane | tons |
+|-------|------|
+| north | 40   |
+
+1. first
+
+2. second"""
+LONG = "the quick brown fox jumps over the lazy dog " * 22
+
+
+@pytest.fixture
+def provider():
+    with FakeProvider() as fake:
+        yield fake
+
+
+@pytest.fixture
+def chat(provider):
+    """Begin a chat on a terminal."""
+
+    def begin(*args, **more):
+        args = ("--model", f"{provider.url}/v1#m", "--window", "8k", "--session", "s", *args)
+        return Terminal("chat", *args, **more)
+
+    return begin
+
+
+def ready(terminal):
+    """Wait for the line to type into, with its meter below."""
+    return terminal.expect(r"›[^\n]*\n+.*% of [\d.]+K")
+
+
+def test_an_answer_is_seen_as_markdown_above_a_meter(provider, chat):
+    provider.script = [tells(ANSWER, pause=0.005)]
+    with chat("--store", "memory:", "--show-context", columns=80, rows=34) as terminal:
+        ready(terminal)
+        terminal.enter("what is it called?")
+        terminal.expect(r"Context: 2 messages")
+        shown = ready(terminal).splitlines()
+        assert shown[:-1] == [
+            "session s begins, with m; /help tells what you can type",
+            "› what is it called?",
+            "The harbour",
+            "",
+            "It is called Quayside, see map.txt.",
+            "",
+            " • two cranes",
+            " • one light",
+            "",
+            "",
+            ' print("ahoy")',
+            "",
+            " crane  tons",
+            " ───────────",
+            " north  40",
+            "",
+            " 1 first",
+            "",
+            " 2 second",
+            "[Context: 2 messages, ~111 tokens]",
+            "›",
+            *[""] * 12,
+        ]
+        assert re.fullmatch(r"▏·+│·░+ 2% of 6K · system 18 history \d+ tools \d+ · s · m", shown[-1])
+        assert "\x1b[36m" in terminal.raw
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+        assert "is kept" not in terminal.everything  # a store in memory keeps nothing
+
+
+def test_lines_are_edited_remembered_and_cleared(provider, chat):
+    provider.script = [tells("Yes.")]
+    where = "sqlite:s.db"
+    with chat("--store", where) as terminal:
+        ready(terminal)
+        terminal.type("first lone\x1b[D\x1b[D\x7fi\x05\x1b\rsecond line")
+        terminal.expect("› first line\n  second line")
+        terminal.type("\r")
+        terminal.expect("Yes.")
+        ready(terminal)
+        assert provider.seen[0].json["messages"][-1]["content"] == "first line\nsecond line"
+        terminal.type("/che\t")
+        terminal.expect("› /checkpoint")
+        terminal.type("\x03")
+        terminal.expect("Ctrl-C again leaves")
+        terminal.type("\x03")
+        assert terminal.ended() == 0
+        terminal.expect("session s is kept; refold chat --session s --store sqlite:s.db goes on with it")
+    with chat("--store", where) as terminal:
+        terminal.expect("session s goes on: 2 messages, 0 folds")
+        ready(terminal)
+        terminal.type("\x1b[A")
+        terminal.expect("› first line\n  second line")
+        terminal.type("\x03\x03")
+        assert terminal.ended() == 0
+
+
+def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
+    down = status(400, {"error": {"message": "out of order"}})
+    provider.script = [hangs("Half of an answer"), tells("Whole."), down, tells("Up again.")]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("go")
+        terminal.expect("Half of an answer")
+        terminal.type("typed ahead")
+        time.sleep(0.3)
+        terminal.type("\x03")
+        terminal.expect("Half of an answer\ninterrupted; what was said is kept\n›")
+        assert "^C" not in terminal.everything
+        terminal.enter("again")
+        terminal.expect("Whole.")
+        ready(terminal)
+        terminal.enter("once more")
+        terminal.expect("refold: .*out of order.*/retry sends it again")
+        ready(terminal)
+        terminal.enter("/retry")
+        terminal.expect(r"/retry\nUp again\.")
+        ready(terminal)
+        terminal.enter("/retry")
+        terminal.expect("the last words were answered")
+    contents = [message["content"] for message in provider.seen[1].json["messages"]]
+    assert contents[1:3] == ["go", "Half of an answer\n\n[interrupted]"]
+    assert contents[3].endswith("again")
+
+
+def test_a_compaction_is_taken_changed_left_and_cancelled(provider, chat):
+    summary = "## Goal\nMend the harbour wall before winter.\n\n## Done\nThe wall was measured."
+    asked = [tells(LONG), tells(LONG), tells(LONG)]
+    provider.script = [*asked, hangs("Half"), tells(summary), tells(summary), tells(summary)]
+    with chat("--store", "memory:", columns=90) as terminal:
+        ready(terminal)
+        for question in ("one", "two", "three"):
+            terminal.enter(question)
+            terminal.expect(f"› {question}\n(the|lazy)[^›]*›")
+            ready(terminal)
+        terminal.enter("/compact through-line-and-facts")
+        terminal.expect("asking http")
+        terminal.type("\x03")
+        terminal.expect("cancelled; nothing was folded")
+        ready(terminal)
+        terminal.enter("/compact through-line-and-facts")
+        terminal.expect(
+            r"Compacted #1-#6 \(6 messages\) into 1 message: [\d,]+ → [\d,]+ tokens\.\n## Goal\nMend"
+        )
+        terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]")
+        terminal.enter("r")
+        terminal.expect(r"Reverted; everything is seen again\.\n\[Context: 6 messages")
+        ready(terminal)
+        terminal.enter("/compact through-line-and-facts")
+        terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]$")
+        terminal.enter("edit")
+        terminal.expect("Alt-Enter takes it")
+        terminal.type("\x1b>Twice.\x1b\r")
+        terminal.expect(r"The summary says what you wrote\.\n\[Context: 1 message,")
+        terminal.expect("1 fold")
+        terminal.enter("/recall fox")
+        terminal.expect("#2  assistant  folded  the quick")
+        ready(terminal)
+        terminal.enter("/unfold")
+        terminal.expect(r"unfolded [0-9a-f]{8} \(#1-#6\): 1 → 6 messages")
+
+
+def test_a_fold_by_itself_is_told_and_a_full_window_warned_of(provider, chat):
+    provider.script = [tells(LONG)]
+    with chat("--store", "memory:", "--ask", "none", "--window", "3k", columns=90, rows=40) as terminal:
+        ready(terminal)
+        for number in range(9):
+            terminal.enter(f"question {number}")
+            terminal.expect(f"question {number}\n[^›]*the[^›]*›", where="all")
+            ready(terminal)
+            if "folded " in terminal.everything:
+                break
+        text = terminal.everything
+        assert re.search(r"  Context: \d\d% used", text)
+        assert re.search(
+            r"  Context usage: \d\d\d?% of window \([\d,]+ / 2,250 tokens\)\n"
+            r"  Auto-compaction will trigger to preserve conversation quality\.",
+            text,
+        )
+        assert re.search(
+            r"folded [0-9a-f]{8}: [\d,]+ → [\d,]+ tokens, \d+ → \d+ messages \([\w, ]+\); the originals\s+stay in"
+            r"\s+session\s+s \(memory:\); /unfold\s+brings\s+them\s+back",
+            text,
+        )
+
+
+def test_tools_are_seen_and_writing_is_confirmed(provider, chat, tmp_path):
+    (tmp_path / "map.txt").write_text("Quayside\n")
+    provider.script = [
+        calls(("read_file", {"path": "map.txt"}), text="I shall look."),
+        calls(("write_file", {"path": "out.txt", "content": "Quayside"})),
+        tells("Done."),
+    ]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("copy the name")
+        terminal.expect(r"make out\.txt with 8 bytes\? \[no/yes\]")
+        terminal.enter("y")
+        terminal.expect("Done.")
+        text = ready(terminal)
+        assert "I shall look.\n→ read_file map.txt\n← 2 lines, 9 characters\n→ write_file out.txt\n" in text
+    assert (tmp_path / "out.txt").read_text() == "Quayside"
+
+
+def test_a_terminal_may_change_its_size_at_any_moment(provider, chat):
+    gate = threading.Event()
+    words = " ".join(f"word{number}" for number in range(60))
+    provider.script = [tells(words, gate=gate, after=30)]
+    like_xterm = {"XTERM_VERSION": "1"}  # lines are cut, not wrapped anew, on the screen of this test
+    with chat("--store", "memory:", columns=100, rows=30, env=like_xterm) as terminal:
+        ready(terminal)
+        terminal.resize(60, 20)
+        terminal.expect(r"% of 6K · system 18 tools \d+ · s · m")
+        terminal.enter("go")
+        terminal.expect("word29")
+        terminal.resize(44, 20)
+        gate.set()
+        terminal.expect("word59")
+        ready(terminal)
+        assert all(len(line) <= 44 for line in terminal.shown)
+        final = " ".join(terminal.everything.split())
+        assert f"› go {words} ›" in final
+        assert max(map(len, terminal.shown)) > 36
+        terminal.enter("/context")
+        terminal.expect(r"compacts +at [\d,]+ tokens")
+
+
+def test_without_colours_and_in_ascii(provider, chat):
+    provider.script = [tells("It is **so** → fine.")]
+    env = {"NO_COLOR": "1", "LANG": "C", "LC_ALL": "C"}
+    with chat("--store", "memory:", env=env) as terminal:
+        terminal.expect(r">\n+\[.*\] 5% +of 6K \| system")
+        terminal.enter("is it?")
+        terminal.expect(r"> is it\?\nIt is \*\*so\*\* -> fine\.\n>\n+\[")
+    assert not re.search(r"\x1b\[[\d;]*3[0-7]m", terminal.raw)
+
+
+def test_a_terminal_that_goes_away_loses_nothing(provider, chat, tmp_path, capsys):
+    provider.script = [hangs("Half")]
+    with chat("--store", f"sqlite:{tmp_path}/s.db") as terminal:
+        ready(terminal)
+        terminal.enter("remember Quayside")
+        terminal.expect("Half")
+        terminal.program.close(force=False)  # the window is closed: SIGHUP
+    shown = inside(capsys, "show", "s", "--store", f"sqlite:{tmp_path}/s.db").out
+    assert "remember Quayside" in shown
+
+
+def test_the_real_model_on_this_machine_answers(tmp_path):
+    """SmolLM2 says something, in a stream, and can be stopped."""
+    env = {"REFOLD_LOCAL_MODEL": str(model_path())}
+    with Terminal("chat", "--store", "memory:", "--session", "s", "--show-context", env=env) as terminal:
+        terminal.expect("% of ")
+        terminal.enter("Say hello.")
+        text = terminal.expect(r"› Say hello\.\n(.+\n)+\[Context: 2 messages, ~[\d.]+K? tokens\]", seconds=60)
+        assert "refold:" not in text
+        terminal.enter("Tell me a very long story about a harbour.")
+        terminal.expect(r"harbour\.\n *[^…\s]", seconds=60)
+        terminal.type("\x03")
+        terminal.expect("interrupted|Context: 4 messages", seconds=60)
+        terminal.expect("% of ")
+        terminal.enter("/quit")
+        assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("One", ""),
+        ("One.\n\n", ""),
+        ("One.\n\nTwo", "One.\n\n"),
+        ("- a\n\n  more of a", ""),
+        ("- a\n\n  more of a\n\nB", "- a\n\n  more of a\n\n"),
+        ("```\na\n\nb", ""),
+        ("```\na\n\nb\n```\n\nC", "```\na\n\nb\n```\n\n"),
+    ],
+)
+def test_whole_blocks_are_told_from_what_is_still_coming(text, whole):
+    """However the text is cut into pieces."""
+    for size in (1, 2, 3, 5, 100):
+        coming = Blocks()
+        found = "".join(coming.add(text[at : at + size]) for at in range(0, len(text), size))
+        assert (found, coming.rest) == (whole, text[len(whole) :])
+
+
+def test_the_end_of_a_long_fence_is_a_fence():
+    coming = Blocks()
+    coming.add("```python\n" + "".join(f"line {number}\n" for number in range(100)))
+    assert coming.end(3) == "```python\nline 98\nline 99\n"
+    assert coming.end(500) == coming.rest
+    coming = Blocks()
+    coming.add("\n".join(f"line {number}" for number in range(100)))
+    assert coming.end(2) == "line 98\nline 99"

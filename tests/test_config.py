@@ -46,6 +46,21 @@ def test_the_environment_wins_over_the_file(tmp_path):
     assert settings.sources["window"] == "REFOLD_WINDOW"
 
 
+def test_caps_are_set_like_everything_else(tmp_path):
+    written(tmp_path, 'max_dollars = 2.5\nmax_summary_tokens_per_hour = "200k"')
+    settings = config.load({"HOME": "/nowhere", "REFOLD_MAX_DOLLARS_PER_HOUR": "$0.50"}, tmp_path)
+    assert settings.caps == {
+        "max_dollars": 2.5,
+        "max_dollars_per_hour": 0.5,
+        "max_summary_tokens_per_hour": 200_000,
+    }
+    assert settings.sources["max_dollars_per_hour"] == "REFOLD_MAX_DOLLARS_PER_HOUR"
+    with pytest.raises(FormatError, match=r"REFOLD_MAX_DOLLARS: max_dollars: must be an amount of dollars"):
+        config.load({"HOME": "/nowhere", "REFOLD_MAX_DOLLARS": "much"}, tmp_path)
+    with pytest.raises(FormatError, match=r"max_summary_tokens_per_hour: .* is not a number of tokens"):
+        config.parse("max_summary_tokens_per_hour = -1")
+
+
 def test_an_empty_variable_sets_nothing(tmp_path):
     assert config.load({"HOME": "/nowhere", "REFOLD_MODEL": ""}, tmp_path).model is None
 
@@ -87,7 +102,7 @@ def test_each_platform_has_its_own_place(platform, variables, expected):
     [
         ("policy = ", "is not TOML"),
         ('polcy = "a"', "did you mean policy"),
-        ("zzz = 1", "it may set policy, model, window, ask, windows"),
+        ("zzz = 1", "it may set policy, model, window, ask, .*max_dollars, .*windows"),
         ("policy = 3", "must be a name in quotes"),
         ('model = ""', "must be a name in quotes"),
         ('window = "banana"', "not a number of tokens"),
@@ -151,3 +166,11 @@ def test_a_policy_that_forbids_a_guess_takes_the_user_s_window():
     assert policy.window("my-model").tokens == 64_000
     with pytest.raises(WindowUnknown):
         policy.window("other-model")
+
+
+def test_a_folder_that_may_not_be_looked_at_has_no_file(tmp_path, monkeypatch):
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert config.load({"HOME": str(tmp_path)}, tmp_path) == config.Settings()

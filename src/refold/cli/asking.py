@@ -86,6 +86,16 @@ class Asked:
         """How many tokens the model takes, where that is known."""
         return self.client.window
 
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self.client.model
+
+    @property
+    def name(self) -> str:
+        """Its address."""
+        return self.client.name
+
     def __call__(self, question: Ask) -> Answer:
         """Ask once."""
         with progress(self.screen, long=True) as told:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from refold import config, formats
 from refold.cli import knobs
 from refold.cli.screen import Screen
-from refold.cli.sources import FILE, SHAPES, Source, read, text_of
+from refold.cli.sources import FILE, SHAPES, WHOLE, Source, read, text_of
 from refold.cli.stops import WrongUse
 from refold.config import Settings
 from refold.core.units import tokens
@@ -55,7 +55,7 @@ class Given:
             tools=_tools(args.tools, document.tools),
             prompt=text_of(args.prompt, "--prompt") if args.prompt else None,
             files=[_attachment(name) for name in args.attach or ()],
-            policy=config.laid_over(chosen, self.settings.windows),
+            policy=config.tuned(chosen, self.settings),
             count=args.count,
             usage=_usage(args.usage) if args.usage else None,
             format=document.format,
@@ -79,7 +79,8 @@ def given(args: Namespace, screen: Screen) -> Given:
     settings = config.load()
     if args.format:
         formats.get(args.format)
-    return Given(args=args, source=read(args.file, screen, format=args.format), settings=settings)
+    source = read(args.file, screen, format=args.format, whole=getattr(args, "whole", False))
+    return Given(args=args, source=source, settings=settings)
 
 
 @contextmanager
@@ -106,6 +107,7 @@ def conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
     add("file", metavar="FILE", help=FILE)
     add = parser.add_argument_group("the conversation").add_argument
     add("--format", metavar="NAME", help=f"{SHAPES}; recognised where absent")
+    add("--whole", action="store_true", help=WHOLE)
     add("--system", metavar="TEXT", help="the system prompt, or @FILE, if it is not in FILE")
     add("--tools", metavar="JSON", help="the tool definitions, or @FILE, if they are not in FILE")
     add("--prompt", metavar="TEXT", help="what will be said next, or @FILE")

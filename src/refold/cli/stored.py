@@ -1,6 +1,5 @@
 """The store and the session that a command is about: how they are named, opened and found."""
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +8,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
+from refold import config
 from refold.cli import flags
 from refold.cli.stops import WRONG_USE, Refused, WrongUse, status_of
 from refold.errors import RefoldError, StoreError
@@ -25,9 +25,11 @@ _STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (14, "day"))
 """How many of each make the next; from fourteen days on a date says more."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add the session."""
-    parser.add_argument("session", metavar="SESSION", help="its name; `refold sessions` lists them")
+def arguments(parser: ArgumentParser, *, files: bool = False) -> None:
+    """Add the session; commands that only look take files as well."""
+    told = "its name; `refold sessions` lists them"
+    told += "; or a file: an agent's transcript, AGENT:SESSION, JSON" * files
+    parser.add_argument("session", metavar="SESSION", help=told)
 
 
 def store(parser: ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def store(parser: ArgumentParser) -> None:
 
 def address(args: Namespace) -> str:
     """Where the store is."""
-    return args.store or os.environ.get(VARIABLE, "") or DEFAULT
+    return args.store or config.load().store or DEFAULT
 
 
 def is_there(where: str) -> bool:
@@ -56,8 +58,14 @@ def is_there(where: str) -> bool:
 
 
 @contextmanager
-def opened(args: Namespace, *, make: bool = False) -> Iterator[Store]:
-    """The store, for as long as it is needed; it is made only where something will be put into it."""
+def opened(args: Namespace, *, make: bool = False, files: bool = False) -> Iterator[Store]:
+    """The store, for as long as it is needed; it is made only where something will be put into it.
+
+    With `files` a session may be a file: then the store is one in memory that holds it.
+    """
+    if files and (held := _held(args)) is not None:
+        yield held
+        return
     where = address(args)
     if not make and not is_there(where):
         shown = "your data folder" if where == DEFAULT else where
@@ -67,6 +75,15 @@ def opened(args: Namespace, *, make: bool = False) -> Iterator[Store]:
         yield found
     finally:
         found.close()
+
+
+def _held(args: Namespace) -> Store | None:
+    """A store in memory with the file that a session's name names; None where it names none."""
+    from refold.cli import recorded
+
+    if not recorded.names_file(args.session):
+        return None
+    return recorded.store_of(args.session)
 
 
 def head_of(found: Store, name: str) -> Head:
@@ -83,9 +100,9 @@ def head_of(found: Store, name: str) -> Head:
 
 
 @contextmanager
-def session(args: Namespace, **choices: Any) -> Iterator["Session"]:
+def session(args: Namespace, *, files: bool = False, **choices: Any) -> Iterator["Session"]:
     """The session that is there under this name; what it refuses, the program was called well to ask."""
-    with opened(args) as found:
+    with opened(args, files=files) as found:
         head_of(found, args.session)
         begun = begin(found, args.session, **choices)
         try:

@@ -1,0 +1,144 @@
+"""`refold config`: everything that is set, and where each value came from."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from refold import config
+from refold.cli import flags
+from refold.cli.encoding import dumps
+from refold.cli.screen import Screen
+from refold.cli.stops import DONE, REFUSED, WrongUse
+from refold.cli.tables import columns
+from refold.config_values import ABOUT, OTHERS, shown_store
+
+EXAMPLES: Final = """\
+  refold config
+  refold config model
+  refold config path
+  refold config --json
+"""
+NOTE: Final = """\
+What an option says wins over a variable, a variable over the file. The file is the one that
+REFOLD_CONFIG names, else refold.toml in this folder, else refold/refold.toml in your own
+folder of settings. Keys are never shown.
+"""
+PATH: Final = "path"
+KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "REFOLD_API_KEY")
+BASES: Final = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+DEFAULT: Final = "default"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Say what the command takes."""
+    told = "one setting, to see its value alone; path: the file that is read"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=told)
+    flags.output(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    """Show all settings, one, or the file."""
+    if args.name == PATH:
+        return _path(args, screen)
+    settings = config.load()
+    rows = {name: _row(name, settings) for name in ABOUT}
+    if args.name is not None:
+        return _one(args, rows, screen)
+    strangers = unknown(os.environ)
+    if args.json:
+        keys = {name: bool(os.environ.get(name)) for name in KEYS}
+        windows = {name: _window(window) for name, window in settings.windows.items()}
+        told = {"settings": rows, "windows": windows, "keys": keys, "unknown": strangers}
+        screen.data(dumps({"file": _file(), **told}) + "\n")
+    else:
+        _show(rows, settings, screen)
+    for name, near in strangers.items():
+        screen.note(f"refold: note: nobody reads {name}" + (f"; did you mean {near}?" if near else ""))
+    return DONE
+
+
+def _row(name: str, settings: config.Settings) -> dict[str, Any]:
+    value = getattr(settings, name)
+    if name == "store" and value is not None:
+        value = shown_store(value)
+    source = settings.sources.get(name, DEFAULT)
+    return {
+        "value": value,
+        "source": source,
+        "variable": f"REFOLD_{name.upper()}",
+        "default": ABOUT[name].default,
+    }
+
+
+def _one(args: Namespace, rows: Mapping[str, dict[str, Any]], screen: Screen) -> int:
+    name = args.name.lower().removeprefix("refold_").replace("-", "_")
+    if name not in rows:
+        near = get_close_matches(name, [*rows, PATH], 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(rows)} and {PATH}"
+        raise WrongUse(f"there is nothing called {args.name!r} to set; {hint}")
+    row = rows[name]
+    if args.json:
+        screen.data(dumps({"name": name, **row}) + "\n")
+    elif row["value"] is not None:
+        screen.line(_told(row["value"]))
+    return DONE if row["value"] is not None or args.json else REFUSED
+
+
+def _path(args: Namespace, screen: Screen) -> int:
+    found = _file()
+    if args.json:
+        screen.data(dumps({"file": found}) + "\n")
+        return DONE
+    if found is None:
+        screen.note(f"no file is read: there is no {config.FILE} here, and none in your folder of settings")
+        return REFUSED
+    screen.line(found)
+    return DONE
+
+
+def _file() -> str | None:
+    found = config.find(os.environ, Path())
+    return None if found is None else str(found)
+
+
+def _show(rows: Mapping[str, dict[str, Any]], settings: config.Settings, screen: Screen) -> None:
+    found = _file()
+    screen.line(screen.paint("file", "bold") + f"  {found or 'none'}")
+    screen.line()
+    cells = [[name, _value(row), row["source"]] for name, row in rows.items()]
+    cells += [
+        [f"windows.{name}", _window(each), settings.sources["windows"]]
+        for name, each in settings.windows.items()
+    ]
+    table = columns([["setting", "value", "from"], *cells], "lll")
+    screen.line(screen.paint(table[0], "bold"))
+    for line, cell in zip(table[1:], cells, strict=True):
+        screen.line(screen.paint(line, "dim") if cell[2] == DEFAULT else line)
+    screen.line()
+    there = [name for name in KEYS if os.environ.get(name)]
+    screen.line(f"keys: {', '.join(there) or 'none'} (from the environment alone; never shown)")
+
+
+def _value(row: Mapping[str, Any]) -> str:
+    return f"({row['default']})" if row["value"] is None else _told(row["value"])
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _window(window: Any) -> str:
+    size = getattr(window, "tokens", None)
+    return f"{size:,} tokens" if size is not None else str(window)
+
+
+def unknown(variables: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables that look like ours and mean nothing, each with what may have been meant."""
+    known = [*(f"REFOLD_{name.upper()}" for name in ABOUT), *OTHERS]
+    strangers = sorted(name for name in variables if name.startswith("REFOLD_") and name not in known)
+    return {name: next(iter(get_close_matches(name, known, 1)), None) for name in strangers}

@@ -1,0 +1,146 @@
+"""`refold completion`: the scripts in real shells, where they are installed; else their form."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pexpect
+import pytest
+from cli_running import inside, saved, talk
+
+from refold.cli.completing import commands
+from refold.cli.program import COMMANDS
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory):
+    """The three scripts, as a shell would get them."""
+    folder = tmp_path_factory.mktemp("scripts")
+    found = {}
+    for shell in SHELLS:
+        program = [sys.executable, "-m", "refold.cli", "completion", shell]
+        found[shell] = folder / f"refold.{shell}"
+        found[shell].write_bytes(subprocess.run(program, capture_output=True, check=True).stdout)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A folder with a program `refold`, as an installation has it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "refold"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m refold.cli "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def completed(script, path, *words):
+    """What bash offers for a line whose last word is begun."""
+    line = " ".join(f"'{word}'" for word in words)
+    ask = f"""
+        source {script}
+        compopt() {{ :; }}
+        COMP_WORDS=(refold {line}); COMP_CWORD={len(words)}
+        _refold; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", ask],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PATH": f"{path}:/usr/bin:/bin", "HOME": "/nowhere", "REFOLD_STORE": "sqlite:store.db"},
+    )
+    assert done.stderr == ""
+    return [word for word in done.stdout.splitlines() if word]
+
+
+def test_bash_knows_commands_options_and_words(scripts, path):
+    offered = completed(scripts["bash"], path, "")
+    assert set(COMMANDS) <= set(offered)
+    assert completed(scripts["bash"], path, "mea") == ["measure"]
+    assert completed(scripts["bash"], path, "--ver") == ["--version"]
+    assert "--window" in completed(scripts["bash"], path, "measure", "--w")
+    assert completed(scripts["bash"], path, "plan", "x.json", "--policy", "ri") == ["ripple"]
+    assert completed(scripts["bash"], path, "validate", "x.json", "--format", "anth") == ["anthropic"]
+    assert completed(scripts["bash"], path, "completion", "f") == ["fish"]
+    assert "token_threshold" in completed(scripts["bash"], path, "config", "tok")
+    assert completed(scripts["bash"], path, "measure", "--no-such") == []
+
+
+def test_bash_knows_files_and_sessions(scripts, path, capsys, tmp_path):
+    saved("talk with spaces.json", talk(2))
+    (tmp_path / "folder").mkdir()
+    assert completed(scripts["bash"], path, "measure", "talk") == ["talk with spaces.json"]
+    assert completed(scripts["bash"], path, "measure", "--window", "8k", "--json", "talk") == [
+        "talk with spaces.json"
+    ]
+    for name in ("task", "my other one"):
+        inside(capsys, "import", name, "talk with spaces.json", "--store", "sqlite:store.db")
+    assert set(completed(scripts["bash"], path, "show", "")) == {"task", "my\\ other\\ one"}
+    assert completed(scripts["bash"], path, "recall", "ta") == ["task"]
+
+
+def test_no_store_is_no_error(scripts, path, capsys):
+    assert completed(scripts["bash"], path, "show", "") == []
+    assert inside(capsys, "completion", "--sessions", "--store", "sqlite:none.db").out == ""
+
+
+def test_a_person_presses_tab(scripts, path):
+    """Bash itself, on a terminal."""
+    shell = pexpect.spawn(
+        "bash",
+        ["--norc", "--noprofile"],
+        env={"PATH": f"{path}:/usr/bin:/bin", "PS1": "READY>", "TERM": "dumb", "HOME": "/nowhere"},
+        encoding="utf-8",
+        timeout=20,
+        dimensions=(40, 200),
+    )
+    try:
+        shell.expect_exact("READY>")
+        shell.sendline(f"source {scripts['bash']}; bind 'set bell-style none'")
+        shell.expect_exact("READY>")
+        shell.send("refold valid\t")
+        shell.expect_exact("validate ")
+        shell.send("--form\t")
+        shell.expect_exact("--format ")
+        shell.send("gem\t")
+        shell.expect_exact("gemini ")
+    finally:
+        shell.close(force=True)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_scripts_are_well_formed(scripts, shell):
+    text = scripts[shell].read_text()
+    for name in COMMANDS:
+        assert re.search(rf"\b{name}\b", text)
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n", scripts[shell]], capture_output=True, check=False).returncode == 0
+    # quotes are closed on every line, whatever the words of the help contain
+    for line in text.splitlines():
+        closed = re.sub(
+            r"'(?:[^'\\]|\\.)*'" if shell == "fish" else r"\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.", "", line
+        )
+        assert "'" not in closed.partition("#")[0], line
+
+
+def test_every_command_and_option_is_read_from_the_parsers():
+    found = {command.name: command for command in commands()}
+    assert list(found) == list(COMMANDS)
+    measure = found["measure"]
+    assert measure.places[0].kind == "files"
+    names = {name for option in measure.options for name in option.names}
+    assert {"--help", "--window", "--json"} <= names
+    assert found["show"].places[0].kind == "sessions"
+
+
+def test_the_shell_is_named(capsys):
+    assert "name the shell: bash, zsh, fish" in inside(capsys, "completion").err
+    wrong = inside(capsys, "completion", "tcsh")
+    assert wrong.status == 2
+    assert wrong.err.count("\n") == 1

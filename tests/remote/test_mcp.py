@@ -1,0 +1,153 @@
+"""`refold mcp` as a real process, asked by the official library's own client."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+import refold
+
+PROGRAM = [sys.executable, "-m", "refold.cli", "mcp"]
+WAIT = 60.0
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with a long session and a short one, which changed last."""
+    where = f"sqlite:{tmp_path / 'store.db'}"
+    with refold.open("long", store=where, window="32k") as session:
+        for number in range(40):
+            session.say({"role": "user", "content": f"question {number} " + "words " * 120})
+            session.say({"role": "assistant", "content": f"answer {number} " + "words " * 120})
+        session.say({"role": "user", "content": "The port is 7443."})
+    with refold.open("short", store=where, window="32k") as session:
+        session.say("hello")
+    return where
+
+
+def asked(store, calls, *options):
+    """What the tools answer, in order, and the tools themselves."""
+
+    async def talk():
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")}
+        server = StdioServerParameters(
+            command=PROGRAM[0], args=[*PROGRAM[1:], "--store", store, *options], env=environment
+        )
+        async with asyncio.timeout(WAIT), Client(server) as client:
+            tools = (await client.list_tools()).tools
+            return tools, [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return asyncio.run(talk())
+
+
+def told(result):
+    assert not result.is_error, result
+    return json.loads(result.content[0].text)
+
+
+def test_the_four_tools(store):
+    calls = [
+        ("context_stats", {"session_id": "long"}),
+        ("compact_now", {"session_id": "long", "keep_recent": 1_000}),
+        ("context_stats", {"session_id": "long"}),
+        ("recall_search", {"session_id": "long", "query": "question 3", "limit": 5}),
+        ("recall_expand", {"session_id": "long", "entry_id": "#1-#2"}),
+        ("recall_expand", {"session_id": "long", "entry_id": "#1-#81"}),
+        ("context_stats", {}),
+    ]
+    tools, results = asked(store, calls, "--window", "32k")
+    assert {tool.name for tool in tools} == {"context_stats", "compact_now", "recall_search", "recall_expand"}
+    schemas = {tool.name: tool.input_schema for tool in tools}
+    assert schemas["recall_search"]["required"] == ["query"]
+    assert schemas["recall_expand"]["required"] == ["entry_id"]
+    assert all(tool.description for tool in tools)
+    before, folded, after, hits, words, clipped, latest = [told(result) for result in results]
+    assert before["context_window"] == 32_000
+    assert folded["compacted"]
+    assert "receipt" not in folded
+    assert after["current_context_tokens"] < before["current_context_tokens"]
+    assert after["folds"] == 1
+    assert any(hit["folded"] for hit in hits["hits"])
+    assert len(hits["hits"]) <= 5
+    assert [message["content"].split(" words")[0] for message in words["messages"]] == [
+        "question 0",
+        "answer 0",
+    ]
+    assert clipped["clipped"]
+    assert len(clipped["text"]) == 20_000 < clipped["characters"]
+    assert latest["session_id"] == "long"  # the fold changed it last
+
+
+def test_a_session_is_meant_where_none_is_named(store):
+    _, (stats,) = asked(store, [("context_stats", {})], "--session", "short")
+    assert told(stats)["session_id"] == "short"
+
+
+WRONG = [
+    ("context_stats", {"session_id": "nobody"}, "no session 'nobody'"),
+    ("recall_expand", {"session_id": "short", "entry_id": "#9"}, "names no message"),
+    ("recall_search", {}, "query"),
+    ("recall_search", {"query": "x", "limit": 0}, "limit"),
+]
+
+
+def test_what_is_wrong_is_told_to_the_model(store):
+    _, results = asked(store, [(tool, arguments) for tool, arguments, _ in WRONG])
+    for result, (_, _, words) in zip(results, WRONG, strict=True):
+        assert result.is_error
+        assert words in result.content[0].text
+
+
+def test_an_empty_store(tmp_path):
+    _, (result,) = asked(f"sqlite:{tmp_path / 'new.db'}", [("context_stats", {})])
+    assert result.is_error
+    assert "no session" in result.content[0].text
+
+
+def test_the_end_of_the_input_ends_it():
+    done = subprocess.run(
+        [*PROGRAM, "--store", "memory:"], input=b"", capture_output=True, timeout=WAIT, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_without_the_library_it_says_what_to_install():
+    """A Python that cannot find it."""
+    block = "import sys; sys.modules['mcp'] = None; from refold.cli import main; sys.exit(main(['mcp']))"
+    done = subprocess.run([sys.executable, "-c", block], capture_output=True, timeout=WAIT, check=False)
+    assert done.returncode == 2
+    assert b"pip install 'refold[mcp]'" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_it():
+    start = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*PROGRAM, "--store", "memory:"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "refold"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT) == 130
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with refold.open("task", store="sqlite:agent.db") as session:
+        session.say("step 3: the log says nothing new")
+    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    ((example),) = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(compile(example, "remote.md", "exec"), {"__name__": "example"})

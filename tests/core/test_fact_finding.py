@@ -24,7 +24,7 @@ class TestPeople:
             ("constraint", "Never touch main."),
             ("preference", "I prefer tabs."),
             ("correction", "No, spaces."),
-            ("statement", "My cat is 9."),
+            ("standing", "My cat is 9."),
         ]
 
     def test_numbers_of_the_messages(self):

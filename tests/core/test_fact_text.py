@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.fact_text import DONE, FAILED, QUOTED, SAID, Page, fill, fill_names, mend, read, remembered
+from refold.core.fact_names import fill_names
+from refold.core.fact_page import Page, fill
+from refold.core.fact_reading import read, remembered
+from refold.core.fact_said import fill_said
+from refold.core.fact_sections import DONE, FAILED, QUOTED
+from refold.core.fact_text import mend
 from refold.core.facts import KINDS, Fact, Ledger
 from refold.core.frames import Covered, bare, house
 from refold.core.messages import SUMMARY, Message
@@ -132,8 +137,8 @@ def test_a_section_may_be_filled_twice():
     """What there was no room for at first comes in where it belongs."""
     page = Page(count, 500)
     found = ledger(Fact("constraint", "Never go.", at=3, weight=5), Fact("request", "Do it soon.", at=1))
-    fill(page, found, SAID, 12)
-    fill(page, found, SAID, 500)
+    fill_said(page, found, 24)
+    fill_said(page, found, 500)
     fill_names(page, found, 500)
     fill(page, found, QUOTED, 500)
     assert page.text == "## What the user said\n- #1 Do it soon.\n- #3 Never go."
@@ -143,7 +148,7 @@ def test_names_that_do_not_fit_are_left_out():
     page = Page(count, 500)
     found = ledger(Fact("name", "a_b" * 30, "classes", 1, 2.5), Fact("name", "c_d", "classes", 1, 2.4))
     fill_names(page, found, 30)
-    assert page.text == "## Names and values\n- classes: c_d"
+    assert page.text == "## Names and values\n- functions and variables: c_d"
 
 
 def test_what_earlier_summaries_remember():

@@ -159,3 +159,15 @@ class TestKept:
         assert kept_in("nothing", self.LEDGER, 0).weighty_share == 0
         assert kept_in("nothing", self.LEDGER, 99).weighty_share == 1
         assert Kept().weighty_share == 1
+
+
+def test_the_newest_value_of_what_somebody_names_wins():
+    """`My code is ...` again, with another value: the older one leaves."""
+    ledger = Ledger().patched(
+        [
+            Fact("standing", "My booking code is QX7T2P.", at=1),
+            Fact("standing", "My dog is old and tired.", at=2),
+            Fact("standing", "Sure, my booking code is now ZZ9A1B.", at=3),
+        ]
+    )
+    assert [fact.at for fact in ledger.facts] == [2, 3]

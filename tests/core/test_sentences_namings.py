@@ -4,8 +4,10 @@ import time
 
 import pytest
 
+from refold.core.fact_promises import decides, may_decide, promises
+from refold.core.instructions import commanding, commands_model
 from refold.core.namings import namings
-from refold.core.sentences import commanding, commands_model, decides, judged, may_decide, promises, sentences
+from refold.core.sentences import judged, sentences
 
 
 @pytest.mark.parametrize(
@@ -23,10 +25,10 @@ from refold.core.sentences import commanding, commands_model, decides, judged, m
         ("I prefer short answers.", "preference"),
         ("My name is Ada.", "preference"),
         ("I bought a racket downtown.", "statement"),
-        ("我住在北京", "statement"),
+        ("我住在北京", "standing"),
         ("Must it be ISO?", "request"),
         ("Can you fix my build", "request"),
-        ("Fix the build.", "request"),
+        ("Fix it", "request"),
         ("???", "request"),
     ],
 )
@@ -35,17 +37,16 @@ def test_what_a_users_sentence_is(sentence, kind):
 
 
 def test_what_is_specific_weighs_more():
-    bland, number, name, aside, when = (
+    bland, number, name, when = (
         judged(text)[1]
         for text in (
-            "I like things a lot here",
-            "I like 12 things a lot here",
-            "I like things in Lisbon here",
-            "By the way, I like things a lot here",
-            "I like things a lot today",
+            "I saw things there",
+            "I saw 12 things there",
+            "I saw things in Lisbon",
+            "I saw things there today",
         )
     )
-    assert bland < min(number, name, aside, when)
+    assert bland < min(number, name, when)
     assert judged("I prefer tea.")[1] > judged("I want tea.")[1] + 1
 
 

@@ -75,7 +75,7 @@ class TestSections:
         ]
         assert section(text, "What failed") == ["- 1 failed"]
         assert section(text, "Files")[0] == "- src/login.py (changed #5)"
-        assert section(text, "Names and values") == ["- ids: AUTH-42"]
+        assert section(text, "Names and values") == ["- ids: AUTH-42", "- error types: AssertionError"]
         assert text.endswith("<modified-files>\nsrc/login.py\n</modified-files>\n</refold-summary>")
 
     def test_sections_that_would_be_empty_are_not_there(self):
@@ -109,14 +109,14 @@ class TestSections:
         said = [user(f"chatter {number} " + "blah " * 100) for number in range(60)]
         said[3] = user("You must never deploy on a Friday.")
         said[40] = user("Always write dates as ISO.")
-        lines = section(told(said), "What the user said")
-        assert [line for line in lines if "chatter" not in line] == [
+        text = told(said)
+        assert section(text, "What the user said") == [
             "- You must never deploy on a Friday.",
             "- Always write dates as ISO.",
         ]
-        numbers = [int(line.split()[2]) for line in lines if "chatter" in line]
+        numbers = [int(number) for number in re.findall(r"chatter (\d+)", text)]
+        assert 1 < len(numbers) < 58
         assert numbers == sorted(numbers)
-        assert numbers[-1] == 59
 
     def test_the_same_work_is_told_once_with_its_latest_outcome(self):
         messages = []
@@ -327,3 +327,66 @@ def test_any_history_gives_one_framed_text_within_its_size(messages, goal):
     assert text.endswith("</refold-summary>")
     assert QUARTERS.plain(bare(summary(text))) <= max(200, QUARTERS.conversation(messages) // 4) + 1
     assert told(messages, goal=goal) == text
+
+
+class TestBesideWhatStays:
+    """What stays in the view beside the digest need not be told in it."""
+
+    def test_names_and_words_that_stay_are_not_told(self):
+        messages = [
+            user("Look at load_config. Never sleep."),
+            call("read_file", id="a", path="src/x.py"),
+            result("a", "def load_config(): pass\ndef save_config(): pass"),
+            user("Never sleep. I said load_config."),
+            assistant("pad " * 900),
+        ]
+        text = told(messages, protected=frozenset({3}))
+        assert section(text, "Files") == ["- src/x.py (read #1): save_config"]
+        assert "Never sleep" not in text
+
+    def test_what_is_in_a_message_that_will_be_clamped_is_told(self):
+        """It stays, but not as a whole."""
+        history = [
+            user("go"),
+            assistant("pad " * 900),
+            call("bash", id="x", command="cat it"),
+            result("x", "def far_inside(): pass\n" + "y" * 9_000),
+        ]
+        task = Task(
+            messages=tuple(history),
+            sizes=tuple(QUARTERS.sizes(history)),
+            counter=QUARTERS,
+            window=1_000_000,
+            room=1_000_000,
+            goal=600,
+            protected=frozenset({2, 3}),
+        )
+        covered = cover(history, [0, 1], vocabulary=VOCABULARY)
+        assert "far_inside" in digest.words(history[:2], covered, task).text
+
+    def test_last_words_are_told_where_no_newer_ones_stay_or_there_is_room(self):
+        old = [user("go"), assistant("the old words. " + "pad " * 900), user("so " * 600)]
+        kept = assistant("newer words")
+        assert section(told(old), "Last words")
+        assert not section(told([*old, kept], protected=frozenset({3})), "Last words")
+        wide = [*old, *(user(f"{n} " + "word " * 60) for n in range(200)), kept]
+        assert section(told(wide, protected=frozenset({len(wide) - 1})), "Last words")
+
+
+def test_output_in_a_users_message_is_shown():
+    """As agents that call no tools bring it."""
+    messages = [assistant("```bash\nls\n```"), user("<output>\none\ntwo</output>"), user("pad " * 900)]
+    assert section(told(messages), "Latest outputs")[:2] == ["- <output>", "  one"]
+
+
+def test_tags_that_are_made_harmless_take_no_room_of_their_own():
+    """Where that makes a text longer there is less of it, not a hole in it."""
+    messages = [user(f"</refold-summary> {n} <read-files> said so.") for n in range(300)]
+    text = told(messages)
+    assert "left out" not in text
+    assert QUARTERS.plain(bare(summary(text))) <= QUARTERS.conversation(messages) // 4
+
+
+def test_tags_and_nothing_else():
+    messages = [user("<read-files>" * 30) for _ in range(100)]
+    assert told(messages).count("</refold-summary>") == 1

@@ -6,30 +6,24 @@ as a quote. A name is told with the file it stands in, or with what it is by its
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core import fileops
-from refold.core.counting import arguments_text
+from refold.core.fact_arguments import arguments_of, ends, main_argument, strings_of
+from refold.core.fact_promises import decides, may_decide, promises
 from refold.core.facts import FAILED, SEEN_ONLY, Fact
+from refold.core.instructions import commanding
 from refold.core.messages import Message, ToolCall, ToolResult
 from refold.core.namings import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, namings
 from refold.core.pairs import link, open_calls
-from refold.core.sentences import (
-    LONGEST,
-    commanding,
-    commands_model,
-    decides,
-    judged,
-    may_decide,
-    promises,
-    sentences,
-)
+from refold.core.sentences import LONGEST, judged, sentences
 from refold.core.texts import first_line
-from refold.core.transcript import parsed
-from refold.core.voices import own_words, speaker
+from refold.core.voices import named, own_words, speaker
 
+OUTPUTS: Final = 400
+"""Messages, the newest, in which tools are listened to; older output is hardly used again (measured)."""
 STEPS: Final = 1_000
 """Messages, the newest, in which the steps of an agent are read; people are heard however long ago.
 
@@ -42,18 +36,6 @@ OUTPUT_CHARS: Final = 8_000
 QUOTES: Final = 4
 """Instructions that are quoted of one tool result; more of them are only more of the same."""
 
-_COMMAND: Final = (
-    "command",
-    "cmd",
-    "script",
-    "code",
-    "query",
-    "pattern",
-    "url",
-    "path",
-    "file_path",
-    "filename",
-)
 _FENCED: Final = re.compile(r"```([\w+-]{0,20})\n([^`]{1,4000})")
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _CHANGES: Final = re.compile(
@@ -74,7 +56,7 @@ _TROUBLE: Final = (
 )
 _BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
-_VALUE: Final = re.compile(r"\d[\w.,:%/-]{0,40}")
+_VALUE: Final = re.compile(r"(?<!\w)\d[\w.,:%/-]{0,40}")
 _JOINTS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """What stands between a name and its value."""
 _IN_FILE: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
@@ -102,6 +84,8 @@ class _Found:
     """What the model did last, where it calls no tools."""
     place: int = 0
     file: str = ""
+    people: frozenset[str] = frozenset()
+    """Those who speak with their name in front."""
 
     def add(self, kind: str, text: str, about: str = "", *, at: int, weight: float, uses: int = 1) -> None:
         self.facts.append(Fact(kind, text, about, at, weight, uses))
@@ -109,10 +93,11 @@ class _Found:
 
 def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> list[Fact]:
     """The facts in these messages, in order; `numbers` are those that handles name them by."""
-    found = _Found()
-    links = link(messages)
-    waiting = open_calls(messages, links)
-    oldest = len(messages) - STEPS
+    found = _Found(people=named(messages))
+    oldest = max(0, len(messages) - STEPS)
+    heard = len(messages) - OUTPUTS
+    links = link(messages[oldest:])
+    waiting = open_calls(messages[oldest:], links)
     for index, message in enumerate(messages):
         at = index if numbers is None else numbers[index]
         voice = speaker(message)
@@ -124,18 +109,19 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
             _from_model(found, message, at)
             for place, call in enumerate(message.parts):
                 if isinstance(call, ToolCall):
-                    told = links.answered.get((index, place))
-                    result = messages[told[0]].parts[told[1]] if told else None
-                    _from_call(found, call, result if isinstance(result, ToolResult) else None, at)
-                    if result is None and index in waiting:
+                    told = links.answered.get((index - oldest, place))
+                    result = messages[oldest + told[0]].parts[told[1]] if told else None
+                    result = result if isinstance(result, ToolResult) else None
+                    _from_call(found, call, result, at, read=index >= heard)
+                    if result is None and index - oldest in waiting:
                         found.add(
                             "open call",
-                            f"{call.name} {_about(call)}".strip(),
+                            f"{call.name} {main_argument(call)}".strip(),
                             "waits for its result",
                             at=at,
                             weight=6.0,
                         )
-        if voice == "tool":
+        elif voice == "tool" and index >= heard:
             _from_tool(found, message, at)
     return found.facts
 
@@ -144,25 +130,27 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
 
 
 def _from_user(found: _Found, message: Message, at: int) -> None:
-    text = _ends(own_words(message.text), SAID_CHARS, 2)
+    text = ends(own_words(message.text), SAID_CHARS, 2)
+    who, _, said = text.partition(": ")
+    who, text = (who, said) if who in found.people else ("", text)
     for sentence in sentences(text):
         kind, weight = judged(sentence)
-        found.add(kind, sentence[:LONGEST], at=at, weight=weight)
+        found.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
     _values(found, text, at, 3.0)
     _boxes(found, text, at)
     _names(found, text, "", at, 3.0)
 
 
 def _from_model(found: _Found, message: Message, at: int) -> None:
-    text = _ends(message.text, SAID_CHARS, 2)
+    text = ends(message.text, SAID_CHARS, 2)
     for sentence in sentences(text) if may_decide(text) else ():
         if decides(sentence):
             found.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
         elif promises(sentence):
             found.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
-    _values(found, text, at, 2.0)
     _boxes(found, text, at)
     found.command, found.place, found.file = _command(text), at, ""
+    _values(found, text.partition("```")[0], at, 1.5 if found.command else 2.0)
     if found.command:
         found.add("done", first_line(found.command, 160), at=at, weight=2.0)
         _files(found, found.command, at)
@@ -212,11 +200,14 @@ def _boxes(found: _Found, text: str, at: int) -> None:
 # -- tools -------------------------------------------------------------------------------------------------
 
 
-def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int) -> None:
-    """A call with its outcome: what was done, which file, which names; and what went wrong."""
-    arguments = _arguments(call)
+def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int, *, read: bool) -> None:
+    """A call with its outcome: what was done, which file, which names; and what went wrong.
+
+    `read`: whether the result is read as well.
+    """
+    arguments = arguments_of(call)
     _todos(found, arguments, at)
-    about = _about(call)
+    about = main_argument(call)
     text = f"{call.name} {about}".strip()
     files = fileops.extract([Message("assistant", (call,))])
     for path in files.read:
@@ -227,12 +218,12 @@ def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int
         _files(found, arguments["command"][:OUTPUT_CHARS], at)
     changed = (*files.modified, *files.read)
     file = changed[0] if changed else ""
-    file = _names(found, _ends(_said(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
-    if result is None:
+    file = _names(found, ends(strings_of(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
+    if result is None or not read:
         found.add("done", text, "", at=at, weight=2.0)
         return
     _outcome(found, text, result.text, at, failed=result.is_error)
-    _names(found, _ends(result.text, OUTPUT_CHARS, 4 / 3), file, at, 1.0)
+    _names(found, ends(result.text, OUTPUT_CHARS, 4 / 3), file, at, _seen_weight(result.text))
 
 
 def _from_tool(found: _Found, message: Message, at: int) -> None:
@@ -244,7 +235,16 @@ def _from_tool(found: _Found, message: Message, at: int) -> None:
         _quotes(found, text, at)
         if found.command:
             _outcome(found, first_line(found.command, 160), text, found.place, failed=False)
-        _names(found, _ends(text, OUTPUT_CHARS, 4 / 3), found.file, at, 1.0)
+        _names(found, ends(text, OUTPUT_CHARS, 4 / 3), found.file, at, _seen_weight(text))
+
+
+def _seen_weight(output: str) -> float:
+    """What a name in a tool's output weighs: of a short one each is used again more often (measured)."""
+    return 1.35 if len(output) < SHORT_OUTPUT else 1.0
+
+
+SHORT_OUTPUT: Final = 1_500
+"""Characters; who looks at so little looks for something."""
 
 
 def _outcome(found: _Found, command: str, output: str, at: int, *, failed: bool) -> None:
@@ -276,12 +276,12 @@ def _trouble(output: str) -> str:
 
 def _calm(line: str) -> str:
     """A line of a tool's output; one that gives the model instructions is not passed on as it is."""
-    return "[a line that gives instructions]" if commands_model(line) else line
+    return "[a line that gives instructions]" if commanding(line, 1) else line
 
 
 def _quotes(found: _Found, output: str, at: int) -> None:
     """Lines of a tool's output that address the model, as quotes."""
-    for line in commanding(_ends(output, OUTPUT_CHARS, 4 / 3), QUOTES):
+    for line in commanding(ends(output, OUTPUT_CHARS, 4 / 3), QUOTES):
         found.add("quoted", first_line(line, 160), at=at, weight=2.0)
 
 
@@ -343,46 +343,3 @@ def _files_by_line(text: str) -> dict[str, str]:
         if (where := _IN_FILE.match(line))
         for name, _ in namings(line[where.end() : 400])
     }
-
-
-# -- arguments ---------------------------------------------------------------------------------------------
-
-
-def _arguments(call: ToolCall) -> Any:
-    return parsed(call.arguments[:100_000]) if isinstance(call.arguments, str) else call.arguments
-
-
-def _about(call: ToolCall) -> str:
-    """The main argument of a call, else all of them."""
-    value = _arguments(call)
-    if isinstance(value, Mapping):
-        for key in _COMMAND:
-            if isinstance(value.get(key), str) and value[key].strip():
-                return first_line(value[key], 160)
-    return first_line(arguments_text(call)[:4_000], 160)
-
-
-def _said(value: Any, depth: int = 0) -> str:
-    """All strings of arguments."""
-    return "\n".join(_strings(value, depth))
-
-
-def _strings(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping) and depth < 20:
-        for item in value.values():
-            yield from _strings(item, depth + 1)
-    elif isinstance(value, list | tuple) and depth < 20:
-        for item in value:
-            yield from _strings(item, depth + 1)
-    elif isinstance(value, int | float):
-        yield str(value)
-
-
-def _ends(text: str, limit: int, share: float) -> str:
-    """The head and the tail of a text; the head has one part in `share`."""
-    if len(text) <= limit:
-        return text
-    head = int(limit / share)
-    return f"{text[:head]}\n{text[head - limit :]}"

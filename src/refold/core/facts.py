@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.core.estimate import estimate
+from refold.core.fact_words import slot
 
-USER_KINDS: Final = frozenset({"constraint", "correction", "preference", "statement", "request"})
+RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
+"""What holds beyond the moment: rules, and facts and habits that nobody has to say again (`standing`)."""
+USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
 """What only a user's own words can be."""
 KINDS: Final = USER_KINDS | {
     "decision",
@@ -72,7 +75,8 @@ class Fact:
         if self.kind == "value":
             return "value", self.about.lower()
         if self.kind in USER_KINDS:
-            return "said", _plain(self.text)
+            name = slot(self.text)
+            return ("slot", f"{self.about} {name}") if name else ("said", _plain(f"{self.about} {self.text}"))
         if self.kind in {"name", "file", "done"}:
             return self.kind, self.text
         return self.kind, _plain(self.text)
@@ -116,8 +120,10 @@ class Ledger:
     def fitted(self, tokens: int) -> "Ledger":
         """The most important facts within so many tokens."""
         kept: list[Fact] = []
-        for fact in self.ranked():
-            cost = estimate(fact.text) + estimate(fact.about) + 4
+        if sum(len(fact.text) + len(fact.about) for fact in self.facts) * 2 + 8 * len(self.facts) <= tokens:
+            return self
+        for fact in self.ranked() if tokens > 0 else ():
+            cost = estimate(f"{fact.text} {fact.about}") + 4
             if cost <= tokens:
                 kept.append(fact)
                 tokens -= cost

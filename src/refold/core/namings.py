@@ -51,13 +51,24 @@ def namings(text: str) -> dict[Naming, int]:
     [('get_user', 'functions and variables'), ('src/app.py', 'paths')]
     """
     found: dict[Naming, int] = {}
-    for word, times in Counter(_TOKEN.findall(text)).items():
-        for naming in _read(word):
+    words = Counter(_TOKEN.findall(text))
+    for names, times in zip(map(_read, words), words.values(), strict=True):
+        for naming in names:
             found[naming] = found.get(naming, 0) + times
     if "://" in text:
         for address in _URL.findall(text):
             found[address.rstrip(".,:;!?*_"), URL] = 1
     return found
+
+
+def kind_of(name: str) -> str:
+    """What a name is by its shape; "" where it is none.
+
+    >>> kind_of("UserStore")
+    'classes'
+    """
+    found = _read(name)
+    return found[0][1] if found else ""
 
 
 @lru_cache(maxsize=32_768)

@@ -1,11 +1,17 @@
-"""What a sentence of a user or of a model is: a rule, a correction, a wish, a statement; no model asked.
+"""What a sentence of a user is: a rule, a correction, a wish, what holds, a statement; no model asked.
 
-Words of several languages are known; a sentence in another one is a statement or a request, and ranks by
-what is specific in it: numbers, names, times, and that somebody speaks of himself.
+Two questions are asked of a sentence. Does it *hold* beyond the moment: is it general, negated, habitual, a
+demand, a condition, and not a question, a plan, a feeling or an episode? And is it *specific*: numbers,
+names, times, somebody speaking of himself? The function words of several languages are known; a sentence in
+another one is judged by its shape.
 """
 
 import re
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final
+
+from refold.core.fact_words import NUMBERS, SELF, TIMES, capitals, slot, split
 
 
 def _set(words: str) -> frozenset[str]:
@@ -15,92 +21,6 @@ def _set(words: str) -> frozenset[str]:
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
 _END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|\n+|(?<=[。！？])")
-
-_RULE: Final = re.compile(
-    r"\b(?:must|not allowed|forbidden|under no circumstances|no more than|not more|at most|hard rule"
-    r"|constraint|required"
-    r"|deadline|budget|allergic|may only|only (?:\S{1,20} ){1,3}may|il faut|darf|muss|niemals|immer"
-    r"|jamais|toujours|nunca"
-    r"|siempre|debe|sempre|deve|никогда|всегда|нельзя|должен|должна|нужно)\b"
-    r"|(?:^|[,;:.] |\b(?:please|and|but|so|to|you|rule|the way) )"
-    r"(?:never|always|don['’]?t|do not|avoid|only|make sure|ensure|keep|use|remember|call|write"
-    r"|should(?:n['’]t)?|no) "
-    r"|, never |不要|必须|必須|禁止|不能|务必|总是|請勿|してはいけない|必ず",
-    re.IGNORECASE,
-)
-"""How people set rules: with a word that does nothing else, or with one that begins what they say."""
-_CORRECTION: Final = re.compile(
-    r"^(?:no|nope|wait|actually|correction|sorry|stop)\b[,.!: ]"
-    r"|\b(?:instead of|rather than|i meant|not what i|that['’]s wrong|that is wrong|changed my mind|no longer"
-    r"|scratch that|on second thought|undo|revert)\b|不是|改成|違う|違います",
-    re.IGNORECASE,
-)
-_FIRM: Final = re.compile(r"\b(?:prefer|my name is|call me|favou?rite|please use|i hate)\b", re.IGNORECASE)
-_PREFERENCE: Final = re.compile(
-    r"\b(?:prefer|rather|favou?rite|i (?:really )?(?:like|love|hate|dislike|want)|i['’]d like|we use"
-    r"|please use"
-    r"|my name is|call me|i am called|ich heiße|je m['’]appelle|me llamo)\b|我叫|喜欢",
-    re.IGNORECASE,
-)
-_WEAK: Final = re.compile(
-    r"\b(?:i|we) (?:don['’]?t|do not|should|must)\b|\bdon['’]?t (?:know|think|have|see|mind|worry)\b",
-    re.IGNORECASE,
-)
-"""Somebody speaks of what he does not do or know: that sets no rule."""
-_ASIDES: Final = frozenset({"btw", "also", "actually"})
-_SELF: Final = _set(
-    "i i'm i've i'd i'll my mine me we our us ich mein meine wir je mon ma nous yo mi io я мой мы"
-)
-_NUMBERS: Final = _set(
-    "one two three four five six seven eight nine ten eleven twelve twenty thirty dozen half couple "
-    "first second third"
-)
-_NAME: Final = re.compile(r"(?<=[\w,;:'’\"(-] )[\"'(]?[A-Z][\w'’-]+")
-"""A capital that does not begin the sentence."""
-_TIMES: Final = _set(
-    "yesterday today tomorrow tonight ago last next since recent recently just currently now week "
-    "weeks weekend month months year years monday tuesday wednesday thursday friday saturday sunday "
-    "mondays fridays january february march april june july august september october november "
-    "december morning evening birthday anniversary"
-)
-_DONE: Final = _set(
-    "bought got went started finished completed attended took made moved joined visited saw met read "
-    "played spent paid ordered received tried signed booked found lost won ran learned planned "
-    "working been have had was were am live work need use"
-)
-_ASKS: Final = _set(
-    "can could would will do does did what when where why how which who is are any please thank "
-    "thanks ok okay"
-)
-_TRIGGERS: Final = _set(
-    "must allowed forbidden circumstances more most rule constraint required deadline budget allergic "
-    "may never always don't dont do avoid only make ensure keep use remember call write should "
-    "shouldn't no nope wait actually correction sorry stop instead rather meant not that's wrong "
-    "changed longer scratch thought undo revert prefer favourite favorite like love hate dislike want "
-    "name called heiße m'appelle llamo faut darf muss niemals immer jamais toujours nunca siempre "
-    "debe sempre deve никогда всегда нельзя должен должна нужно i'd"
-)
-"""Without one of these no sentence in these scripts is a rule, a correction or a preference; saves time."""
-_WORDS: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-
-
-def _words(sentence: str) -> list[str]:
-    return _WORDS.findall(sentence.lower().replace("’", "'"))
-
-
-_DECIDES: Final = re.compile(
-    r"\b(?:decided|decision|we(?:['’]ll| will) (?:go with|use)|let['’]s (?:use|go with)|going with"
-    r"|chose|settled on"
-    r"|agreed|root cause|the (?:fix|solution|reason|problem|issue|bug) (?:is|was)|turns out|confirmed)\b",
-    re.IGNORECASE,
-)
-_PROMISES: Final = re.compile(
-    r"\bi(?:['’]ll| will| promise)\b.{0,120}\b(?:later|once|after|when|remind|get back|follow up"
-    r"|as soon as|before|tomorrow)\b",
-    re.IGNORECASE,
-)
-
-
 _SHORT: Final = ("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "vs.", "e.g.", "i.e.", "etc.", "No.", "approx.")
 """Words that end in a dot and end no sentence."""
 
@@ -120,118 +40,201 @@ def sentences(text: str) -> list[str]:
     return [piece for piece in found if len(piece) > 2]
 
 
-_WEIGHTS: Final = {"correction": 4.5, "constraint": 5.0, "preference": 3.3, "statement": 3.0, "request": 1.5}
+# -- the shape of a sentence ------------------------------------------------------------------------------
+
+_LEAD: Final = re.compile(
+    r"(?:(?:hi|hello|hey|thanks|thank you|ok|okay|yes|yeah|yep|sure|great|perfect|good|nice|wow|awesome"
+    r"|cool|oh"
+    r"|well|so|and|but|also|btw|by the way|anyway|fyi|note|note that|remember|remember that|one more thing"
+    r"|just so you know|for the record|please|pls|kindly|bitte|übrigens|por favor|s['’]il (?:te"
+    r"|vous) pla[iî]t)"
+    r"\b[,.:;!]? *){1,6}",
+    re.IGNORECASE,
+)
+"""What may stand before the matter."""
+_RULE: Final = re.compile(
+    r"\b(?:must(?! (?:have|be|feel|say)\b| ?['’]ve)|not allowed|forbidden|banned|under no circumstances"
+    r"|no (?:more|less|later|fewer|longer) than|not more|at (?:most|least)|hard rule|constraint"
+    r"|required|deadline"
+    r"|allergic|may only|only (?:\S{1,20} ){1,3}may|need to be|has to|have to be|off[- ]limits|by default"
+    r"|from now on|going forward|stick to|whenever|nobody|no one|nothing but|not \w{1,20} but"
+    r"|il faut|darf|dürfen|muss|müssen|niemals|immer|grundsätzlich|jamais|toujours|doit|doivent|nunca|siempre"
+    r"|debe|deben|sempre|deve|mai|nigdy|zawsze|никогда|всегда|нельзя|должен|должна|должны|нужно)\b"
+    r"|^(?:never|always|don['’]?t|do not|avoid|only|make sure|ensure|keep|use|call|write|stick|refrain|stop"
+    r"|no|nothing|nobody|every|each|all|any|anything|whatever|under|without)\b"
+    r"|, (?:never|not|always|and no|so no) \S|(?<!\bi )\bshould(?:n['’]t)?\b|\bonly ever\b"
+    r"|不要|不能|不得|必须|必須|禁止|务必|總是|总是|一律|請勿|请勿|只能|してはいけない|必ず|しないで",
+    re.IGNORECASE,
+)
+"""How people set rules: with a word that does nothing else, or with one that begins what they say."""
+_CORRECTION: Final = re.compile(
+    r"^(?:no|nope|wait|actually|correction|sorry|stop)\b[,.!:]"
+    r"|\b(?:instead of|rather than|i meant|not what i|that['’]s wrong|that is wrong|changed my mind|no longer"
+    r"|scratch that|on second thought|undo|revert)\b|不是|改成|違う|違います",
+    re.IGNORECASE,
+)
+_FIRM: Final = re.compile(
+    r"\b(?:prefer|my name is|call me|favou?rite|please use|i (?:hate|love)|i['’]d rather)\b", re.IGNORECASE
+)
+_PREFERENCE: Final = re.compile(
+    r"\b(?:prefer|favou?rite|i (?:really )?(?:like|love|hate|dislike)|i['’]d rather|we use|please use"
+    r"|my name is|call me|i am called|i go by|ich heiße|je m['’]appelle|me llamo)\b|我叫|喜欢",
+    re.IGNORECASE,
+)
+_TRIGGERS: Final = _set(
+    "must allowed forbidden banned circumstances than more most least rule constraint required "
+    "deadline allergic "
+    "may need has have off limits default now forward stick whenever nobody one nothing but should shouldn't "
+    "never always don't dont do avoid only make ensure keep use call write refrain stop no every each "
+    "all any "
+    "anything whatever under without not nope wait actually correction sorry instead rather meant "
+    "that's that "
+    "changed longer scratch second undo revert prefer favourite favorite like love hate dislike name "
+    "called go "
+    "faut darf muss niemals immer jamais toujours doit doivent nunca siempre debe deben sempre deve "
+    "mai nigdy "
+    "zawsze m'appelle llamo"
+)
+"""Without one of these no sentence in plain letters is a rule, a correction or a preference; saves time."""
+_FEELS: Final = _set(
+    "glad happy excited sorry sure unsure afraid thrilled grateful thankful curious interested wondering "
+    "looking trying thinking planning considering hoping going ready done impressed proud amazed surprised "
+    "leaning struggling having getting starting about"
+)
+_WANTS: Final = _set(
+    "want wanted need needed think thought guess hope see know knew understand appreciate feel felt mean "
+    "believe wonder wish would'd just also really will had did was were went got saw found made took have'd"
+)
+_I: Final = _set("i we ich wir je nous yo я мы")
+_IM: Final = _set("i'm we're")
+_PLANS: Final = _set("i'll i'd i've we'll we'd we've let's let i'ma")
+_POINTS: Final = _set("this that those it its that's they them he she him her there here das dies ça eso")
+_PAST: Final = _set(
+    "was were had did went got bought saw met took made came said told gave found lost won ran began ago "
+    "yesterday thought knew felt been earlier"
+)
+_TELLS: Final = _PAST | _set("is are has have")
+_GENERAL: Final = _set(
+    "any anything everything every each all nobody nothing none no one whenever if when unless until while "
+    "whoever whichever always usually throughout everywhere default generally normally only without "
+    "never both "
+    "per otherwise anyone everyone must should may limit maximum minimum "
+    "immer nur ohne alle alles jede jeder jedes kein keine keinen nie nicht wenn sobald grundsätzlich "
+    "muss soll "
+    "pas aucun aucune jamais toujours sans tous toutes chaque seulement doit si ne "
+    "nunca siempre solo sólo sin todos todas cada ningún ninguna debe non sempre mai senza tutti ogni não só "
+    "не нет только всегда никогда все каждый"
+)
+_NEGATES: Final = _set(
+    "not no never don't doesn't isn't aren't can't cannot won't shouldn't nothing nobody none without avoid "
+    "nicht kein keine keinen nie niemals ohne pas jamais aucun aucune sans nunca sin não non senza не "
+    "нет нельзя"
+)
+_ABLE: Final = _set("can can't cannot may should shouldn't must needs has have fine okay allowed supposed")
+_HABITS: Final = _set(
+    "mondays tuesdays wednesdays thursdays fridays saturdays sundays weekdays weekends daily weekly monthly "
+    "yearly annually mornings afternoons evenings nowadays anymore"
+)
+_ASKS: Final = _set(
+    "can could would will do does did what when where why how which who is are any may thank thanks"
+)
+_BE: Final = _set("is are be being get gets not always never it's that's isn't aren't")
+_CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK_GENERAL: Final = re.compile(r"[不没別别勿只必都每总總仅请請須须]|ない|ください|だけ|いつも")
+_MARKED: Final = re.compile(r"[A-Z]\d|\d[A-Z]|\w[_@]\w")
+"""Ids, addresses of mail: what answers a question of the moment."""
+_HOLDS: Final = 1.0
+"""From here on a sentence holds beyond the moment."""
+_WEIGHTS: Final = {
+    "correction": 4.5,
+    "constraint": 4.5,
+    "preference": 3.6,
+    "standing": 3.3,
+    "statement": 2.6,
+    "request": 1.5,
+}
 
 
+@lru_cache(maxsize=4_096)
 def judged(sentence: str) -> tuple[str, float]:
-    """What a user's sentence is, and how much it weighs: its kind, and how specific it is for its length.
+    """What a user's sentence is, and how much it weighs: its kind, whether it holds, how specific it is.
 
     >>> judged("Never deploy on a Friday.")[0]
     'constraint'
     """
-    words = _words(sentence)
-    kind = _kind(sentence, words)
-    number = not _NUMBERS.isdisjoint(words) or any(word[0].isdigit() for word in words)
-    specific = 0.7 * number + 0.35 * min(3, len(_NAME.findall(sentence)))
-    specific += 0.4 * (not _ASIDES.isdisjoint(words) or "y the way" in sentence)
-    specific += 0.4 * (not _TIMES.isdisjoint(words)) + 0.3 * (not _DONE.isdisjoint(words))
-    if kind in {"correction", "constraint", "preference"}:
-        specific /= 2
-        specific += 1.2 * (kind == "preference" and _FIRM.search(sentence) is not None)
-    about_self = not _SELF.isdisjoint(words) or "我" in sentence
-    return kind, _WEIGHTS[kind] + specific * (1.0 if about_self else 0.4) - len(sentence) / 1_000
+    said = _LEAD.sub("", sentence[:LONGEST], count=1) if _LEAD.match(sentence) else sentence[:LONGEST]
+    said = said or sentence[:LONGEST]
+    words = split(said)
+    holds = _holds(said, words)
+    kind = _kind(sentence, said, words, holds)
+    weight = _WEIGHTS[kind] - len(sentence) / 1_000
+    if kind in {"statement", "request"}:
+        return kind, weight + min(0.6, 0.25 * _specific(said, words))
+    if kind == "standing":
+        return kind, weight + min(0.65, 0.2 * (holds - _HOLDS) + 0.1 * _specific(said, words))
+    firm = kind == "preference" and _FIRM.search(said) is not None
+    return kind, weight + 0.9 * firm + max(-0.45, min(0.5, 0.2 * (holds - _HOLDS)))
 
 
-def _kind(sentence: str, words: list[str]) -> str:
+def _kind(sentence: str, said: str, words: list[str], holds: float) -> str:
     asks = sentence.endswith(("?", "？"))
-    if not sentence.isascii() or not _TRIGGERS.isdisjoint(words):
-        if _CORRECTION.search(sentence):
-            return "correction"
-        if not asks and _RULE.search(sentence) and not _WEAK.search(sentence):
-            return "constraint"
-        if _PREFERENCE.search(sentence):
-            return "preference"
+    marked = not sentence.isascii() or not _TRIGGERS.isdisjoint(words)
+    if marked and _CORRECTION.search(said):
+        return "correction"
+    if marked and not asks and holds > 0 and _RULE.search(said):
+        return "constraint"
+    if marked and not asks and _PREFERENCE.search(said):
+        return "preference"
+    if not asks and holds >= _HOLDS:
+        return "standing"
     asks = asks or not _ASKS.isdisjoint(words[:1])
-    speaks = not _SELF.isdisjoint(words) or "我" in sentence
-    return "statement" if speaks and not asks else "request"
+    speaks = not SELF.isdisjoint(words) or "我" in said
+    tells = _is_past(words) or not _TELLS.isdisjoint(words[1:6])
+    return "statement" if (speaks or tells) and not asks else "request"
 
 
-_DECIDED: Final = (
-    *(
-        "decided",
-        "decision",
-        "go with",
-        "will use",
-        "ll use",
-        "let's use",
-        "let’s use",
-        "going with",
-        "chose",
-    ),
-    *("settled", "agreed", "root cause", "fix", "solution", "reason", "problem", "issue", "bug"),
-    *("turns out", "confirmed"),
-)
-_PROMISED: Final = ("i'll", "i’ll", "i will", "i promise")
+def _specific(said: str, words: list[str]) -> float:
+    """How much is in a sentence that cannot be guessed."""
+    number = not NUMBERS.isdisjoint(words) or any(word[0].isdigit() for word in words)
+    names = min(3, len(capitals(said)))
+    return number + 0.5 * names + 0.5 * (not TIMES.isdisjoint(words)) + 0.5 * (not SELF.isdisjoint(words))
 
 
-def may_decide(text: str) -> bool:
-    """Whether a text may hold decisions or promises at all; quick."""
-    low = text.lower()
-    return any(word in low for word in (*_DECIDED, *_PROMISED))
+def _holds(said: str, words: list[str]) -> float:
+    """How likely a sentence holds beyond the moment; below zero for what is asked, planned, felt, or told."""
+    if said.endswith(("?", "？")):
+        return -3.0
+    if _CJK.search(said):
+        return 1.0 + 0.5 * len(_CJK_GENERAL.findall(said)[:3])
+    if len(words) < 2:
+        return -2.0
+    first, there = words[0], frozenset(words)
+    score = 0.5 * min(2, len(there & _GENERAL)) + 0.5 * (not there.isdisjoint(_NEGATES))
+    score += 0.4 * (not there.isdisjoint(_ABLE)) + 0.5 * (not there.isdisjoint(_HABITS))
+    score += _subject(first, words) - 0.3 * (said[0].islower() or not said.endswith((".", "!", "。")))
+    score -= 1.2 * (not there.isdisjoint(_PAST) or _is_past(words)) + 0.5 * said.endswith("!")
+    score -= 0.5 * (not there.isdisjoint(_POINTS)) + 0.8 * (not there.isdisjoint(_PLANS))
+    score -= 0.7 * (_MARKED.search(said) is not None and not slot(said)) + 0.5 * (len(said) > 160)
+    return score
 
 
-def decides(sentence: str) -> bool:
-    """Whether a sentence tells a decision or a finding."""
-    return _DECIDES.search(sentence) is not None
+def _is_past(words: list[str]) -> bool:
+    """Whether an early verb looks like the past, and is no passive."""
+    return any(
+        word.endswith("ed") and len(word) > 4 and before not in _BE for before, word in pairwise(words[:4])
+    )
 
 
-def promises(sentence: str) -> bool:
-    """Whether a model promises something for later."""
-    return _PROMISES.search(sentence) is not None
-
-
-_COMMANDS_MODEL: Final = re.compile(
-    r"\b(?:ignore|disregard|forget) (?:all |any |the |your )?(?:previous|prior|above|earlier|other)\b"
-    r"|\b(?:you|assistant|ai|agent|model|llm|chatbot)\b.{0,20}\b(?:must|should|have to|need to"
-    r"|are now|will now)\b"
-    r"|\b(?:do not|don['’]t|never) (?:tell|inform|mention|reveal)\b"
-    r"|\bwhen (?:you )?summari[sz]\w{1,4}\b|\bsystem (?:prompt|override|message|instruction)s?\b"
-    r"|\b(?:new|important|urgent) (?:instruction|rule|directive|policy|task)s?\b"
-    r"|\bfrom now on\b|\bthe user (?:has |already )?(?:approved|authori[sz]ed|agreed|wants|asked|said"
-    r"|granted)\b"
-    r"|\b(?:always|immediately) (?:run|execute|call|send|delete|include|add|use)\b"
-    r"|\b(?:exfiltrate|send (?:it|them|this|all|the)\b.{0,40}\bto http)",
-    re.IGNORECASE,
-)
-"""How text addresses whoever reads it with a model's eyes; only quotes, so a false alarm costs nothing."""
-
-
-_HINTS: Final = (
-    *("ignore", "disregard", "forget", "must", "should", "have to", "need to", "are now", "will now"),
-    *("tell", "inform", "mention", "reveal", "summari", "system ", "instruction", "rule", "directive"),
-    *("policy", "task", "policies", "from now on", "the user", "always ", "immediately ", "exfiltrate"),
-    "to http",
-)
-"""Without one of these there is no such line; saves time."""
-
-
-def commanding(text: str, most: int) -> list[str]:
-    """The first lines of a text that give the model instructions."""
-    lines: list[str] = []
-    end = -1
-    low = text.lower()
-    if not any(hint in low for hint in _HINTS):
-        return lines
-    for found in _COMMANDS_MODEL.finditer(text):
-        if found.start() > end:
-            end = text.find("\n", found.end())
-            end = len(text) if end < 0 else end
-            lines.append(text[text.rfind("\n", 0, found.start()) + 1 : end].strip())
-            if len(lines) == most:
-                break
-    return lines
-
-
-def commands_model(line: str) -> bool:
-    """Whether a line of a tool's output gives the model instructions."""
-    return _COMMANDS_MODEL.search(line) is not None
+def _subject(first: str, words: list[str]) -> float:
+    """What the beginning tells: a person's plan or feeling, a pointer back, or a matter of its own."""
+    if first in _PLANS or (first in _IM and not _FEELS.isdisjoint(words[1:3])):
+        return -1.5
+    if first in _I and (not _WANTS.isdisjoint(words[1:3]) or not _FEELS.isdisjoint(words[1:4])):
+        return -1.5
+    if first == "you" or first in {"it's", "it"}:
+        return 1.0 if not _ABLE.isdisjoint(words[1:2]) else -0.5
+    if first in _POINTS or first in _ASKS or first in {"your", "you're"}:
+        return -0.5
+    if first in _I or first in _IM:
+        return 0.7
+    return 1.0

@@ -6,34 +6,25 @@ not nest; any other summary is kept as it is, from its top.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from refold.core.fact_finding import find
-from refold.core.fact_text import (
-    DECIDED,
-    DONE,
-    FAILED,
-    OPEN,
-    QUOTED,
-    SAID,
-    TITLES,
-    VALUES,
-    Page,
-    fill,
-    fill_names,
-    remembered,
-)
-from refold.core.facts import STORED_TOKENS, kept_in
+from refold.core.fact_finding import OUTPUT_CHARS, find
+from refold.core.fact_names import fill_names
+from refold.core.fact_page import Page, fill, stands
+from refold.core.fact_reading import remembered
+from refold.core.fact_said import fill_said
+from refold.core.fact_sections import DECIDED, DONE, FAILED, OPEN, QUOTED, SAID, TITLES, VALUES
+from refold.core.facts import STORED_TOKENS, USER_KINDS, Ledger, kept_in
 from refold.core.frames import Covered, Worded, bare, house
+from refold.core.instructions import commands_model
 from refold.core.messages import Message
-from refold.core.sentences import commands_model
 from refold.core.state import state_of
 from refold.core.task import Task
 from refold.core.texts import fit_text, middle_out
 from refold.core.transcript import neutral
-from refold.core.voices import speaker
+from refold.core.voices import is_observation, speaker
 
 MOST_TOKENS: Final = 10_000
 """What a digest may have at most; where no model can be asked more of the window is better spent on it."""
@@ -46,52 +37,124 @@ MEMORY, LAST, OUTPUTS = "Earlier memory", "Last words", "Latest outputs"
 _WORK: Final = (
     (SAID, 0.25),
     (OPEN, 0.08),
-    (DECIDED, 0.05),
-    (DONE, 0.15),
-    (FAILED, 0.05),
-    (QUOTED, 0.05),
+    (DECIDED, 0.03),
+    (DONE, 0.07),
+    (FAILED, 0.03),
+    (QUOTED, 0.02),
     (VALUES, 1.0),
 )
 """Shares where tools did the work: names and values are what it goes on with."""
 _TALK: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words are what matters."""
-LEAST_SECTION: Final = 32
+LEAST_SECTION: Final = 24
 """Tokens that a section may have in any case; a share of a small digest would hold nothing."""
 _OURS: Final = frozenset({*TITLES, LAST, OUTPUTS})
 _LOOKED_AT: Final = 2_000
 """Messages, the newest, whose output is shown; bounds the work on a huge history."""
 
 
+@dataclass(frozen=True, slots=True)
+class Staying:
+    """What stays in the view beside the digest and need not be told in it."""
+
+    names: frozenset[str]
+    said: str
+    """What people say there."""
+    answered: bool
+    """Whether the model speaks there behind what leaves."""
+
+
 def words(messages: Sequence[Message], covered: Covered, task: Task) -> Worded:
     """The digest of what leaves, framed as a summary, and the ledger behind it."""
-    covered = replace(covered, state=state_of(messages))
+    covered = replace(covered, state=state_of(messages[-LOOK_BACK:]))
     numbers = [task.number(index) for index in covered.places]
-    lasts = [task.span((index,))[1] for index in covered.places]
-    ledger = remembered(messages, lasts).patched(find(messages, numbers))
+    earlier = [place for place, message in enumerate(messages) if message.is_summary]
+    lasts = [task.span((covered.places[place],))[1] for place in earlier]
+    known = remembered([messages[place] for place in earlier], lasts)
+    ledger = known.patched(find(messages, numbers))
     count = task.counter.plain
     most = _allowed(covered, task)
-    page = Page(count, most, seen=house("", covered))
-    last = _section(LAST, _last(messages), max(int(most * 0.07), min(64, most // 5)), task)
-    page.left -= count(last)
+    huge = _huge(covered, task)
+    staying = _staying(task, covered, huge)
+    behind = range(huge[0] - 1, len(task.messages)) if huge else range(0)  # with the call of what is huge
+    shown = ledger.patched(
+        find([task.messages[index] for index in behind], [task.number(index) for index in behind])
+    )
+    text = neutral(_told(messages, shown, most, staying, task))
+    if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
+        text = neutral(_told(messages, shown, most - over - 4, staying, task))
+    text = fit_text(text, most, count=count).text
+    report = kept_in(text, ledger, 0)
+    meta = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
+    return Worded(house(text, covered), meta, report.counts)
+
+
+ROOMY: Final = 1_500
+"""From so many tokens on there is room for last words behind which newer ones stay."""
+LOOK_BACK: Final = 200
+"""Messages at the end that tell who has the next word."""
+
+
+def _told(messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, task: Task) -> str:
+    """The sections of a digest of at most about so many tokens."""
+    count = task.counter.plain
+    page = Page(count, most, seen=set(staying.names), beside=staying.said)
+    share = 0.02 if staying.answered else 0.06
+    words = () if staying.answered and most < ROOMY else _last(messages)
+    last = _section(LAST, words, max(int(most * share), min(64, most // 5)), task)
     first = _section(MEMORY, _memory(messages), int(most * 0.35), task)
-    page.left -= count(first)
-    work = bool(ledger.of("done", "file"))
+    page.left -= count(last) + count(first)
+    work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
     for title, share in _WORK if work else _TALK:
         budget = max(int(most * share), LEAST_SECTION)
         if title == VALUES:
             fill_names(page, ledger, budget)
+        elif title == SAID:
+            fill_said(page, ledger, budget)
         else:
             fill(page, ledger, title, budget)
     page.left = most - count("\n\n".join(part for part in (first, page.text, last) if part)) - 4
-    fill(page, ledger, SAID, page.left)
+    fill_said(page, ledger, page.left)
     if work:
         fill_names(page, ledger, page.left)
+        fill(page, ledger, DONE, min(page.left, most // 4))
     outputs = _section(OUTPUTS, _outputs(messages), page.left, task)
-    text = "\n\n".join(part for part in (first, page.text, outputs, last) if part)
-    text = fit_text(neutral(text), most, count=count).text
-    report = kept_in(text, ledger, 0)
-    meta = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
-    return Worded(house(text, covered), meta, report.counts)
+    return "\n\n".join(part for part in (first, page.text, outputs, last) if part)
+
+
+def _huge(covered: Covered, task: Task) -> list[int]:
+    """What stays behind and is so large that it will be clamped: what is in it is told as well."""
+    if task.goal is None:
+        return []
+    behind = range(max(covered.places[-1] + 1, len(task.messages) - _STAYING), len(task.messages))
+    return [index for index in behind if task.counter.tokens(task.sizes[index]) > task.goal * HUGE]
+
+
+HUGE: Final = 0.3
+"""The share of a goal from which on one message is not likely to stay whole."""
+
+
+def _staying(task: Task, covered: Covered, huge: Sequence[int]) -> Staying:
+    """Look at what stays, the newest, and at the files that are listed anyway."""
+    gone = set(covered.places)
+    names = set(stands("\n".join((*covered.files.read, *covered.files.modified))))
+    said: list[str] = []
+    answered = False
+    newest = range(max(_FIRST, len(task.messages) - _STAYING), len(task.messages))
+    for index in (*range(min(_FIRST, len(task.messages))), *newest):
+        if index not in gone and index not in huge:
+            message = task.messages[index]
+            names.update(stands(task.counter.visible(message)[:OUTPUT_CHARS]))
+            voice = speaker(message)
+            said += [message.text] if voice == "user" else []
+            answered = answered or (voice == "assistant" and index > covered.places[-1])
+    return Staying(frozenset(names), "\n".join(said), answered)
+
+
+_STAYING: Final = 60
+"""Messages at the end that are looked at for what need not be told."""
+_FIRST: Final = 3
+"""And at the beginning, where the request stands."""
 
 
 def _allowed(covered: Covered, task: Task) -> int:
@@ -107,8 +170,13 @@ def _allowed(covered: Covered, task: Task) -> int:
         room = task.goal - (task.tokens - gone) - frame
         behind = sum(task.sizes[covered.places[-1] + 1 :])
         beside = room + task.counter.tokens(behind)
-        most = min(most, max(int(room * 0.98), int(beside * 0.6)))
+        most = min(most, max(int(room * 0.99) - 2, int(beside * 0.6)))
+        return max(LEAST_BESIDE, most)
     return max(LEAST_TOKENS, most)
+
+
+LEAST_BESIDE: Final = 64
+"""The same where a goal is set: more would only be clamped away behind it."""
 
 
 def _memory(messages: Sequence[Message]) -> Iterator[str]:
@@ -152,9 +220,13 @@ def _last(messages: Sequence[Message]) -> list[str]:
 def _outputs(messages: Sequence[Message]) -> Iterator[str]:
     """What tools showed, head and tail, the newest first; what fits in one line is told already."""
     for at in islice(range(len(messages) - 1, -1, -1), _LOOKED_AT):
-        for result in messages[at].results:
-            if "\n" in result.text.strip() or len(result.text) > 100:
-                yield _quoted(_calmed(result.text), head=1_200, tail=800)
+        message = messages[at]
+        texts = [result.text for result in message.results]
+        if not texts and is_observation(message):
+            texts = [message.text]
+        for text in texts:
+            if "\n" in text.strip() or len(text) > 100:
+                yield _quoted(_calmed(text), head=1_200, tail=800)
 
 
 def _calmed(text: str) -> str:

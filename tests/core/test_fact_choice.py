@@ -1,0 +1,202 @@
+"""Which of a user's sentences are told where there is no room for all of them."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+import refold
+from refold.core.fact_choice import adding, heard, rules
+from refold.core.fact_names import fill_names
+from refold.core.fact_page import Page, stands
+from refold.core.fact_reading import read
+from refold.core.fact_said import fill_said
+from refold.core.fact_words import brief, capitals, split, telling
+from refold.core.facts import Fact, Ledger
+from refold.core.namings import kind_of
+from refold.core.sentences import judged
+from refold.core.voices import named
+from refold.testing import assistant, user
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+def said(*texts):
+    return [Fact(*judged(text)[:1], text, "", at, judged(text)[1]) for at, text in enumerate(texts)]
+
+
+class TestWords:
+    def test_a_sentence_in_brief(self):
+        assert brief("By the way, I just got a really good racket.") == "got good racket"
+        assert brief("The") == "The"
+        assert brief("I ") == "I "
+
+    def test_telling_words(self):
+        assert telling("I saw 4 of the old cranes, old cranes") == ["saw", "4", "old", "cranes"]
+        assert telling("我住在北京") == ["我住在北京", "我住", "住在", "在北", "北京"]
+        assert split("Don’t go") == ["don't", "go"]
+        assert capitals("The man met Ada in Rome") == ["Ada", "Rome"]
+
+    def test_what_a_name_is(self):
+        assert kind_of("UserStore") == "classes"
+        assert kind_of("plain") == ""
+
+    def test_what_stands_in_a_text(self):
+        assert {"src/a/b.py", "a/b.py", "b.py", "run_it"} <= set(stands("see src/a/b.py. run_it()"))
+
+
+HOLDS = (
+    "The kitchen closes at nine.",
+    "You can skip the greetings.",
+    "Reports go to Maria, not Tom.",
+    "My mother can't climb stairs.",
+    "Nobody but Lena signs.",
+    "Die Daten bleiben in Frankfurt.",
+    "请用简体中文回答。",
+)
+PASSES = (
+    "I'd like to book a flight on May 20.",
+    "I'm looking for a new chair.",
+    "That sounds great!",
+    "Keep it up!",
+    "She must have been tired.",
+    "Could you check the weather?",
+    "I bought two chairs yesterday.",
+    "Yes",
+)
+
+
+@pytest.mark.parametrize("sentence", HOLDS)
+def test_what_holds_beyond_the_moment(sentence):
+    assert judged(sentence)[0] in {"constraint", "standing", "preference"}
+
+
+@pytest.mark.parametrize("sentence", PASSES)
+def test_what_passes_with_the_moment(sentence):
+    assert judged(sentence)[0] in {"statement", "request"}
+
+
+class TestChoice:
+    def test_rare_rules_come_first_and_each_once(self):
+        facts = said(
+            "Never book the morning flight.",
+            "Never book the late flight.",
+            "Never book the flight.",
+            "Never wake grandmother.",
+        )
+        assert [fact.text for fact in rules(heard(facts))] == [
+            "Never wake grandmother.",
+            "Never book the late flight.",
+            "Never book the morning flight.",
+        ]
+
+    def test_sentences_that_add_most_win(self):
+        facts = said(
+            "I bought 4 chairs in Lisbon.",
+            "I bought 4 chairs in Lisbon again and again and so on and on.",
+            "Could you help me with some chairs?",
+            "I adopted a cat called Muffin.",
+        )
+        kept = adding(heard(facts), [], lambda fact: count(fact.text), 16)
+        assert [fact.at for fact in kept] == [0, 3]
+
+    def test_what_has_no_telling_word_is_worth_nothing(self):
+        facts = said("So it was.", "I adopted a cat called Muffin.")
+        assert heard(facts).rarity(facts[0]) == 0.0
+        assert [fact.at for fact in adding(heard(facts), facts[1:], lambda _: 3, 9)] == [0]
+
+
+class TestPeople:
+    TALK = ["Ada: I moved to Lisbon in 2019 with my dog Rex.", "Ben: I paint boats in Porto on weekends."] + [
+        "Ada: I like that so very much, it is good.",
+        "Ben: That is so nice of you, my friend.",
+    ] * 3
+
+    def test_names_in_front_are_speakers(self):
+        assert named([user(text) for text in self.TALK]) == {"Ada", "Ben"}
+        assert named([user("Note: a"), user("Note: b"), user("Note: c"), *[user("so")] * 9]) == set()
+
+    def test_each_speaks_in_a_line_and_is_read_back(self):
+        """Grouped by who spoke, each piece with the number of its message."""
+        facts = [
+            Fact("statement", text.partition(": ")[2], text.partition(": ")[0], at, 2.6)
+            for at, text in enumerate(self.TALK)
+        ]
+        page = Page(count, 44)
+        fill_said(page, Ledger().patched(facts), 44)
+        assert page.text == (
+            "## What was told, in brief\n- Ada: #0 moved to Lisbon in 2019 with my dog Rex\n"
+            "- Ben: #1 paint boats in Porto on weekends"
+        )
+        assert [(fact.about, fact.at) for fact in read(page.text).facts] == [("Ada", 0), ("Ben", 1)]
+
+    def test_several_pieces_of_one_message(self):
+        text = "## What was told, in brief\n- #3 one thing … another … #9 third … "
+        assert [(fact.text, fact.at) for fact in read(text).facts] == [
+            ("one thing", 3),
+            ("another", 3),
+            ("third", 9),
+        ]
+
+    def test_a_rule_of_somebody_is_told_with_the_name(self):
+        page = Page(count, 90)
+        fill_said(page, Ledger().patched([Fact("constraint", "Never wake me.", "Ada", 4, 5.0)]), 90)
+        assert page.text.endswith("- #4 Ada: Never wake me.")
+
+
+class TestNames:
+    def test_one_line_tells_a_path_and_what_ends_it(self):
+        page = Page(count, 500)
+        facts = [
+            Fact("file", "a/b.py", "changed", 4, 3.2),
+            Fact("file", "/src/a/b.py", "read", 9, 2.7),
+            Fact("name", "b.py", "files", 9, 2.7),
+            Fact("name", "load_it", "a/b.py", 9, 1.0),
+            Fact("name", "seen_only", "other/c.py", 9, 1.0),
+        ]
+        fill_names(page, Ledger().patched(facts), 500)
+        assert page.text == (
+            "## Files\n- /src/a/b.py (changed #4): load_it\n\n"
+            "## Names and values\n- functions and variables: seen_only"
+        )
+
+    def test_a_file_that_was_changed_stays_changed(self):
+        page = Page(count, 500)
+        facts = [Fact("file", "/src/b.py", "read", 1, 2.7), Fact("file", "b.py", "changed", 4, 3.2)]
+        fill_names(page, Ledger().patched(facts), 500)
+        assert page.text == "## Files\n- /src/b.py (changed #4)"
+
+    def test_what_is_shown_is_not_told(self):
+        page = Page(count, 500, seen={"load_it"})
+        fill_names(page, Ledger().patched([Fact("name", "load_it", "x", 9, 1.0)]), 500)
+        assert page.text == ""
+
+
+SMALL_TALK = (
+    "Thanks, that looks right to me. Could you move item {n} to the other list?",
+    "I'd like to change the booking {n} to the day after. What would that cost me?",
+    "Great, go ahead with option {n}. I was thinking about lunch earlier.",
+    "I paid invoice {n} yesterday, and the courier came at noon. Is that all?",
+    "Sounds good! I'm looking for {n} chairs that fit under the desk in my room.",
+)
+
+
+def test_rules_in_any_words_last_ten_folds():
+    """Nine in ten of the developing set, planted once, with small talk before and after each fold."""
+    rows = json.loads(files("refold.evals").joinpath("data/constraints.json").read_text("utf-8"))["develop"]
+    kept = 0
+    for start in range(0, len(rows), 14):
+        group = rows[start : start + 14]
+        history = [user("Hello, let us begin."), *(user(row["rule"]) for row in group)]
+        for fold in range(10):
+            talk = [SMALL_TALK[n % 5].format(n=fold * 40 + n) for n in range(40)]
+            history += [said for text in talk for said in (user(text), assistant("All right. " * 12))]
+            outcome = refold.compact(history, policy="refold", window=40_000, target=1_500, force=True)
+            history = list(outcome.messages)
+        lines = "\n".join(message.text for message in history).lower().split("\n")
+        kept += sum(
+            any(all(word.lower() in line for word in row["probe"]) for line in lines) for row in group
+        )
+    assert kept >= 0.9 * len(rows)

@@ -18,6 +18,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
 from refold.errors import RefoldError
+from refold.secret_shapes import shapes
 
 _SHORTEST: Final = 6
 """Characters; nothing shorter is taken for a secret."""
@@ -107,7 +108,8 @@ _BEARER: Final = re.compile(r"(?i:\b(?:bearer|basic))[ \t]{1,4}([A-Za-z0-9._~+/=
 _AUTH_LINE: Final = re.compile(r"_(?:authToken|auth|password)=[ \t]{0,4}([A-Za-z0-9+/=_.-]{16,})")
 _QUOTED: Final = re.compile(r"""(["'`])([A-Za-z0-9+/_=-]{24,200})\1""")
 _PLACEHOLDER: Final = re.compile(
-    r"(?i)your|example|placeholder|change_?me|dummy|sample|insert|replace|redacted|x{4}|\*{3}|\.{3}|[<>{}$%()\s]"
+    r"(?i)your|example|placeholder|change_?me|dummy|sample|insert|replace|redacted|x{4}|\*{3}|\.{3}|%[sd]\b|%\w+%"
+    r"|[<>{}$()\s]"
 )
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
@@ -160,6 +162,7 @@ def find(text: str) -> list[Secret]:
     library = load()
     found = [*_blocks(text, library), *_tokens(text, library), *_known(text, library), *_own(text)]
     found += [*_named(text, library), *_random(text, library)]
+    found += [Secret(*shape) for shape in shapes(text)]
     return _merged(found)
 
 

@@ -10,6 +10,7 @@ well. Everything else is text that somebody may have put a secret into, the keys
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -27,6 +28,11 @@ _FREE: Final = frozenset({"input", "args", "arguments", "response"})
 _MEDIA: Final = frozenset({"media_type", "mimeType", "mime_type", "format"})
 """Fields of which one stands beside the data of a picture or file."""
 _NAMED: Final = "named-secret"
+_PART: Final = 8
+"""Characters of a part of a known secret that is one itself."""
+_SHORTEST: Final = 6
+_PIECE: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]{8,4000}")
+"""A run that might be a secret or a part of one."""
 
 
 class Redacted(NamedTuple):
@@ -64,6 +70,11 @@ def redactor(mode: str = "off") -> Redactor:
 
 def redact_text(text: str) -> Redacted:
     """Replace each secret in a text by `[redacted:KIND]`."""
+    return _without(text, set())
+
+
+def _without(text: str, values: set[str]) -> Redacted:
+    """The text without its secrets, which are added to the values."""
     count = 0
     for _ in range(_PASSES):
         found = find(text)
@@ -72,6 +83,7 @@ def redact_text(text: str) -> Redacted:
         pieces: list[str] = []
         at = 0
         for secret in found:
+            values.add(text[secret.start : secret.end])
             pieces += [text[at : secret.start], f"[redacted:{secret.kind}]"]
             at = secret.end
         text = "".join(pieces) + text[at:]
@@ -81,7 +93,10 @@ def redact_text(text: str) -> Redacted:
 
 def redact_item(value: Any) -> Redacted:
     """Replace each secret in a wire message, or in any JSON value."""
-    walk = _Walk()
+    return _walked(value, _Walk())
+
+
+def _walked(value: Any, walk: "_Walk") -> Redacted:
     box: list[Any] = [value]
     walk.into(box, 0, value, "", free=False)
     while walk.waiting:
@@ -89,12 +104,36 @@ def redact_item(value: Any) -> Redacted:
     return Redacted(box[0] if walk.count else value, walk.count)
 
 
+class Memory:
+    """Redaction for one conversation: a secret that was known once is known wherever it stands afterwards.
+
+    What gives a secret away is often the words around it, and a fact or a name that was taken out of a text
+    has lost them.
+    """
+
+    def __init__(self) -> None:
+        self._values: set[str] = set()
+        self._joined = ""
+
+    def __call__(self, value: Any) -> Any:
+        """The value without secrets, those included that were found in other values before."""
+        walk = _Walk(self._values)
+        done = _walked(value, walk).value
+        if len(self._values) != self._joined.count("\n"):
+            self._joined = "".join(f"{known}\n" for known in sorted(self._values, key=len, reverse=True))
+        if not self._joined:
+            return done
+        return _walked(done, _Known(self._joined)).value
+
+
 class _Walk:
     """A copy of a value in the making; a list of what is left to do stands for recursion."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: set[str] | None = None) -> None:
         self.waiting: list[tuple[Any, Any, bool]] = []
         self.count = 0
+        self.values: set[str] = set() if values is None else values
+        """The secrets that were found."""
 
     def step(self, old: Any, new: Any, free: bool) -> None:  # noqa: FBT001  # as `into` was told
         """Fill one copied object or list."""
@@ -122,7 +161,7 @@ class _Walk:
     def _key(self, key: Any, new: Mapping[Any, Any]) -> Any:
         if not isinstance(key, str):
             return key
-        redacted = redact_text(key)
+        redacted = self._bare(key)
         self.count += redacted.secrets
         name, number = redacted.value, 2
         while redacted.secrets and name in new:
@@ -131,26 +170,63 @@ class _Walk:
 
     def _text(self, text: str, name: Any) -> str:
         if isinstance(name, str) and is_secret_name(name) and is_secret_value(text):
+            self.values.add(text)
             self.count += 1
             return f"[redacted:{_NAMED}]"
-        if name == "arguments" and (done := _arguments(text)) is not None:
+        if name == "arguments" and (done := self._arguments(text)) is not None:
             self.count += done.secrets
             return str(done.value)
-        redacted = redact_text(text)
+        redacted = self._bare(text)
         self.count += redacted.secrets
         return str(redacted.value)
 
+    def _bare(self, text: str) -> Redacted:
+        return _without(text, self.values)
 
-def _arguments(text: str) -> Redacted | None:
-    """A call's arguments, which must still be JSON afterwards; None where they are none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, (dict, list)):
-        return None
-    done = redact_item({"arguments": value})
-    return Redacted(json.dumps(done.value["arguments"]) if done.secrets else text, done.secrets)
+    def _arguments(self, text: str) -> Redacted | None:
+        """A call's arguments, which must still be JSON afterwards; None where they are none."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, (dict, list)):
+            return None
+        done = _walked({"arguments": value}, self.fresh())
+        return Redacted(json.dumps(done.value["arguments"]) if done.secrets else text, done.secrets)
+
+    def fresh(self) -> "_Walk":
+        """Another walk for the same purpose."""
+        return _Walk(self.values)
+
+
+class _Known(_Walk):
+    """Replaces secrets that are known already, and long parts of them."""
+
+    def __init__(self, joined: str) -> None:
+        super().__init__()
+        self.joined = joined
+
+    def _bare(self, text: str) -> Redacted:
+        count = 0
+
+        def hide(run: re.Match[str]) -> str:
+            nonlocal count
+            word = run[0].rstrip(".,:;!?")
+            telling = len(word) >= _PART and not word.isalpha()
+            if not telling or (word not in self.joined and word.rstrip("=") not in self.joined):
+                return run[0]
+            count += 1
+            return f"[redacted:known]{run[0][len(word) :]}"
+
+        done = _PIECE.sub(hide, text)
+        for value in self.joined.split("\n")[:-1]:
+            if len(value) >= _SHORTEST and value in done:
+                count += 1
+                done = done.replace(value, "[redacted:known]")
+        return Redacted(done, count)
+
+    def fresh(self) -> _Walk:
+        return _Known(self.joined)
 
 
 def _is_sealed(block: Mapping[str, Any]) -> bool:

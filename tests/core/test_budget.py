@@ -90,6 +90,25 @@ def test_a_trigger_is_a_share_an_absolute_cap_or_the_lower_of_both():
     assert Trigger(fraction=0.8, cap=900).line(1_000) == 800
 
 
+def test_a_line_by_the_history_alone_stands_behind_what_is_fixed():
+    assert Trigger(history=300).line(1_000) == 300
+    assert Trigger(fraction=0.8, history=300).line(1_000, fixed=100) == 400
+    assert Trigger(fraction=0.8, history=300).line(1_000, fixed=600) == 800
+    assert Trigger(fraction=0.8, history=300, enabled=False).line(1_000, fixed=100) is None
+
+
+def test_where_a_model_is_asked_the_history_may_be_longer():
+    assert Trigger(history=300, history_asking=500).asking().line(1_000) == 500
+    assert Trigger(history=300).asking().line(1_000) == 300
+    assert Trigger(fraction=0.8, history_asking=500).asking().line(1_000) == 800
+
+
+def test_a_budget_is_judged_by_its_history_too():
+    parts = Breakdown(system=50, history=30)
+    budget = judge(parts, window=1_000, reserve=0, trigger=Trigger(history=30), levels=Levels())
+    assert (budget.trigger_tokens, budget.should_compact) == (80, True)
+
+
 def test_a_trigger_without_a_number_never_starts():
     assert Trigger().line(1_000) is None
     assert Trigger(on_call=True).line(1_000) is None
@@ -135,6 +154,13 @@ def test_a_target_is_never_negative():
 def test_a_capped_target_takes_no_larger_base():
     assert Target(fraction=0.5, cap=200).history(1_000, 1_000, 0) == 100
     assert Target(fraction=0.5, cap=2_000).history(1_000, 1_000, 0) == 500
+
+
+def test_a_large_room_aims_lower_than_its_share():
+    target = Target(fraction=0.5, most=80, most_from=400)
+    assert target.history(1_000, 1_000, 0) == 80
+    assert target.history(1_000, 1_000, 450) == 50
+    assert target.history(1_000, 400, 0) == 200
 
 
 # -- what fills the context --------------------------------------------------------------------------------

@@ -474,6 +474,13 @@ def test_the_house_keeps_no_more_than_a_share_of_the_room():
     assert cut(RecentRoom(tokens=1_000, room_fraction=0.5), alternating(10), room=160) == (0, 2)
 
 
+def test_the_house_keeps_less_in_a_room_that_is_folded_before_it_is_full():
+    lean = RecentRoom(tokens=60, lean_tokens=20, lean_from=500)
+    assert cut(lean, alternating(10), room=501) == (0, 8)
+    assert cut(lean, alternating(10), room=500) == (0, 4)
+    assert cut(RecentRoom(tokens=20, lean_tokens=60), alternating(10)) == (0, 8)
+
+
 def test_the_house_keeps_no_more_than_a_sixth_of_a_named_target():
     """Where much must leave, what it was about is worth more than its last words."""
     assert cut(RecentRoom(tokens=1_000), alternating(10), target=240) == (0, 6)

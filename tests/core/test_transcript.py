@@ -50,6 +50,16 @@ def test_a_tag_of_the_prompts_loses_its_bracket(tag):
     assert neutral(f"<{tag}-abc123>") == f"&lt;{tag}-abc123>"
 
 
+def test_marks_of_chat_templates_and_hidden_tags_lose_their_bracket():
+    """Faults C36: what a server may take for its own is ordinary text."""
+    assert neutral("<|im_start|>system") == "&lt;|im_start|>system"
+    assert neutral("[/INST] x [INST]") == "&#91;/INST] x &#91;INST]"
+    assert neutral("<<SYS>> x <</SYS>>") == "&lt;<SYS>> x &lt;</SYS>>"
+    assert neutral("<\u200b/conversation>") == "&lt;\u200b/conversation>"
+    assert neutral("\uff1c/conversation\uff1e") == "&lt;/conversation\uff1e"
+    assert neutral("array[INST] and a[0]") == "array&#91;INST] and a[0]"
+
+
 def test_other_tags_and_words_stay():
     text = "a < b, <div>, </conversations>, <messages>, conversation, 1 <2"
     assert neutral(text) == text

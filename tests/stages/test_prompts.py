@@ -16,7 +16,9 @@ PLACES = {"conversation", "previous", "focus", "files", "nonce"}
 def test_every_prompt_has_its_sections(name):
     """A system text (Ripple's is empty), first words, and words to join several summaries."""
     sections = load(name)
-    assert {"system", "initial", "merge"} <= set(sections) <= {"system", "initial", "update", "merge", "turn"}
+    known = {"system", "initial", "update", "merge", "turn", "behind"}
+    assert {"system", "initial", "merge"} <= set(sections) <= known
+    assert ("behind" in sections) is (name == "refold")
     assert bool(sections["system"]) is (name != "ripple")
     assert load(name) is sections
 

@@ -471,6 +471,20 @@ def test_the_better_hit_comes_first(library):
     assert library.search("letter", limit=0) == []
 
 
+def test_search_for_some_words_gives_those_with_any_and_the_rarest_first(library):
+    found = texts(library.search("keeper letter", some=True))
+    assert found[0] == "The lighthouse keeper wrote a letter"
+    assert set(found) >= {"A keeper of bees", "Letter after letter"}
+    assert texts(library.search("bees zebra", some=True)) == ["A keeper of bees"]
+    assert library.search("zebra", some=True) == []
+    assert library.search("", some=True) == []
+
+
+def test_search_knows_a_word_by_its_stem(library):
+    assert texts(library.search("letters", limit=1)) == ["Letter after letter"]
+    assert library.search("lighthouses")
+
+
 def test_search_stays_in_a_session_where_told(library):
     assert texts(library.search("keeper", session="b")) == ["A keeper of bees"]
     assert len(library.search("keeper")) == 2

@@ -1,7 +1,7 @@
 """When to act: window, reserve, room, what is used, how full that is; knows nothing of how to shrink."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
@@ -56,20 +56,29 @@ class Trigger:
 
     fraction: float | None = None
     cap: int | None = None
+    history: int | None = None
+    """And at so many tokens of history, however large the window: what is carried on is paid every turn."""
+    history_asking: int | None = None
+    """The same where a model is asked for summaries: that costs more, so it has to save more."""
     whole: bool = False
     """Round the line down to a whole token (Ripple)."""
     on_call: bool = False
     """Never by itself, but whenever somebody calls (Umwelten)."""
     enabled: bool = True
 
-    def line(self, room: int) -> float | None:
-        """The number of tokens from which on to act, or None for never."""
+    def asking(self) -> "Trigger":
+        """The trigger where a model is asked."""
+        return self if self.history is None else replace(self, history=self.history_asking or self.history)
+
+    def line(self, room: int, fixed: int = 0) -> float | None:
+        """The number of tokens from which on to act, or None for never; `fixed` of them are no history."""
         if not self.enabled:
             return None
         share = None if self.fraction is None else room * self.fraction
         if share is not None and self.whole:
             share = math.floor(share)
-        lines = [line for line in (share, self.cap) if line is not None]
+        history = None if self.history is None else fixed + self.history
+        lines = [line for line in (share, self.cap, history) if line is not None]
         return min(lines) if lines else None
 
 
@@ -88,6 +97,10 @@ class Target:
     least: float = 0.0
     cap: int | None = None
     """The base is never taken as larger than this."""
+    most: int | None = None
+    """Tokens of history to aim at in a large room: it is folded before it is full, so it pays to go far."""
+    most_from: int = 0
+    """What a large room is; a smaller one is folded because it is full, and keeps its share."""
     below: bool = False
     """Stay under the number; for a target that is the trigger's own line, at which it would start again."""
 
@@ -97,6 +110,8 @@ class Target:
         base = base if self.cap is None else min(base, self.cap)
         wanted = (base * self.fraction - fixed - self.spare) / self.margin
         wanted = math.ceil(wanted) - 1 if self.below else math.floor(wanted)
+        if self.most is not None and room > self.most_from:
+            wanted = min(wanted, self.most)
         return max(wanted, math.floor(base * self.least), 0)
 
 
@@ -171,7 +186,7 @@ def judge(
     room = max(1, window - reserve if room is None else room)
     used = breakdown.total if used is None else used
     ratio = used / room
-    line = trigger.line(room)
+    line = trigger.line(room, breakdown.fixed)
     return Budget(
         window=window,
         reserve=reserve,

@@ -99,10 +99,13 @@ _END: Final = '"\n\n'
 """Where the quote ends; inside it a blank line behind a quotation mark is closed up."""
 _INNER: Final = '"\n'
 _FILE_TAGS: Final = re.compile(r"\s{0,9}<(read-files|modified-files)>[^<]{0,100000}</\1>", re.IGNORECASE)
-_FACTS: Final = re.compile(r"\s{0,9}<facts>[^<]{0,100000}</facts>\s{0,9}\Z")
+_FACTS: Final = re.compile(r"\s{0,9}<facts>(?:[^<]|<(?!/?facts>)){0,100000}</facts>\s{0,9}\Z")
 """The facts that were put behind a summary; they are carried on as data."""
 
-_OWN_TAG: Final = re.compile(r"<(?=/?refold-summary)", re.IGNORECASE)
+_OWN_TAG: Final = re.compile(
+    r"<(?=/?refold-summary|\|im_(?:start|end)\||\|(?:system|user|assistant|end\w{0,20})\|>)", re.IGNORECASE
+)
+"""What could end the record, and marks of chat templates, which a server may take for its own."""
 
 
 def ripple(text: str, covered: Covered) -> str:

@@ -3,14 +3,17 @@
 A verdict is a reason in words, or "" for good. What is judged here needs no model. `verdict` judges the
 reply: whether it is there, complete, and an answer rather than a tool call, a refusal or a request for the
 conversation. `misfit` judges the text against what it stands for: whether it goes on with the conversation
-instead of telling it, speaks another language, or is longer than it may be. On doubt a summary passes.
-Whether it keeps the facts is counted in `facts`; whether it makes the history smaller is for the pipeline.
+instead of telling it, repeats the question, speaks another language, or is longer than it may be. `tells`
+judges whether it is about the same things at all. On doubt a summary passes. Which facts a text lacks is
+counted in `facts`; whether it makes the history smaller is for the pipeline.
 """
 
 import re
 from typing import Final
 
+from refold.core.facts import WEIGHTY, Ledger, kept_in
 from refold.core.flow import Failed, Reply
+from refold.core.sentences import sentences
 
 _INCOMPLETE: Final = {"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"}
 _REFUSED: Final = {"refusal", "content_filter", "SAFETY", "safety", "RECITATION"}
@@ -75,6 +78,34 @@ _CONTINUES: Final = re.compile(
 _LEAD: Final = re.compile(r"[^\n]{0,120}\b(?:summary|memory|recap|overview|here (?:is|are))\b", re.IGNORECASE)
 """An opening line that announces a summary: what follows may be one."""
 
+_OFFER: Final = re.compile(
+    r"(?:(?:i['’]?m|i am|we are)? ?(?:so |very |really )?(?:sorry|apologi[sz]e|apologies)\b[^.!?\n]{0,160}"
+    r"\bbut (?:i|we)(?:['’]ll| can| could| will| would)\b"
+    r"|(?:yes|okay|ok|great|perfect)?[,!]? ?(?:i|we)(?:['’]d| would| can|['’]ll| will)"
+    r" (?:be (?:happy|glad) to\b|(?:certainly |gladly |definitely )?(?:help|assist)(?: you)?\b)"
+    r"|(?:how|what) (?:can|may|else can|could) (?:i|we) (?:help|assist|do)\b"
+    r"|is there (?:anything|something) else\b|do you (?:want|need) (?:me to|any|anything)\b"
+    r"|would you like (?:me )?to\b|(?:please )?(?:let me know|feel free|don['’]t hesitate|do not hesitate)\b"
+    r"|please (?:go ahead|proceed|find (?:the|your|below|attached)|provide (?:me|us|your)|confirm your)\b"
+    r"|safe travels|have a (?:great|nice|good|wonderful|safe)\b|good luck\b|enjoy your\b"
+    r"|i hope (?:this|that) helps\b)",
+    re.IGNORECASE,
+)
+"""How sentences begin that speak to a reader: offers, wishes, what to do next."""
+_MEMORY: Final = re.compile(r"^(?:#{1,6} |\*\*|[-*•>|#]|\d{1,3}[.)] )", re.MULTILINE)
+"""A line of a memory: a heading, a list, a quote, the number of a message. Such lines may quote anything."""
+_FENCE: Final = re.compile(r"<[/\s]{0,3}(?:conversation|previous-summary)\b[^<>\n]{0,40}>", re.IGNORECASE)
+_QUOTES: Final = "\"“”«»„`"
+_ASKS: Final = re.compile(r"(?:what|which|who|where|when|how|why)\b[^?\n]{0,120}\?", re.IGNORECASE)
+_LEAST_LINE: Final = 20
+"""Characters from which on a line of the question is known again."""
+LEAST_FACTS: Final = 12
+"""Facts that must be there before a text is judged by how few of them it has; fewer say too little."""
+LEAST_KEPT: Final = 0.05
+"""The share of the facts that a summary has in its own words; higher turns down what is only short."""
+ENOUGH_KEPT: Final = 3
+"""Facts that are no accident, however many there are: a long run of steps is told in a few."""
+
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -107,19 +138,66 @@ _SURE: Final = 0.6
 """The share of letters, or of stop words, that makes a language sure; lower would reject on doubt."""
 
 
-def misfit(text: str, told: str, *, tokens: int = 0, most: int | None = None) -> str:
+def misfit(
+    text: str, told: str, *, tokens: int = 0, most: int | None = None, nonce: str = "", asked: str = ""
+) -> str:
     """Why a text is no summary of what people said in `told`, or "" where it may be one.
 
-    `tokens`: how long it is; `most`: how long the policy lets it be.
+    `tokens`: how long it is; `most`: how long the policy lets it be; `nonce`: the mark of the question that
+    was asked; `asked`: the words of that question.
     """
-    if _CONTINUES.match(text[:200]) and not _LEAD.match(text[:200]):
+    if (nonce and nonce in text) or _is_echo(text, asked):
+        return "it repeats the question instead of answering it"
+    if (_CONTINUES.match(text[:200]) and not _LEAD.match(text[:200])) or _speaks_to_reader(text):
         return "it goes on with the conversation instead of telling it"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
-    said, asked = language(text), language(told)
-    if said and asked and said != asked:
-        return f"it is written in {said}, the conversation in {asked}"
+    said, spoken = language(text), language(told)
+    if said and spoken and said != spoken:
+        return f"it is written in {said}, the conversation in {spoken}"
     return ""
+
+
+def tells(text: str, ledger: Ledger) -> str:
+    """Why a text is not about the facts of what leaves, or "" where it may be.
+
+    What stands behind a text later cannot make up for it: whoever keeps nothing has read nothing.
+    """
+    if len(ledger) < LEAST_FACTS:
+        return ""
+    kept = kept_in(text, ledger, 0).kept
+    if len(kept) >= min(ENOUGH_KEPT, LEAST_KEPT * len(ledger)) or any(fact.weight >= WEIGHTY for fact in kept):
+        return ""
+    return f"it has {len(kept):,} of {len(ledger):,} facts"
+
+
+def _is_echo(text: str, asked: str) -> bool:
+    """Whether a text gives back the fence or the words of the question."""
+    lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip()]
+    if any(_FENCE.fullmatch(line) for line in (lines[:1] + lines[-1:])):
+        return True
+    words = {line.strip() for line in asked.split("\n") if len(line.strip()) >= _LEAST_LINE}
+    body = [line for line in lines if not line.startswith("#")]
+    if words and body and 2 * sum(line in words for line in body) > len(body):
+        return True
+    told = sentences(text[:_SAMPLE])
+    questions = [_ASKS.fullmatch(one.strip()) is not None for one in told]
+    return len(told) > 1 and all(questions[:2]) and 2 * sum(questions) > len(told)
+
+
+def _speaks_to_reader(text: str) -> bool:
+    """Whether the first or the last sentence speaks to a reader; where it is no list and no quote."""
+    if _MEMORY.search(text) or _LEAD.match(text[:200]):
+        return False
+    told = sentences(text[:_SAMPLE]) if len(text) <= _SAMPLE else sentences(text[:_SAMPLE])[:1]
+    ends = [one.strip() for one in (*told[:1], *told[-1:])]
+    return any(_OFFER.match(one) and not _is_quoted(text, one) for one in ends)
+
+
+def _is_quoted(text: str, sentence: str) -> bool:
+    """Whether a sentence stands in a quote that began before it."""
+    before = text[: max(0, text.rfind(sentence))]
+    return sum(before.count(mark) for mark in _QUOTES) % 2 == 1
 
 
 def language(text: str) -> str:

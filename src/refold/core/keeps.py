@@ -213,13 +213,18 @@ class RecentRoom:
 
     tokens: int = 20_000
     room_fraction: float = 0.25
+    lean_tokens: int | None = None
+    """The tokens in a room larger than `lean_from`: it is folded before it is full, and then it goes far."""
+    lean_from: int = 0
     near: float = 0.5
     split_least: int = 5
 
     def segment(self, measured: Measured) -> Segment | None:
         """Give the stretch before the tail, and the turn it splits."""
         head = measured.head
-        limit = min(self.tokens, math.floor(measured.room * self.room_fraction))
+        lean = self.lean_tokens if measured.room > self.lean_from else None
+        most = self.tokens if lean is None else min(lean, self.tokens)
+        limit = min(most, math.floor(measured.room * self.room_fraction))
         if measured.target is not None:
             spare = max(0, measured.target - measured.guarded)
             limit = min(limit, measured.target // 2, max(spare // 6, 1))

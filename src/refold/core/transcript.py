@@ -17,9 +17,14 @@ from refold.core.texts import middle_out
 Style = Callable[[int, Message], str]
 
 _TAGS: Final = re.compile(
-    r"<(?=\s{0,8}/?\s{0,8}(?:conversation|message|previous-summary|summary|refold-summary|read-files|modified-files)\b)",
+    r"[<\uff1c](?=[\s\u200b-\u200f\u2060]{0,8}[/\uff0f]?[\s\u200b-\u200f\u2060]{0,8}(?:conversation|message"
+    r"|previous-summary|summary|refold-summary|read-files|modified-files|facts|memory|system|assistant|user)\b)"
+    r"|<(?=\|)",
     re.IGNORECASE,
 )
+"""Tags of prompts and of ours, wide brackets and unseen characters included, and marks of chat templates."""
+_INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
+"""Marks of another chat template, which knows capitals only."""
 
 CODEBUDDY_MESSAGE_CHARS: Final = 10_000
 """CodeBuddy caps each message for its summariser; lower loses more."""
@@ -29,6 +34,8 @@ SHOWN_CHARS: Final = 2_000
 
 def neutral(text: str) -> str:
     """Text whose tags cannot be taken for the prompt's own."""
+    if "INST]" in text or "SYS>" in text:
+        text = _INSTRUCTION.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
     return _TAGS.sub("&lt;", text)
 
 

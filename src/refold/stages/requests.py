@@ -6,6 +6,7 @@ from typing import Final
 from refold.core.estimate import estimate
 from refold.core.flow import Ask, Asks, Failed, Flow, Reply
 from refold.core.gate import verdict
+from refold.core.prefixes import Prefix
 from refold.core.texts import fit_text, head_and_tail, middle_out
 from refold.core.transcript import neutral
 from refold.stages.prompts import fill
@@ -20,6 +21,8 @@ FOCUS_SHARE: Final = 8
 """One part in so many of the summariser's window is what the caller's own wishes may take."""
 JOINT: Final = "\n\n---\n\n"
 """Stands between summaries that nobody joined."""
+LAST_CHARS: Final = 300
+"""Characters of the head and of the tail by which the last message that leaves is known."""
 PART_TOKENS: Final = 16
 """What the number of a part and the lines around it take; too low is covered by the slack."""
 
@@ -67,6 +70,28 @@ class Request:
         """The question about a piece of conversation."""
         return Ask(
             self._filled(conversation), system=self.system, max_tokens=self.output_tokens, purpose=purpose
+        )
+
+    def behind(self, prefix: Prefix, words: str, conversation: str, last: str) -> Ask | None:
+        """The same question as the last message of the conversation itself, where that fits and is cheaper.
+
+        last   the last message that leaves
+        """
+        until = neutral(middle_out(last, head=LAST_CHARS, tail=LAST_CHARS))
+        closing = self._filled(until, words)
+        ask = self.ask(conversation, "behind")
+        size = estimate(closing)
+        fits = prefix.tokens + size + self.output_tokens <= int(self.window * SLACK)
+        apart = estimate(ask.system) + estimate(ask.text)
+        if not fits or not prefix.cheaper(closing=size, transcript=apart):
+            return None
+        return Ask(
+            ask.text,
+            system=ask.system,
+            max_tokens=ask.max_tokens,
+            purpose=ask.purpose,
+            prefix=prefix,
+            closing=closing,
         )
 
     def asks(self, pieces: list[str], purpose: str) -> Asks:
@@ -127,9 +152,9 @@ class Request:
             size += weight
         return groups
 
-    def _filled(self, conversation: str) -> str:
+    def _filled(self, conversation: str, template: str = "") -> str:
         return fill(
-            self.template,
+            template or self.template,
             conversation=conversation,
             previous=self.previous,
             focus=self.focus,

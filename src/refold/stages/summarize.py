@@ -13,14 +13,16 @@ from typing import Final, Literal
 from refold.core import fileops
 from refold.core.estimate import estimate
 from refold.core.fact_finding import find
-from refold.core.fact_text import mend, remembered
-from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Kept
+from refold.core.fact_reading import remembered
+from refold.core.fact_text import WORTH_REPAIR, mend
+from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Fact, Kept, Ledger
 from refold.core.fileops import FileOps, Vocabulary
-from refold.core.flow import Flow, together
+from refold.core.flow import Ask, Flow, together
 from refold.core.frames import Covered, Frame, bare, cover, facts
-from refold.core.gate import MENDABLE, misfit, verdict
+from refold.core.gate import MENDABLE, misfit, tells, verdict
 from refold.core.headers import ACKNOWLEDGEMENT
 from refold.core.messages import EMPTY, SUMMARY, Message, Role, Text
+from refold.core.provenance import attributed, heard
 from refold.core.state import state_of
 from refold.core.task import Step, Task, replace_runs
 from refold.core.transcript import Style, neutral
@@ -92,15 +94,20 @@ class Summarize:
     def _flow(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> Flow[Step]:
         covered = self._covered(task, segment, leaving)
         told = yield from self.told(task, segment, leaving, covered)
-        if self.ledger_tokens and (why := self._misfit(task, leaving, told)):
-            told = yield from self._again(why).told(task, segment, leaving, covered)
-            if again := self._misfit(task, leaving, told):
+        found = self._found(task, leaving)
+        if self.ledger_tokens and (why := self._misfit(task, leaving, told, covered, found)):
+            apart = replace(task, prefix=None)  # whoever took its part in the talk reads it as data now
+            told = yield from self._again(why).told(apart, segment, leaving, covered)
+            if again := self._misfit(task, leaving, told, covered, found):
                 told = Refused(f"{why}; asked again: {again}")
         if isinstance(told, Refused):
             return Step(note=told.why, failed=True)
         if not told.text:
             return Step(note="there is nothing in it to tell")
-        put, facts = self._mended(task, leaving, told.text, covered)
+        text = self._attributed(task, leaving, told.text, covered)
+        if not text:
+            return Step(note="the summary only repeats orders that no person gave", failed=True)
+        put, facts = self._mended(task, leaving, text, covered, found)
         before = sum(task.sizes[index] for index in leaving)
         after = sum(task.counter.message(message) for message in put)
         if after > before * (1 - self.least_gain):
@@ -114,7 +121,21 @@ class Summarize:
         """The same stage, with a word on what was wrong."""
         return replace(self, focus="; ".join(filter(None, (self.focus, f"an answer was turned down: {why}"))))
 
-    def _misfit(self, task: Task, leaving: tuple[int, ...], told: Told | Refused) -> str:
+    def _found(self, task: Task, leaving: tuple[int, ...]) -> list[Fact]:
+        """The facts in what leaves; none where nobody looks for them."""
+        if not self.ledger_tokens:
+            return []
+        numbers = [task.number(index) for index in leaving]
+        return find([task.original(index) for index in leaving], numbers)
+
+    def _misfit(
+        self,
+        task: Task,
+        leaving: tuple[int, ...],
+        told: Told | Refused,
+        covered: Covered,
+        found: list[Fact],
+    ) -> str:
         """Why a text that somebody wrote is no summary; "" where it is one, or where nobody wrote any."""
         if isinstance(told, Refused):
             return told.why if told.mends else ""
@@ -126,10 +147,24 @@ class Summarize:
         tokens = task.counter.plain(told.text)
         before = task.counter.tokens(sum(task.sizes[index] for index in leaving))
         most = self.output_tokens * 2 if tokens < before * (1 - self.least_gain) else None  # else no gain
-        return misfit(told.text, said, tokens=tokens, most=most) if told.text else ""
+        if not told.text:
+            return ""
+        asked = "\n".join(load(self.prompt).values())
+        nonce = self._mark(task, covered)
+        worth = Ledger().patched(fact for fact in found if fact.weight >= WORTH_REPAIR)
+        return misfit(told.text, said, tokens=tokens, most=most, nonce=nonce, asked=asked) or tells(
+            told.text, worth
+        )
+
+    def _attributed(self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered) -> str:
+        """The text with orders that only tools gave as quotes; as it is where nobody judges it."""
+        if not self.ledger_tokens:
+            return text
+        said = [task.original(index) for index in leaving]
+        return attributed(text, heard(said, covered.request, about=text))
 
     def _mended(
-        self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered
+        self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered, found: list[Fact]
     ) -> tuple[list[Message], Kept]:
         """The messages to put, with the facts behind the text that it lacks, and what became of those."""
         put = self._put(text, covered)
@@ -137,8 +172,7 @@ class Summarize:
             return put, Kept()
         messages = [task.original(index) for index in leaving]
         lasts = [task.span((index,))[1] for index in leaving]
-        numbers = [task.number(index) for index in leaving]
-        ledger = remembered(messages, lasts).patched(find(messages, numbers))
+        ledger = remembered(messages, lasts).patched(found)
         before = sum(task.sizes[index] for index in leaving)
         bare_size = sum(task.counter.message(message) for message in put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare_size) - FACTS_SLACK
@@ -157,6 +191,10 @@ class Summarize:
         self, task: Task, segment: Segment, leaving: tuple[int, ...], covered: Covered
     ) -> Flow[Told | Refused]:
         """The text of the summary; for a split turn that of two."""
+        if (ask := self._behind(task, leaving, covered)) is not None:
+            (reply,) = yield (ask,)
+            why = verdict(reply)
+            return Refused(why, mends=True) if why else Told(said(reply))
         turn = segment.turn
         if turn is None or "turn" not in load(self.prompt):
             return (yield from self._part(task, leaving, covered, "initial"))
@@ -176,6 +214,17 @@ class Summarize:
             texts = [*(bare(message) for message in earlier if message.meta.get("kind") != "ack"), *texts]
         head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in texts[:-1] if text)
         return Told(f"{head}## Turn Context (split turn)\n\n{texts[-1]}")
+
+    def _behind(self, task: Task, leaving: tuple[int, ...], covered: Covered) -> Ask | None:
+        """The question behind the conversation's own prefix; None where that cannot be, or is not cheaper."""
+        if task.prefix is None or self.instructions is not None or "behind" not in load(self.prompt):
+            return None
+        request = self._request(task, covered, "", "initial")
+        pieces = self._pieces(task, list(leaving), request)
+        if request.room < LEAST_ROOM or len(pieces) != 1:
+            return None
+        last = self.style(task.number(leaving[-1]), task.original(leaving[-1]))
+        return request.behind(task.prefix, load(self.prompt)["behind"], pieces[0], last)
 
     def _part(
         self, task: Task, leaving: tuple[int, ...], covered: Covered, occasion: str
@@ -201,8 +250,7 @@ class Summarize:
     def _request(self, task: Task, covered: Covered, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)
         occasion = "update" if previous else occasion
-        seed = f"{covered.first} {covered.last} {task.tokens} {task.messages[covered.places[0]].text}"
-        nonce = blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        nonce = self._mark(task, covered)
         request = Request(
             template=sections[occasion] if self.instructions is None else OWN_WORDS,
             merge=sections["merge"],
@@ -216,6 +264,10 @@ class Summarize:
         return request.with_context(
             previous=neutral(previous), focus=focus, files=neutral(_files(covered.files))
         )
+
+    @staticmethod
+    def _mark(task: Task, covered: Covered) -> str:
+        return _nonce([task.messages[index] for index in covered.places], task.tokens)
 
     def _pieces(self, task: Task, shown: list[int], request: Request) -> list[str]:
         """The conversation as text, in pieces that fit a request each; none where it says nothing."""
@@ -272,6 +324,15 @@ class Summarize:
         if self.acknowledged:
             put.append(Message("assistant", (Text(ACKNOWLEDGEMENT),), source=SUMMARY, meta={"kind": "ack"}))
         return put
+
+
+def _nonce(messages: list[Message], tokens: int) -> str:
+    """A mark that whoever wrote one of these messages cannot know: it takes all of them to make it."""
+    seed = blake2b(str(tokens).encode(), digest_size=6)
+    for message in messages:
+        for text in (message.text, *(result.text for result in message.results)):
+            seed.update(text.encode("utf-8", "surrogatepass"))
+    return seed.hexdigest()
 
 
 def _focus(*wishes: str) -> str:

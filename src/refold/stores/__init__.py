@@ -150,10 +150,13 @@ class Log(Protocol):
 class Search(Protocol):
     """Full text over everything ever said."""
 
-    def search(self, query: str, *, session: str | None = None, limit: int = 10) -> list[Found]:
+    def search(
+        self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first, on all branches; any text is a valid query, an empty one finds nothing.
 
-        Hits have every word of the query, or, where nothing has, most of them.
+        Hits have every word of the query, or, where nothing has, most of them; with `some`, words that are
+        rare weigh more and one is enough.
         """
         ...
 

@@ -169,11 +169,13 @@ class JsonlStore:
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
-    def search(self, query: str, *, session: str | None = None, limit: int = 10) -> list[Found]:
+    def search(
+        self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first; the first search reads everything once."""
         with self._using():
             only = None if session is None else self._file(session).path
-            return self._words.search(query, self._paths(), only=only, limit=limit)
+            return self._words.search(query, self._paths(), only=only, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:
         """What was noted last."""

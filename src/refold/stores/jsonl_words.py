@@ -35,7 +35,9 @@ class FileWords:
         self._at = array("Q")
         self._size = array("Q")
 
-    def search(self, query: str, paths: Sequence[Path], *, only: Path | None, limit: int) -> list[Found]:
+    def search(
+        self, query: str, paths: Sequence[Path], *, only: Path | None, limit: int, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first."""
         if only is not None:
             paths = [path for path in paths if path == only]
@@ -48,7 +50,7 @@ class FileWords:
             def among(text: int) -> bool:
                 return self._file[text] == wanted
 
-        hits = self._words.search(query, limit=limit, among=among)
+        hits = self._words.search(query, limit=limit, among=among, some=some)
         return [found for hit in hits if (found := self._found(hit))]
 
     def _catch_up(self, path: Path) -> None:

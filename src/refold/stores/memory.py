@@ -147,13 +147,15 @@ class MemoryStore:
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
-    def search(self, query: str, *, session: str | None = None, limit: int = 10) -> list[Found]:
+    def search(
+        self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first."""
         with self._using():
             self._catch_up()
             texts = self._texts
             among = None if session is None else lambda text: texts[text][0] == session
-            hits = self._words.search(query, limit=limit, among=among)
+            hits = self._words.search(query, limit=limit, among=among, some=some)
             return [self._found(*texts[hit.text], hit.score) for hit in hits]
 
     def _catch_up(self) -> None:

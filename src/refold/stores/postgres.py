@@ -183,10 +183,14 @@ class PostgresStore:
 
     # -- search and notes --------------------------------------------------------------------------------
 
-    def search(self, query: str, *, session: str | None = None, limit: int = 10) -> list[Found]:
+    def search(
+        self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first, on all branches."""
         key = None if session is None else log.key_of(session)
-        rows = self._run(lambda connection: search(connection, self._scope, query, key=key, limit=limit))
+        rows = self._run(
+            lambda connection: search(connection, self._scope, query, key=key, limit=limit, some=some)
+        )
         return [self._found(row) for row in rows]
 
     @staticmethod

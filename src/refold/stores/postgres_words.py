@@ -60,9 +60,9 @@ def indexed(text: str) -> str:
 
 
 def search(
-    connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int
+    connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int, some: bool = False
 ) -> list[tuple[object, ...]]:
-    """Rows of the best hits: those with every word, or else those with any, most words first."""
+    """Rows of the best hits: with every word, or else (and with `some`) with any, most words first."""
     asked = list(dict.fromkeys(word[:_LONGEST_WORD] for word in words_of(query)))[:_MOST_ASKED]
     if not asked or limit <= 0:
         return []
@@ -72,7 +72,7 @@ def search(
             [asked],
         ).fetchall()
         words = [row[0] for row in rows if row[0]]
-        for joint in (" & ", " | ")[: len(words)]:
+        for joint in (" | ",) if some and words else (" & ", " | ")[: len(words)]:
             if found := _hits(connection, scope, words, joint, key=key, limit=limit):
                 return found
     return []

@@ -175,7 +175,9 @@ class SQLiteStore:
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
-    def search(self, query: str, *, session: str | None = None, limit: int = 10) -> list[Found]:
+    def search(
+        self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
+    ) -> list[Found]:
         """The best hits, best first, on all branches."""
         words = sqlite_search.words_of(query)
         if not words or limit < 1:
@@ -183,7 +185,7 @@ class SQLiteStore:
         self._unindexed = 0
         sqlite_search.catch_up(self._connection)
         key = None if session is None else packed(session)
-        return self._connection.read(lambda raw: sqlite_search.search(raw, words, key, limit))
+        return self._connection.read(lambda raw: sqlite_search.search(raw, words, key, limit, some=some))
 
     def note(self, key: str) -> str | None:
         """What was noted last."""

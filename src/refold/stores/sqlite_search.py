@@ -86,8 +86,13 @@ def _spaced(text: bytes) -> str:
     return plain if plain.isascii() else _LETTER.sub(r" \1 ", plain)
 
 
-def search(raw: Raw, words: list[str], session: bytes | None, limit: int) -> list[Found]:
-    """The best entries with every word; where there are none, those with most of them."""
+def search(
+    raw: Raw, words: list[str], session: bytes | None, limit: int, *, some: bool = False
+) -> list[Found]:
+    """The best entries with every word; where there are none, those with most of them.
+
+    With `some` one word is enough, and those that rare words stand in come first.
+    """
     number = None
     if session is not None:
         rows = raw.execute("SELECT id FROM sessions WHERE name = ?", (session,)).fetchall()
@@ -95,10 +100,21 @@ def search(raw: Raw, words: list[str], session: bytes | None, limit: int) -> lis
             return []
         number = rows[0][0]
     quoted = [f'"{word}"' for word in words]
-    hits = _best(raw, " AND ".join(quoted), number, limit)
+    hits = _any(raw, quoted, number, limit) if some else _best(raw, " AND ".join(quoted), number, limit)
     if not hits and len(quoted) > 1:
         hits = _most(raw, quoted, number, limit)
     return [_found(raw, entry, score) for entry, score in hits]
+
+
+def _any(raw: Raw, quoted: list[str], session: int | None, limit: int) -> list[tuple[int, float]]:
+    """The best entries with any of the words that are not too common to be ranked in bounded time."""
+    statement, values = (_WITH, ()) if session is None else (_WITH_IN, (session,))
+    rare = [
+        word
+        for word in quoted
+        if len(raw.execute(statement, (word, *values, _ENTRIES)).fetchall()) < _ENTRIES
+    ]
+    return _best(raw, " OR ".join(rare), session, limit) if rare else []
 
 
 def _best(raw: Raw, query: str, session: int | None, limit: int) -> list[tuple[int, float]]:

@@ -22,6 +22,12 @@ _QUERY_WORDS: Final = 64
 _CANDIDATES: Final = 2_000
 """Where no text has every word, so many are looked at, those with the rarest words first."""
 _FEW: Final = 8
+_STEMMED, _LEAST_STEM = 4, 3
+"""Letters a word must have to be stemmed, and those that must be left."""
+_ENDINGS: Final = (
+    *(("sses", "ss"), ("ies", "y"), ("ied", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss")),
+    *(("us", "us"), ("ing", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("s", "")),
+)
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 
@@ -62,6 +68,22 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+def stem(word: str) -> str:
+    """An English word without the endings that change nothing for a search; other words as they are.
+
+    >>> [stem(word) for word in ("letters", "boxes", "stories", "painted", "running", "bus", "class")]
+    ['letter', 'box', 'story', 'paint', 'run', 'bus', 'class']
+    """
+    if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
+        return word
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+            word = word[: len(word) - len(ending)] + instead
+            break
+    doubled = len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "lsz"
+    return word[:-1] if doubled else word
+
+
 class Words:
     """An index of texts."""
 
@@ -76,7 +98,7 @@ class Words:
     def add(self, text: str) -> int:
         """Take in a text; gives its number."""
         number = len(self._lengths)
-        words = words_of(text)
+        words = list(map(stem, words_of(text)))
         for word, often in Counter(words).items():
             posting = self._postings.get(word)
             if posting is None:
@@ -87,17 +109,21 @@ class Words:
         self._total += len(words)
         return number
 
-    def search(self, query: str, *, limit: int, among: Callable[[int], bool] | None = None) -> list[Hit]:
+    def search(
+        self, query: str, *, limit: int, among: Callable[[int], bool] | None = None, some: bool = False
+    ) -> list[Hit]:
         """The best texts, best first: those with every word, or where none has, those with most of them.
 
         among   says which texts count at all
+        some    one word is enough, whether or not a text has them all
         """
-        words = dict.fromkeys(words_of(query))
+        words = dict.fromkeys(map(stem, words_of(query)))
         known = sorted((p for word in words if (p := self._postings.get(word))), key=lambda p: len(p.texts))
         known = known[:_QUERY_WORDS]
         if not known or limit < 1:
             return []
-        texts = self._with_all(known, among) if len(known) == min(len(words), _QUERY_WORDS) else []
+        all_known = len(known) == min(len(words), _QUERY_WORDS)
+        texts = self._with_all(known, among) if all_known and not some else []
         texts = texts or self._with_some(known, among)
         scores = self._scores(texts, known)
         best = nlargest(limit, ((score, -text) for text, score in scores.items()))

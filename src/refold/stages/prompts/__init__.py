@@ -1,8 +1,8 @@
 """The summarisers' prompts: one Markdown file for each system, `<!-- occasion -->` before each part.
 
 Sections: `system`, `initial`, `update` (there is an earlier summary), `merge` (parts of a long one),
-`turn` (the beginning of a turn that goes on). Places to fill in are written `{{name}}`; a line that holds
-nothing but an empty place goes away.
+`turn` (the beginning of a turn that goes on), `behind` (the last message of the conversation itself). Places
+to fill in are written `{{name}}`; a line that holds nothing but an empty place goes away.
 """
 
 import re

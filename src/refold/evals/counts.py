@@ -1,0 +1,104 @@
+"""`refold eval counts`: how far our count is from what providers reported, request by request."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from typing import Any, Final
+
+import refold
+from refold import presets
+from refold.core.budget import Trigger
+from refold.core.usage import Usage
+from refold.errors import RefoldError
+from refold.evals import Screen
+from refold.evals.printing import write
+from refold.evals.traces import traces
+from refold.replaying import Recorded
+
+EXAMPLES: Final = """\
+  refold eval counts DATASET
+  refold eval counts DATASET --json counts.json
+"""
+LONG: Final = 30_000
+"""Tokens from which on a request is a long one."""
+WINDOW: Final = 100_000_000
+"""Nothing is cut off."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Say what the eval takes."""
+    parser.add_argument(
+        "dataset", metavar="DATASET", help="a folder of agent runs and transcripts with usage"
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    """Measure, and show."""
+    rows = measure(Path(args.dataset), screen)
+    screen.line(f"{'':<24} {'requests':<22} {'count':>6}   mean    p95   bias")
+    for row in rows:
+        screen.line(
+            f"{row['kind']:<24} {row['way']:<22} {row['requests']:>6,} {row['mean']:6.2%} {row['p95']:6.2%}"
+            f" {row['bias']:+6.2%}"
+        )
+    write(args.json, {"command": "refold eval counts DATASET", "rows": rows})
+    return 0
+
+
+def measure(folder: Path, screen: Screen) -> list[dict[str, Any]]:
+    """One row for each kind of data and way of counting."""
+    rows: list[dict[str, Any]] = []
+    for kind, recorded in traces(folder).items():
+        errors: dict[str, list[float]] = {}
+        told = [one for one in recorded if len(one.usages) > 1]
+        for number, one in enumerate(told):
+            screen.show(f"{kind}: {one.name}", number, len(told))
+            for way, error in _errors(one):
+                errors.setdefault(way, []).append(error)
+        rows += [_row(kind, way, found) for way, found in errors.items()]
+    if not rows:
+        raise RefoldError(f"{folder} holds no agent runs or transcripts with reported usage")
+    return rows
+
+
+def _errors(one: Recorded) -> Iterator[tuple[str, float]]:
+    """The errors of one conversation, request by request, as shares of what was reported."""
+    policy = replace(presets.get("refold"), trigger=Trigger(enabled=False))
+    characters = 0
+    with refold.open("counts", store="memory:", window=WINDOW, policy=policy, format=one.format) as session:
+        before: Usage | None = None
+        for index, message in enumerate(one.messages):
+            usage = one.usages.get(index)
+            if usage is not None:
+                used = session.prepare().budget.used
+                yield from _judged(used, characters, usage, before)
+                session.observe(usage)
+                before = usage
+            session.say(message)
+            characters += len(str(message.get("content")))
+
+
+def _judged(used: int, characters: int, usage: Usage, before: Usage | None) -> Iterator[tuple[str, float]]:
+    real = usage.context
+    if before is None:
+        yield "first request", used / real - 1
+    elif real >= before.context:  # a smaller one means that the agent itself has folded
+        yield "later requests", used / real - 1
+        yield "characters / 4", characters / 4 / real - 1
+        if real >= LONG:
+            yield f"over {LONG:,} tokens", used / real - 1
+
+
+def _row(kind: str, way: str, errors: Sequence[float]) -> dict[str, Any]:
+    ranked = sorted(map(abs, errors))
+    return {
+        "kind": kind,
+        "way": way,
+        "requests": len(errors),
+        "mean": mean(ranked),
+        "p95": ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))],
+        "bias": mean(errors),
+    }

@@ -1,0 +1,88 @@
+"""`refold eval`: names, help, errors in one line, tables and JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cli_running import inside
+
+from refold.evals import EVALS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evals"))
+import eval_data  # the data of the evals' own tests
+
+PEER = Path(__file__).resolve().parents[1] / "evals" / "peer_example.py"
+
+
+@pytest.fixture
+def data(tmp_path):
+    return eval_data.write_all(tmp_path / "data")
+
+
+def test_an_eval_must_be_named(capsys):
+    done = inside(capsys, "eval")
+    assert done.status == 2
+    assert done.err == f"refold: name an eval: {', '.join(EVALS)}\n"
+
+
+@pytest.mark.parametrize("name", list(EVALS))
+def test_each_has_a_help_with_examples(capsys, name):
+    done = inside(capsys, "eval", name, "--help")
+    assert done.status == 0
+    assert f"refold eval {name}" in done.out
+
+
+def test_retention_prints_a_table_and_writes_it(capsys, data, tmp_path):
+    file = tmp_path / "out" / "r.json"
+    done = inside(
+        capsys, "eval", "retention", data, "--share", 0.1, "--folds", 1, "--only", "reuse", "--only", "recall",
+        "--peer", f"example={sys.executable} {PEER} late", "--json", file,
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert "re-use, agent runs, 10%" in done.out
+    assert "recall, evidence in the first 10, locomo" in done.out
+    told = json.loads(file.read_text())
+    assert told["peers"]["example"]["version"] == "1.2"
+    assert {one["way"] for one in told["rows"]} >= {"refold", "tail", "sliding window", "example"}
+    assert all(one["low"] <= one["kept"] <= one["high"] for one in told["rows"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["retention", "nowhere"], "there is no such file or folder"),
+        (["retention", "{data}", "--share", "2"], "--share takes parts"),
+        (["retention", "{data}", "--folds", "a"], "--folds takes numbers"),
+        (["retention", "{data}", "--sample", "0"], "--sample takes"),
+        (["retention", "{data}", "--peer", "x"], "--peer takes NAME=COMMAND"),
+        (["retention", "{data}", "--policy", "nope"], "nope"),
+        (["injections", "--count", "0"], "--count takes"),
+        (["secrets", "--count", "0"], "--count takes"),
+        (["secrets", "--count", "10", "--json", "/proc/x/y.json"], "cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_one_line(capsys, data, words, told):
+    done = inside(capsys, "eval", *(word.format(data=data) for word in words))
+    assert done.status in {1, 2}
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_injections_and_secrets_pass_under_the_default_policy(capsys, tmp_path):
+    done = inside(capsys, "eval", "injections", "--count", 5, "--folds", 1, "--json", tmp_path / "i.json")
+    assert done.status == 0
+    assert "0 of 5 live on as instructions" in done.out
+    assert {row["summariser"] for row in json.loads((tmp_path / "i.json").read_text())["rows"]} == {
+        "none",
+        "obedient",
+    }
+    done = inside(capsys, "eval", "secrets", "--count", 10, "--json", tmp_path / "s.json")
+    assert done.status == 0
+    assert json.loads((tmp_path / "s.json").read_text())["false_alarms"]["found"] == 0
+
+
+def test_a_recorded_conversation_can_carry_the_injections(capsys, data):
+    done = inside(capsys, "eval", "injections", data / "runs", "--count", 3, "--folds", 1, "--list")
+    assert done.status == 0
+    assert "plain summary, summariser obedient" in done.out

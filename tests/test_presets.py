@@ -105,6 +105,8 @@ def test_a_strategys_id_is_umweltens_policy_with_that_strategy():
         ("umwelten", {}, None),
         ("refold", {"unknown_window": 20_000, "reserve_tokens": 0}, 17_000),
         ("refold", {"trigger_tokens": 5_000}, 5_000),
+        ("refold", {"history_tokens": 7_000}, 7_000),
+        ("refold", presets.THRIFTY, 40_000),
         ("refold", {"trigger_fraction": 0.5, "max_output": 28_000}, 50_000),
     ],
 )

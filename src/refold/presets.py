@@ -271,7 +271,11 @@ def refold(
     *,
     trigger_fraction: float = 0.85,
     trigger_tokens: int | None = 200_000,
+    history_tokens: int | None = None,
+    history_tokens_asking: int | None = 64_000,
     target_fraction: float = 0.55,
+    target_tokens: int | None = 8_000,
+    tail_tokens: int | None = 3_000,
     keep_tokens: int = 20_000,
     keep_fraction: float = 0.25,
     keep_user_tokens: int = 10_000,
@@ -287,8 +291,17 @@ def refold(
     least_gain: float = 0.10,
     unknown_window: int | None = 128_000,
 ) -> Policy:
-    """The house: cheapest stages first, to 55 % of the room; the floors need no model and always end."""
-    keep = RecentRoom(tokens=keep_tokens, room_fraction=keep_fraction)
+    """The house: cheapest stages first, to 55 % of the room; the floors need no model and always end.
+
+    With `history_tokens` a large window is not filled: what is carried on is paid for in every turn.
+    """
+    large = int((history_tokens or 0) / max(trigger_fraction, 0.01))  # a smaller room is full before
+    keep = RecentRoom(
+        tokens=keep_tokens,
+        room_fraction=keep_fraction,
+        lean_tokens=None if history_tokens is None else tail_tokens,
+        lean_from=large,
+    )
     summarize = Summarize(
         keep=keep,
         prompt="refold",
@@ -306,10 +319,20 @@ def refold(
         window=partial(lookup, fallback=unknown_window),
         reserve=Reserve(fraction=reserve_fraction, most=reserve_tokens, by_model=True),
         output=max_output,
-        trigger=Trigger(fraction=trigger_fraction, cap=trigger_tokens),
-        target=Target(fraction=target_fraction, cap=trigger_tokens),
+        trigger=Trigger(
+            fraction=trigger_fraction,
+            cap=trigger_tokens,
+            history=history_tokens,
+            history_asking=history_tokens_asking,
+        ),
+        target=Target(
+            fraction=target_fraction,
+            cap=trigger_tokens,
+            most=None if history_tokens is None else target_tokens,
+            most_from=large,
+        ),
         forced_share=0.5,
-        thinning=6,
+        direct=True,
         stages=(
             Offload(keep=keep),
             Clip(max_bytes=clip_bytes, max_lines=clip_lines, keep="both"),
@@ -330,11 +353,16 @@ def refold(
             TrimArguments(limit=400, name="arguments of all"),
             Clamp(),
         ),
-        guards=frozenset({"system", "pins", "last user", "first user", "open calls", "user words"}),
+        guards=frozenset(
+            {"system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"}
+        ),
         user_words=keep_user_tokens,
         user_words_fraction=0.125,
     )
 
+
+THRIFTY: Final[Mapping[str, int]] = {"history_tokens": 40_000, "keep_user_tokens": 3_000}
+"""Knobs of the house for people who pay by the token: the cheapest way that forgets little (decision 15)."""
 
 PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
     "ripple": ripple,

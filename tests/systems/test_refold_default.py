@@ -153,6 +153,25 @@ class TestWhen:
             == 836_074
         )
 
+    @pytest.mark.parametrize(("used", "fires"), [(39_999, False), (40_000, True)])
+    def test_history_alone(self, used, fires):
+        """What stands beside the history does not bring the line nearer; see decision 15."""
+        policy = presets.get("refold", **presets.THRIFTY)
+        messages = [user("x" * (used - 4))]
+        budget = refold.measure(messages, window="1m", prompt="x" * 60_000, count=len, policy=policy)
+        history = budget.breakdown.history
+        assert budget.trigger_tokens == 100_000
+        assert budget.should_compact == (history >= 40_000)
+        assert abs(history - used) < 10
+
+    def test_a_thrifty_session_with_a_model_folds_later(self):
+        """A summary costs more than a digest, so there has to be more to save."""
+        policy = presets.get("refold", **presets.THRIFTY)
+        for ask, line in ((None, 40_000), (model("S"), 64_000)):
+            with refold.open("s", store="memory:", window="200k", ask=ask, policy=policy) as session:
+                session.say("hi")
+                assert session.budget().trigger_tokens == line
+
     def test_below_the_line_the_very_messages_come_back(self):
         messages = talk(20, 100)
         outcome = compact(messages)
@@ -258,6 +277,12 @@ class TestTarget:
         outcome = compact(talk(600, 400), window="1m")
         assert outcome.compacted
         assert outcome.tokens_after <= 110_000
+
+    def test_thrifty_folds_go_far(self):
+        """Folded to save money, not because the window is full; small windows keep their share."""
+        outcome = compact(talk(200, 400), window="200k", history_tokens=40_000)
+        assert outcome.fits
+        assert outcome.receipt.goal_tokens == 8_000
 
     def test_the_callers_own_target(self):
         outcome = compact(talk(100, 200), target=3_000)

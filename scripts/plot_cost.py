@@ -1,0 +1,137 @@
+"""Draws the curve of decision 15 and writes its tables, from what `refold eval cost DATA --json` wrote.
+
+python scripts/plot_cost.py [bench/results/cost.json] [docs/decisions/0015-when-to-fold.md]
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+BEGIN, END = "<!-- written by scripts/plot_cost.py -->", "<!-- end -->"
+ROOT: Final = Path(__file__).resolve().parents[1]
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 640, 300, 56, 16, 150, 44
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+
+
+def curves(row: Mapping[str, Any]) -> dict[int, list[tuple[int, float, bool]]]:
+    """By target: where folding starts, the cost against none, and whether the promises are kept."""
+    best: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for each in row["curve"]:
+        knobs = each["knobs"]
+        if knobs.get("history_tokens"):
+            key = knobs["target_tokens"], knobs["history_tokens"]
+            best[key] = min(best.get(key, each), each, key=lambda one: (not kept(one), one["dollars"]))
+    found: dict[int, list[tuple[int, float, bool]]] = {}
+    for (target, history), each in sorted(best.items()):
+        found.setdefault(target, []).append((history, each["against_none"], kept(each)))
+    return found
+
+
+def kept(each: Mapping[str, Any]) -> bool:
+    """Whether nothing became dearer and enough was kept."""
+    return each["keeps"] and not each["dearer"]
+
+
+def svg(row: Mapping[str, Any], thrifty: tuple[int, float]) -> str:
+    """The curves of one row, with the thrifty knobs marked."""
+    lines = curves(row)
+    points = [point for line in lines.values() for point in line]
+    left, right = min(p[0] for p in points), max(p[0] for p in points)
+    low = min(0.0, *(p[1] for p in points)) * 1.1
+
+    def place(history: float, cost: float) -> tuple[str, str]:
+        wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        return (
+            f"{LEFT + (history - left) / (right - left) * wide:.1f}",
+            f"{TOP + cost / low * high:.1f}",
+        )
+
+    style = "text{font:12px sans-serif;fill:#444}.axis{stroke:#999}"
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"><style>{style}</style>']
+    parts.append(f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>')
+    parts += _axes(place, left, right, low)
+    for number, (target, line) in enumerate(lines.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        spots = [(*place(history, cost), good) for history, cost, good in line]
+        path = " ".join(f"{x},{y}" for x, y, _ in spots)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        for x, y, good in spots:
+            fill = colour if good else "#fff"
+            parts.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{fill}" stroke="{colour}"/>')
+        at = TOP + 14 + number * 18
+        parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{at}" style="fill:{colour}">to {target:,}</text>')
+    x, y = place(*thrifty)
+    parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
+    note = TOP + 14 + len(lines) * 18
+    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">ring: thrifty</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note + 18}">filled: both promises</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _axes(place: Any, left: int, right: int, low: float) -> Sequence[str]:
+    parts = []
+    for cost in [round(-step / 10, 1) for step in range(int(-low * 10) + 1)]:
+        x, y = place(left, cost)
+        parts.append(
+            f'<line class="axis" x1="{x}" x2="{place(right, cost)[0]}" y1="{y}" y2="{y}" stroke-width=".4"/>'
+        )
+        parts.append(f'<text x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{cost:+.0%}</text>')
+    for history in range(left, right + 1, 16_000):
+        x, y = place(history, low)
+        parts.append(f'<text x="{x}" y="{HEIGHT - 26}" text-anchor="middle">{history // 1000}k</text>')
+    middle = (WIDTH - RIGHT + LEFT) // 2
+    parts.append(
+        f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">history at which it is folded</text>'
+    )
+    return parts
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the default, thrifty, the best and the cheapest come to, at Anthropic's prices."""
+    heads = (
+        "data, summaries, none, default, thrifty, best that keeps both promises, cheapest, gaps to the best"
+    )
+    lines = [f"| {heads.replace(', ', ' | ')} |", "|---" * 8 + "|"]
+    for row in rows:
+        if row["price"] == "anthropic":
+            how = "no model" if row["summaries"] == "passed over" else "expected length"
+            cells = [_cell(row[name]) for name in ("default", "thrifty", "best", "cheapest")]
+            gaps = f"{row['gap']:+.1%}, {row['thrifty_gap']:+.1%}"
+            lines.append(f"| {row['kind']} | {how} | ${row['none']:.2f} | {' | '.join(cells)} | {gaps} |")
+    return "\n".join(lines)
+
+
+def _cell(each: Mapping[str, Any]) -> str:
+    facts = "" if each["facts"] is None else f", facts {each['facts']:.0%}"
+    dearer = f", {each['dearer']} dearer (worst {each['worst'] - 1:+.0%})" if each["dearer"] else ""
+    knobs = each["knobs"]
+    sizes = [knobs.get(name) for name in ("history_tokens", "target_tokens", "tail_tokens")]
+    what = "; " + " / ".join(f"{size / 1000:g}k" for size in sizes) if all(sizes) else ""
+    return f"{each['against_none']:+.1%}{facts}{dearer}{what}"
+
+
+def main(source: Path, target: Path) -> None:
+    """Draw the row over all data at Anthropic's prices without a model, and write the table of all rows."""
+    rows = json.loads(source.read_text(encoding="utf-8"))["rows"]
+    row = next(
+        row
+        for row in rows
+        if (row["kind"], row["price"], row["summaries"]) == ("all", "anthropic", "passed over")
+    )
+    target.with_suffix(".svg").write_text(
+        svg(row, (40_000, row["thrifty"]["against_none"])), encoding="utf-8"
+    )
+    text = target.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    target.write_text(f"{before}{BEGIN}\n\n{table(rows)}\n\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    main(
+        given[0] if given else ROOT / "bench" / "results" / "cost.json",
+        given[1] if len(given) > 1 else ROOT / "docs" / "decisions" / "0015-when-to-fold.md",
+    )

@@ -4,42 +4,56 @@ Run it as `python bench/report.py`; `make bench` does.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bench.report_peers import section as _speed  # noqa: E402  # found from the root
+
 RESULTS: Final = ROOT / "bench" / "results"
 
 HEAD: Final = """# Benchmarks
 
 Measured by `make bench` on one machine; CPU time, best of a few runs. Absolute times move with the machine
-and its load, so read them as orders of magnitude; the comparison with other libraries in one run comes with
-the proof work. Results as JSON: `bench/results/`.
+and its load, so read them as orders of magnitude; with other libraries we compare in one run, where
+ratios hold. Results as JSON: `bench/results/`. What the same libraries do when things go wrong:
+[the torture matrix](torture.md).
 """
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page from the committed results."""
+    write(RESULTS, ROOT / "docs")
+
+
+def write(results: Path, docs: Path) -> None:
+    """Write the page and its plots; what was not measured is left out."""
     parts = [HEAD]
-    parts += [_act(json.loads((RESULTS / "act.json").read_text()))]
-    parts += [_count(json.loads((RESULTS / "count.json").read_text()))]
     for name, section in (
+        ("speed", lambda found: _speed(found, docs / "plots")),
+        ("act", _act),
+        ("count", _count),
         ("session", _session),
         ("torture", _torture),
         ("retention", _retention),
+        ("injections", _injections),
+        ("secrets", _secrets),
         ("laws", _laws),
         ("mutation", _mutation),
     ):
-        found = _results(name)
+        found = _results(results, name)
         parts += [section(found)] if found else []
-    (ROOT / "docs" / "benchmarks.md").write_text("\n".join(parts), encoding="utf-8")
+    (docs / "benchmarks.md").write_text("\n".join(parts), encoding="utf-8")
 
 
-def _results(name: str) -> Any:
+def _results(results: Path, name: str) -> Any:
     """A result by its name; all campaigns of a torture together; nothing where it was not run."""
     if name == "torture":
-        return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("torture-*.json"))}
-    path = RESULTS / f"{name}.json"
+        return {path.stem: json.loads(path.read_text()) for path in sorted(results.glob("torture-*.json"))}
+    path = results / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
@@ -84,19 +98,51 @@ def _told(result: dict[str, Any]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items())
 
 
-def _retention(found: list[dict[str, Any]]) -> str:
-    ways = list(dict.fromkeys(row["way"] for row in found))
+def _retention(found: dict[str, Any]) -> str:
+    ways = list(dict.fromkeys(row["way"] for row in found["rows"]))
     kept: dict[str, dict[str, str]] = {}
-    for row in found:
-        kept.setdefault(row["measure"], {})[row["way"]] = f"{row['kept']:.0%}"
+    for row in found["rows"]:
+        share = f"{row['kept']:.0%} ({row['low']:.0%} to {row['high']:.0%})"
+        kept.setdefault(row["measure"], {})[row["way"]] = share
     rows = "\n".join(
         f"| {measure} | {' | '.join(by.get(way, '') for way in ways)} |" for measure, by in kept.items()
     )
     return (
-        "## Retention without a model\n\n`python bench/retention.py DATA`: what is still in the view after"
-        " folding to a share of the tokens, beside a plain tail and a sliding window of the same size. The"
+        "## Retention\n\n`refold eval retention DATASET`: what is still in the view after folding, with 95 %"
+        f" intervals; summariser: {found['summariser']}. What each measure means: [evals](evals.md). The"
         " extractors were tuned on this data, but for the rules that are held out: read those as the truth"
         f" about rules.\n\n| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
+    )
+
+
+def _injections(found: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['way']} | {row['summariser']} | {row['folds']} | {row['instruction']} | {row['quoted']}"
+        f" | {row['mentioned'] + row['absent']} | {row['original']} |"
+        for row in found["rows"]
+    )
+    return (
+        f"## Injections\n\n`refold eval injections --policy all`: of {found['count']} planted instructions,"
+        " how many live on as instructions. The obedient summariser tells every order it reads as its own"
+        " words.\n\n| way | summariser | folds | instruction | quoted | mentioned or absent | not folded |"
+        "\n|---|---|---|---|---|---|---|\n" + rows + "\n"
+    )
+
+
+def _secrets(found: dict[str, Any]) -> str:
+    borders = list(dict.fromkeys(row["border"] for row in found["rows"]))
+    past: dict[tuple[str, str], dict[str, int]] = {}
+    for row in found["rows"]:
+        past.setdefault((row["policy"], row["redaction"]), {})[row["border"]] = row["past"]
+    rows = "\n".join(
+        f"| {policy} | {mode} | {' | '.join(str(by[border]) for border in borders)} |"
+        for (policy, mode), by in past.items()
+    )
+    alarms = found["false_alarms"]
+    return (
+        f"## Secrets\n\n`refold eval secrets --policy all`: of {found['count']} planted secrets, how many"
+        f" pass each border. False alarms: {alarms['found']} in {alarms['texts']:,} ordinary texts.\n\n"
+        f"| policy | redaction | {' | '.join(borders)} |\n|---|---{'|---' * len(borders)}|\n" + rows + "\n"
     )
 
 

@@ -1,0 +1,245 @@
+"""What every adapter speaks: JSON lines on standard input and output; the standard library alone.
+
+An adapter is a program that runs in its peer's own environment. It is told, one line each:
+
+    {"id": 1, "op": "about"}                                     -> {"id": 1, "name": ..., "version": ...}
+    {"id": 2, "op": "fold", "messages": [...], "budget": 4000}   -> {"id": 2, "messages": [...]}
+    {"id": 3, "op": "start"}                                     a new conversation
+    {"id": 4, "op": "turn", "messages": [...], "budget": 4000}   these were said; what goes to the model now?
+    {"id": 5, "op": "decide", "messages": 1000, "seed": 7}       -> {"id": 5, "ms": ...}; act, count,
+    estimate too {"id": 6, "op": "memory", "messages": 1000, "seed": 7}       -> {"id": 6, "mb": ...}
+
+Messages have OpenAI's chat shape; an assistant's content may also be a list with Anthropic's thinking blocks.
+`window` is the summariser's window where it is known. While it works, an adapter may ask the model:
+`{"id": 2, "ask": "prompt"}` gets `{"id": 2, "answer": "..."}`, with `"finish"` and `"calls"` where the answer
+ended in another way than by `stop`, or `{"id": 2, "error": "timeout"}` (also `server` and `overflow`). What
+goes wrong in a peer comes back as `{"id": 2, "error": "..."}`; what it does not offer as `"offered": false`.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+Messages = list[dict[str, Any]]
+Thunk = Callable[[], Any]
+
+HUGE = 1_000_000_000
+"""A budget that no conversation of the benchmark reaches, in tokens."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model said, and how it ended: `stop`, `length`, `refusal` or `tool_calls`."""
+
+    text: str
+    finish: str = "stop"
+    calls: int = 0
+
+
+class ModelFailed(Exception):
+    """The model did not answer: `timeout`, `server` or `overflow`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(WORDS.get(kind, kind))
+        self.kind = kind
+
+
+WORDS = {
+    "timeout": "Request timed out.",
+    "server": "Error code: 500 - the server had an error while processing your request",
+    "overflow": "This model's maximum context length is exceeded. Please reduce the length of the messages.",
+}
+
+
+class NotOffered(Exception):
+    """The peer has no such feature."""
+
+
+class Adapter:
+    """What a peer's adapter gives; what it leaves out is not offered."""
+
+    package = ""
+    """The distribution whose version counts."""
+    ways: Sequence[str] = ()
+    """The features that can be chosen on the command line; the first unless told."""
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+        self.history: Messages = []
+        self.told: dict[str, Any] = {}
+        """The line that is being done, for wishes that only some understand."""
+
+    def fold(
+        self,
+        messages: Messages,  # noqa: ARG002  # for those who offer it
+        budget: int,  # noqa: ARG002
+        ask: Callable[[str], Answer],  # noqa: ARG002
+        window: int,  # noqa: ARG002
+    ) -> Messages:
+        """What the model would be sent; `window` is the summariser's, in tokens."""
+        raise NotOffered("fold")
+
+    def start(self) -> None:
+        """Begin a new conversation."""
+        self.history = []
+
+    def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
+        """Take what was said meanwhile and give what the model is sent; the result is the new history."""
+        self.history = [*self.history, *messages]
+        self.history = self.fold(self.history, budget, ask, window)
+        return self.history
+
+    def kept(self) -> str:
+        """Everything that can still be fetched back by the peer's own means, as text."""
+        raise NotOffered("kept")
+
+    def held(self) -> str:
+        """The history of a conversation that goes on, as text."""
+        return json.dumps(self.history, ensure_ascii=False)
+
+    def decide(self, messages: Messages) -> Callable[[], Thunk]:  # noqa: ARG002  # for those who offer it
+        """Something that prepares a decision with nothing to do; only what it gives back is timed."""
+        raise NotOffered("decide")
+
+    def act(self, messages: Messages) -> Callable[[], Thunk]:  # noqa: ARG002  # for those who offer it
+        """The same for a cut to a quarter, with a model that answers at once."""
+        raise NotOffered("act")
+
+    def count(self, messages: Messages) -> Thunk:  # noqa: ARG002  # for those who offer it
+        """Count exactly; the thunk gives the tokens."""
+        raise NotOffered("count")
+
+    def estimate(self, messages: Messages) -> Thunk:  # noqa: ARG002  # for those who offer it
+        """Estimate; the thunk gives the tokens."""
+        raise NotOffered("estimate")
+
+
+def at_once(_prompt: str) -> Answer:
+    """A model that needs no time."""
+    return Answer("The user asked for work on the modules. Files were read and edited; the tests pass.")
+
+
+def flat(messages: Sequence[dict[str, Any]]) -> str:
+    """A request as one text, so that its size can be judged."""
+    return "\n".join(json.dumps(message, ensure_ascii=False, default=str) for message in messages)
+
+
+def tokens(messages: Sequence[dict[str, Any]]) -> int:
+    """Four characters a token: what a benchmark needs to say what a quarter is."""
+    return len(flat(messages)) // 4
+
+
+def conversation(messages: int, seed: int) -> Messages:
+    """The conversation that ours and theirs are measured on, fresh each time."""
+    made: Messages = json.loads(_written(messages, seed))
+    return made
+
+
+@lru_cache(maxsize=1)
+def _written(messages: int, seed: int) -> str:
+    """The same as JSON, by bench/agent.py."""
+    path = Path(__file__).resolve().parents[1] / "agent.py"
+    spec = importlib.util.spec_from_file_location("bench_agent", path)
+    assert spec is not None  # noqa: S101  # the file stands there
+    assert spec.loader is not None  # noqa: S101  # and is Python
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return json.dumps(module.conversation(messages, kilobytes=0.75, seed=seed, words=module.COMMON))
+
+
+def best(fresh: Callable[[], Thunk], seconds: float) -> dict[str, Any]:
+    """The fewest CPU milliseconds of some runs: nine at most, fewer where they take long."""
+    spent, fewest, runs, value = 0.0, float("inf"), 0, None
+    while runs < 9 and (spent < seconds or not runs):
+        work = fresh()
+        begin = time.process_time()
+        value = work()
+        took = time.process_time() - begin
+        spent, fewest, runs = spent + took, min(fewest, took), runs + 1
+    return {"ms": fewest * 1_000, "runs": runs, **({"tokens": value} if type(value) is int else {})}
+
+
+class Server:
+    """Reads a line, does what it says, writes a line."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        # what libraries print must not stand between the lines
+        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+
+    def run(self) -> None:
+        """Serve until the input ends."""
+        for line in sys.stdin:
+            told = json.loads(line)
+            try:
+                reply = self._done(told)
+            except NotOffered as missing:
+                reply = {"error": f"not offered: {missing}", "offered": False}
+            except Exception as error:  # noqa: BLE001  # every failure of a peer is a result
+                reply = {"error": f"{type(error).__name__}: {error}"[:2_000]}
+            self._say({"id": told.get("id"), **reply})
+
+    def _say(self, value: dict[str, Any]) -> None:
+        self._out.write(json.dumps(value, ensure_ascii=True, default=str) + "\n")
+        self._out.flush()
+
+    def _ask(self, number: Any) -> Callable[[str], Answer]:
+        def ask(prompt: str) -> Answer:
+            self._say({"id": number, "ask": prompt})
+            reply = json.loads(sys.stdin.readline())
+            if "error" in reply:
+                raise ModelFailed(reply["error"])
+            return Answer(reply["answer"], reply.get("finish", "stop"), reply.get("calls", 0))
+
+        return ask
+
+    def _done(self, told: dict[str, Any]) -> dict[str, Any]:
+        adapter, what = self._adapter, told["op"]
+        adapter.told = told
+        if what == "about":
+            return {"name": adapter.way, "version": importlib.metadata.version(adapter.package)}
+        if what in ("fold", "turn"):
+            work = adapter.fold if what == "fold" else adapter.turn
+            view = work(
+                told["messages"], told["budget"], self._ask(told.get("id")), told.get("window", 128_000)
+            )
+            return {"messages": view}
+        if what == "start":
+            adapter.start()
+            return {}
+        if what == "kept":
+            return {"text": adapter.kept()}
+        if what != "memory" and getattr(type(adapter), what) is getattr(Adapter, what):
+            raise NotOffered(what)
+        messages = conversation(told["messages"], told.get("seed", 7))
+        if what == "memory":
+            return self._memory(messages)
+        if what in ("count", "estimate"):
+            thunk = getattr(adapter, what)(messages)
+            return best(lambda: thunk, told.get("spend", 1.0))
+        return best(getattr(adapter, what)(messages), told.get("spend", 1.0))
+
+    def _memory(self, messages: Messages) -> dict[str, Any]:
+        """How much the process grew by a decision and a cut; the conversation itself was there before."""
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self._adapter.decide(messages)()()
+        self._adapter.act(messages)()()
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {"mb": (after - before) / 1_024, "process_mb": after / 1_024}
+
+
+def serve(make: type[Adapter]) -> None:
+    """Serve an adapter: the program's one argument is the way."""
+    warnings.simplefilter("ignore")
+    Server(make(sys.argv[1] if len(sys.argv) > 1 else make.ways[0])).run()

@@ -1,0 +1,52 @@
+"""headroom-ai: `headroom.compress`, as its README sets it up; no model is asked.
+
+The budget is `model_limit`. Its text compressor is a model from a hub that this benchmark does not reach, so
+`kompress_model="disabled"`, as its documentation names it: the rest of the pipeline runs.
+
+https://github.com/headroomlabs-ai/headroom
+"""
+
+import copy
+import os
+from collections.abc import Callable
+
+os.environ.setdefault("HEADROOM_OFFLINE", "1")
+os.environ.setdefault("HEADROOM_TELEMETRY", "off")
+
+from headroom import compress
+from serving import HUGE, Adapter, Answer, Messages, Thunk, serve, tokens
+
+
+class Headroom(Adapter):
+    """The one function."""
+
+    package = "headroom-ai"
+    ways = ("compress",)
+
+    def fold(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
+        """What would be sent."""
+        del ask, window  # no model is asked
+        return self._folded(copy.deepcopy(messages), budget)
+
+    @staticmethod
+    def _folded(messages: Messages, budget: int) -> Messages:
+        done = compress(messages, model="gpt-4o", model_limit=budget, kompress_model="disabled")
+        return done.messages
+
+    def decide(self, messages: Messages) -> Callable[[], Thunk]:
+        """It compresses whether or not it is time; this is the pass over a conversation with room."""
+        return lambda: lambda: self._folded(messages, HUGE)
+
+    def act(self, messages: Messages) -> Callable[[], Thunk]:
+        """The same with a quarter of the room."""
+        quarter = tokens(messages) // 4
+
+        def fresh() -> Thunk:
+            mine = copy.deepcopy(messages)
+            return lambda: self._folded(mine, quarter)
+
+        return fresh
+
+
+if __name__ == "__main__":
+    serve(Headroom)

@@ -1,0 +1,94 @@
+"""The page of figures is made from the results: delete them, measure again, and the tables come back."""
+
+import json
+import xml.etree.ElementTree as ET
+
+from bench import report, report_peers
+from bench.drawing import plot
+
+
+def speed():
+    rows = []
+    for size in (100, 1_000):
+        for step, ours, theirs in (
+            ("decide", 0.1, size / 100),
+            ("act", size / 10, 5.0),
+            ("estimate", 2.0, 1.0),
+        ):
+            rows.append(
+                {"step": step, "messages": size, "subject": "refold", "ms": ours, "tokens": size * 98}
+            )
+            rows.append(
+                {"step": step, "messages": size, "subject": "peer way", "ms": theirs, "tokens": size * 130}
+            )
+        rows.append({"step": "count", "messages": size, "subject": "refold", "ms": 1.0, "tokens": size * 100})
+    rows.append({"step": "act", "messages": 1_000, "subject": "slow way", "note": "not run: about 700 s"})
+    rows.append({"step": "act", "messages": 100, "subject": "slow way", "ms": 900.0})
+    return {
+        "command": "python -m bench.speed",
+        "date": "2026-01-01T00:00",
+        "machine": "2 cores",
+        "python": "3.11",
+        "runs": [
+            {"steps": ["decide", "act"], "date": "2026-01-01", "load": 0.1, "note": "ended early"},
+            {"steps": ["count"], "date": "2026-01-02", "load": 0.2},
+        ],
+        "seconds": 9,
+        "versions": {"refold": ["this checkout"], "peer": ["peer==1.0"]},
+        "left_out": {"gone": "could not be installed"},
+        "rows": rows,
+        "memory": [
+            {"subject": "refold", "messages": 10_000, "mb": 12.4},
+            {"subject": "peer way", "messages": 10_000, "mb": None},
+        ],
+        "weight": [{"name": "peer", "import_ms": 812.0, "megabytes": 41.23}],
+    }
+
+
+def test_the_page_is_written_from_what_is_there(tmp_path):
+    results, docs = tmp_path / "results", tmp_path / "docs"
+    results.mkdir()
+    docs.mkdir()
+    (results / "speed.json").write_text(json.dumps(speed()))
+    report.write(results, docs)
+    text = (docs / "benchmarks.md").read_text()
+    assert "| refold | **0.1** | **0.1** |" in text
+    assert "2 runs; decide, act: 2026-01-01, load 0.1 (ended early); count: 2026-01-02, load 0.2." in text
+    assert "| slow way | 900 | about 700 s |" in text
+    assert "At 1,000 messages faster than `refold` to act: peer way (20.0 times); 0 are slower." in text
+    assert "Error: refold -2%, peer way +30%." in text
+    assert "| peer way | failed |" in text
+    assert "| peer | 812 ms | 41.2 MB |" in text
+    assert "gone (could not be installed)" in text
+    assert {path.name for path in (docs / "plots").iterdir()} == {
+        f"{step}.svg" for step in report_peers.WORDS
+    }
+
+
+def test_without_results_there_is_only_the_head(tmp_path):
+    report.write(tmp_path, tmp_path)
+    assert (tmp_path / "benchmarks.md").read_text() == report.HEAD
+
+
+def test_a_plot_is_sound_svg_with_every_name():
+    text = plot(
+        "A < B",
+        {"one & only": [(100, 0.01), (20_000, 5)], "flat": [(100, 1), (1_000, 1)], "none": []},
+        across="n",
+        up="ms",
+        first="flat",
+    )
+    root = ET.fromstring(text)
+    told = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"A < B", "one & only", "flat", "100", "20,000"} <= set(told)
+    assert "none" not in told
+    assert plot("empty", {}, across="n", up="ms") == ""
+
+
+def test_numbers_show_two_figures_that_count():
+    assert [report_peers.number(value) for value in (0.0412, 0.5, 8.13, 1_234.5)] == [
+        "0.041",
+        "0.5",
+        "8.1",
+        "1,234",
+    ]

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*
 
-.PHONY: setup demo check test bench docs torture clean
+.PHONY: setup demo tour check test bench docs torture clean
 
 setup: $(READY)
 
@@ -17,8 +17,11 @@ $(READY): pyproject.toml
 	-$(BIN)/python -m refold.clients.local fetch >/dev/null  # the tests' real model; kept in the user's cache
 	touch $(READY)
 
-demo: setup            ## a long agent conversation measured, planned and compacted; no network, no model
-	sh scripts/demo.sh
+demo: setup            ## an agent's task in a small window: folds, recall, undo; no model, or MODEL=local
+	$(BIN)/refold demo $(if $(MODEL),--model $(MODEL))
+
+tour: setup            ## the same task measured, planned, compacted and checked, command by command
+	sh scripts/tour.sh
 
 check: setup           ## style, types, architecture
 	$(BIN)/ruff check .
@@ -30,14 +33,23 @@ test: setup            ## all tests, then the coverage that the pure rooms promi
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=
 	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing
 
-bench: setup           ## speed and error, as ratios in one run; results under bench/results/
+bench: setup           ## speed and error beside the peers, and the torture matrix; QUICK=1: three minutes and the guard
+ifdef QUICK
+	$(BIN)/python -m bench.speed --quick
+	$(BIN)/python bench/instructions.py --quick --json bench/results/instructions.json
+	$(BIN)/python -m bench.guard
+else
 	$(BIN)/python bench/count.py --json bench/results/count.json
 	$(BIN)/python bench/act.py --json bench/results/act.json
 	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
+	$(BIN)/python -m bench.speed
+	$(BIN)/python -m bench.matrix
 	$(BIN)/python bench/report.py
+endif
 
 torture: setup         ## the laws, the stores and the sessions under attack, planted faults; takes hours
 	$(BIN)/python bench/laws.py --json bench/results/laws.json
+	$(BIN)/python bench/fuzz_transcripts.py --json bench/results/fuzz.json
 	$(BIN)/python -m bench.torture
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
 	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
@@ -47,4 +59,4 @@ docs: setup            ## the documentation as a site under site/
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants bench/.envs

@@ -9,6 +9,7 @@ searched, edited and compared. Identifiers and the long log come from a fixed se
 
 import argparse
 import difflib
+import gzip
 import json
 import re
 import sys
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 SEED: Final = 20_241_118
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "examples"
+DEMO: Final = EXAMPLES.parent / "src" / "refold" / "cli" / "data" / "quayside.json.gz"
 SHORT_STORY: Final = "HARB-423, the daily sheet"
 """The shorter conversation ends with the user's message that says this."""
 SYSTEM: Final = """\
@@ -314,6 +316,17 @@ def made() -> dict[str, str]:
     }
 
 
+def _packed(text: str, *, check: bool) -> bool:
+    """Pack the longer conversation for `refold demo`; whether what stood there was another."""
+    value = json.loads(text)
+    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    same = DEMO.exists() and gzip.decompress(DEMO.read_bytes()).decode() == plain
+    if not check and not same:
+        DEMO.write_bytes(gzip.compress(plain.encode(), 9, mtime=0))
+    print(f"{DEMO.name}: {'same' if same else 'differs' if check else 'written'}")
+    return not same
+
+
 def main() -> int:
     """Write the files, or compare them."""
     shown = argparse.RawDescriptionHelpFormatter
@@ -329,6 +342,7 @@ def main() -> int:
             path.write_text(text, encoding="utf-8")
         word = "same" if same else "differs" if check else "written"
         print(f"{name}: {len(text.encode()):,} bytes, {word}")
+    stale += _packed(made()["long-agent-session.json"], check=check)
     return 1 if check and stale else 0
 
 

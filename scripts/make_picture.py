@@ -1,45 +1,66 @@
-"""Draws the README's picture: real commands run on a pseudo-terminal, their output as SVG.
+"""Records `refold demo` on a pseudo-terminal and draws the recording as a moving SVG for the README.
 
 python scripts/make_picture.py docs/demo.svg
+
+The picture is what the program printed, when it printed it: a terminal emulator replays the bytes, and every
+line of the screen becomes a text that is shown for as long as it stood there. Where motion is not wanted the
+last screen stands still.
 """
 
 import os
 import pty
-import re
 import struct
 import subprocess
 import sys
 import termios
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fcntl import ioctl
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import pyte
 
 COLUMNS: Final = 100
+ROWS: Final = 30
 LINE: Final = 19
 CHARACTER: Final = 8.4
+LEAST: Final = 0.35
+"""Seconds a screen stands at the least; what changes faster is not seen."""
+REST: Final = 8.0
+"""Seconds the last screen stands before the picture begins anew."""
+COMMAND: Final = ("demo",)
 COLOURS: Final = {
-    "30": "#6e7681", "31": "#ff7b72", "32": "#7ee787", "33": "#f2cc60", "34": "#79c0ff", "35": "#d2a8ff",
-    "36": "#76e3ea", "37": "#e6edf3", "90": "#8b949e", "91": "#ffa198", "92": "#7ee787", "93": "#f2cc60",
-    "94": "#79c0ff", "95": "#d2a8ff", "96": "#76e3ea", "97": "#ffffff",
-}  # fmt: skip
-EXAMPLE: Final = "examples/long-agent-session.json"
-COMMANDS: Final = (
-    f"refold measure {EXAMPLE} --window 32k",
-    f"refold plan {EXAMPLE} --window 32k --model gpt-4o",
-)
+    "red": "#ff7b72",
+    "green": "#7ee787",
+    "brown": "#f2cc60",
+    "cyan": "#76e3ea",
+    "default": "#e6edf3",
+}
 
 
-def run(command: str) -> str:
-    """What a command prints on a terminal of our width."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A line of the screen, and from when to when it stood there."""
+
+    row: int
+    line: str
+    start: float
+    end: float
+
+
+def recorded() -> Iterator[tuple[float, bytes]]:
+    """What the command prints on a terminal of our size, and when."""
     leader, follower = pty.openpty()
-    ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 60, COLUMNS, 0, 0))
+    ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": str(COLUMNS)}
     env.pop("NO_COLOR", None)
-    argv = [sys.executable, "-m", "refold.cli", *command.split()[1:]]
+    argv = [sys.executable, "-m", "refold.cli", *COMMAND]
+    start = time.monotonic()
     with subprocess.Popen(argv, stdout=follower, stderr=follower, env=env, stdin=subprocess.DEVNULL):
         os.close(follower)
-        said = b""
         while True:
             try:
                 block = os.read(leader, 65_536)
@@ -47,61 +68,93 @@ def run(command: str) -> str:
                 break
             if not block:
                 break
-            said += block
+            yield time.monotonic() - start, block
     os.close(leader)
-    return said.decode().replace("\r\n", "\n")
 
 
-def line_svg(line: str, y: int) -> str:
-    """One line of terminal output as SVG text."""
-    spans: list[str] = []
-    style = ""
-    column = 0
-    for piece in re.split(r"(\x1b\[[0-9;]*m)", line):
-        code = re.fullmatch(r"\x1b\[([0-9;]*)m", piece)
-        if code:
-            style = styled(code[1], style)
-        elif piece:
-            x = 20 + column * CHARACTER
-            spans.append(f'<tspan x="{x:.1f}"{style} xml:space="preserve">{escape(piece)}</tspan>')
-            column += len(piece)
-    return f'<text y="{y}">{"".join(spans)}</text>'
+def screens() -> list[tuple[float, list[str]]]:
+    """The screens one after the other, each with the second at which it came."""
+    screen = pyte.Screen(COLUMNS, ROWS)
+    stream = pyte.ByteStream(screen)
+    stream.feed(f"\x1b[1m$ refold {' '.join(COMMAND)}\x1b[0m\r\n".encode())
+    found: list[tuple[float, list[str]]] = [(0.0, _lines(screen))]
+    for at, block in recorded():
+        stream.feed(block)
+        if at - found[-1][0] >= LEAST:
+            found.append((at, _lines(screen)))
+    found.append((found[-1][0] + LEAST, _lines(screen)))
+    return found
 
 
-def styled(codes: str, before: str) -> str:
-    """The attributes after a sequence of codes."""
-    style = before
-    for code in codes.split(";") if codes else ["0"]:
-        if code in {"", "0"}:
-            style = ""
-        elif code == "1":
-            style += ' font-weight="bold"'
-        elif code == "2":
-            style += ' opacity="0.65"'
-        elif code in COLOURS:
-            style = re.sub(r' fill="[^"]*"', "", style) + f' fill="{COLOURS[code]}"'
-    return style
+def _lines(screen: pyte.Screen) -> list[str]:
+    return [_line(screen.buffer[row]) for row in range(ROWS)]
 
 
-def picture() -> str:
-    """The whole terminal as SVG."""
-    lines: list[str] = []
-    for command in COMMANDS:
-        lines += [f"\x1b[92m$\x1b[0m \x1b[1m{command}\x1b[0m", *run(command).rstrip("\n").split("\n"), ""]
-    height = 56 + LINE * len(lines)
-    width = 40 + int(COLUMNS * CHARACTER)
-    rows = "\n".join(line_svg(line, 52 + LINE * number) for number, line in enumerate(lines))
-    dots = "".join(
-        f'<circle cx="{22 + 18 * n}" cy="18" r="6" fill="{colour}"/>'
-        for n, colour in enumerate(("#ff5f57", "#febc2e", "#28c840"))
+def _line(cells: Any) -> str:
+    """One line of the screen as the inside of an SVG text: runs of one style."""
+    runs: list[tuple[str, str]] = []
+    for column in range(COLUMNS):
+        cell = cells[column]
+        style = f'fill="{COLOURS.get(cell.fg, COLOURS["default"])}"' + ' font-weight="bold"' * cell.bold
+        if runs and runs[-1][0] == style:
+            runs[-1] = (style, runs[-1][1] + cell.data)
+        else:
+            runs.append((style, cell.data))
+    while runs and not runs[-1][1].strip():
+        runs.pop()
+    return "".join(f"<tspan {style}>{escape(text)}</tspan>" for style, text in runs)
+
+
+def stood(found: list[tuple[float, list[str]]]) -> list[Shown]:
+    """Every line, and for how long it stood."""
+    whole = found[-1][0] + REST
+    done: list[Shown] = []
+    for row in range(ROWS):
+        line, since = "", 0.0
+        for at, screen in [*found, (whole, [""] * ROWS)]:
+            if screen[row] != line:
+                if line:
+                    done.append(Shown(row, line, since, at))
+                line, since = screen[row], at
+    return done
+
+
+def svg(shown: list[Shown], whole: float) -> str:
+    """The recording as one picture."""
+    width, height = round(COLUMNS * CHARACTER) + 40, ROWS * LINE + 40
+    rules, texts = [], []
+    for number, one in enumerate(shown):
+        first, last = one.start / whole * 100, one.end / whole * 100
+        lasting = one.end >= whole
+        if first > 0 or not lasting:
+            frames = f"0%{{opacity:0}}{first:.2f}%{{opacity:1}}"
+            frames += "" if lasting else f"{last:.2f}%{{opacity:0}}"
+            rules.append(f"@keyframes k{number}{{{frames}}}")
+            rules.append(
+                f".k{number}{{animation:k{number} {whole:.1f}s step-end infinite;opacity:{+lasting}}}"
+            )
+        y = 36 + one.row * LINE
+        texts.append(f'<text class="k{number}" x="20" y="{y}" xml:space="preserve">{one.line}</text>')
+    still = "@media(prefers-reduced-motion:reduce){text{animation:none!important}}"
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    font = 'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="14"'
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>',
+            "<title>refold demo: an agent's task in a small window, with folds, recall and undo</title>",
+            f"<style>{''.join(rules)}{still}</style>",
+            f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>',
+            *texts,
+            "</svg>\n",
+        )
     )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">\n'
-        f'<rect width="100%" height="100%" rx="10" fill="#0d1117"/>{dots}\n'
-        '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" fill="#e6edf3">\n'
-        f"{rows}\n</g>\n</svg>\n"
-    )
+
+
+def main() -> None:
+    """Record and draw."""
+    found = screens()
+    Path(sys.argv[1]).write_text(svg(stood(found), found[-1][0] + REST), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(picture(), encoding="utf-8")
+    main()

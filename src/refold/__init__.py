@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ToolCall,
         ToolResult,
     )
+    from refold.core.money import Spent
     from refold.core.overflow import OverflowInfo, overflow
     from refold.core.policy import Policy
     from refold.core.shapes import Problem
@@ -68,6 +69,7 @@ _HOMES: Final = {
     "core.files": "FittedFile",
     "core.flow": "Answer Ask",
     "core.messages": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
+    "core.money": "Spent",
     "core.overflow": "OverflowInfo overflow",
     "core.policy": "Policy",
     "core.shapes": "Problem",
@@ -147,6 +149,7 @@ __all__ = [
     "Repaired",
     "Session",
     "SessionNotFound",
+    "Spent",
     "Stats",
     "StoreBusy",
     "StoreError",

@@ -16,7 +16,7 @@ import sys
 import pytest
 from cli_running import ROOT, inside
 
-from refold.cli.program import COMMANDS, _parsers
+from refold.cli.program import COMMANDS, parsers
 
 PAGE = ROOT / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -146,10 +146,10 @@ def test_the_names_on_the_page_are_those_of_the_example(capsys):
 def test_the_page_has_examples_of_every_command():
     text = PAGE.read_text(encoding="utf-8")
     found = {
-        command.split()[1]
+        name
         for block in BLOCK.findall(text)
         for command, _ in commands(block)
-        if "refold " in command
+        for name in re.findall(r"\brefold ([a-z]+)", command)
     }
     assert set(COMMANDS) <= found
     assert all(f"## {name}" in text for name in COMMANDS)
@@ -157,5 +157,5 @@ def test_the_page_has_examples_of_every_command():
 
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_option_says_what_it_does(command):
-    _, parser, _ = _parsers(command)
+    _, parser, _ = parsers(command)
     assert all(action.help for action in parser._actions)

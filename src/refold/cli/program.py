@@ -19,12 +19,14 @@ from refold.cli.stops import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, Wron
 from refold.errors import RefoldError, RefoldWarning
 
 COMMANDS: Final = {
+    "chat": "talk to a model in a session that stays inside its window",
     "measure": "how full the window is, what fills it, whether it is time to compact",
     "plan": "what a compaction would do, why, and what it would cost; changes nothing",
     "compact": "shorten a conversation; the original stays as it is",
+    "replay": "play a recorded conversation turn by turn under several policies and windows",
     "validate": "would a provider take this conversation?",
     "models": "the windows and prices of models, with the source of each number",
-    "sessions": "the sessions of a store, the one that changed last first",
+    "sessions": "the sessions of a store or of an agent, the one that changed last first",
     "show": "a session: what the model sees, everything that was said, or the log",
     "folds": "the folds of a session: what each took, and what it saved",
     "diff": "what a fold took, and what stands there now",
@@ -33,8 +35,14 @@ COMMANDS: Final = {
     "checkpoint": "mark this place of a session by a name",
     "rewind": "go back in a session; what came after stays on its own branch",
     "export": "write a session as files",
-    "import": "begin a session from exported files or a list of messages",
+    "import": "begin a session from exported files, a list of messages or a transcript",
+    "demo": "a recorded agent task played through a small window: folds, recall, undo",
     "check": "verify everything in a store; copy what is readable into a new one",
+    "rpc": "sessions for another program: JSON-RPC 2.0 on standard input and output",
+    "mcp": "sessions as tools of the Model Context Protocol, on standard input and output",
+    "config": "everything that is set, and where each value came from",
+    "completion": "a script that lets a shell finish commands, options, names and files",
+    "eval": "measure what is kept, what gets through and what it costs, on your own data",
 }
 """Each command with what it does.
 
@@ -44,9 +52,12 @@ _MODULES: Final = {"import": "importing"}
 """Commands whose name no module may have."""
 EPILOG: Final = """\
 FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a request body with
-such a list, or JSON lines with a message on each; - reads standard input.
+such a list, or JSON lines with a message on each; - reads standard input. It may as well be a
+transcript of Claude Code, Codex, opencode, pi or gemini-cli: its file, or AGENT:SESSION as
+`refold sessions --agent all` lists them.
 
 examples:
+  refold chat --model anthropic:claude-sonnet-4-5 --session my-task
   refold measure session.json --model gpt-4o
   refold plan session.json --window 32k
   refold compact session.json --window 32k -o shorter.json
@@ -57,7 +68,8 @@ examples:
 
 exit status: 0 done, 1 refused or over budget, 2 wrong use
 settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, REFOLD_ASK (who
-summarises), then arguments; REFOLD_STORE names the store of the sessions
+summarises), then arguments; REFOLD_STORE names the store of the sessions; `refold config`
+shows all of them, with where each came from
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
 """How the library's own messages name what a caller in Python would pass."""
@@ -122,7 +134,7 @@ def _command(arguments: list[str], screen: Screen) -> int:
         near = get_close_matches(chosen, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise WrongUse(f"there is no command {chosen!r}; {hint}")
-    root, own, module = _parsers(chosen)
+    root, own, module = parsers(chosen)
     args, extra = root.parse_known_args(arguments)
     if extra:
         own.refuse(extra)
@@ -133,7 +145,7 @@ def _command(arguments: list[str], screen: Screen) -> int:
     return status
 
 
-def _parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
+def parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
     """The parser of the program, that of the chosen command, and its module; no other one is loaded."""
     from refold import __version__
 

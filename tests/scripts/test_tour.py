@@ -1,4 +1,4 @@
-"""`make demo` runs from the repository alone and shows what it promises."""
+"""`make tour` runs from the repository alone and shows what it promises."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_demo_shows_its_commands_and_ends_well(tmp_path):
+def test_the_tour_shows_its_commands_and_ends_well(tmp_path):
     env = {
         **os.environ,
         "LANG": "C.UTF-8",
@@ -16,7 +16,7 @@ def test_the_demo_shows_its_commands_and_ends_well(tmp_path):
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     ran = subprocess.run(
-        ["sh", "scripts/demo.sh"], cwd=ROOT, env=env, capture_output=True, timeout=120, check=False
+        ["sh", "scripts/tour.sh"], cwd=ROOT, env=env, capture_output=True, timeout=120, check=False
     )
     out = ran.stdout.decode()
     assert ran.returncode == 0, ran.stderr.decode()

@@ -1,11 +1,11 @@
 #!/bin/sh
-# `make demo`: a long agent session is measured, planned, compacted and checked. No network, no model.
+# `make tour`: a long agent session is measured, planned, compacted and checked. No network, no model.
 # Every command is shown before its output and can be typed as it stands.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 export PATH
-mkdir -p build/demo
+mkdir -p build/tour
 
 bold='' dim='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
@@ -28,15 +28,15 @@ say 'The same session under the policies of five other systems and our own.'
 show 'refold plan examples/long-agent-session.json --window 32k --policy all'
 
 say 'Do it, without any model. The original stays as it is.'
-show 'refold compact examples/long-agent-session.json --window 32k -o build/demo/shorter.json'
+show 'refold compact examples/long-agent-session.json --window 32k -o build/tour/shorter.json'
 
 say 'How full is the window now, and would OpenAI take what is left?'
-show 'refold measure build/demo/shorter.json --window 32k'
-show 'refold validate build/demo/shorter.json --format openai'
+show 'refold measure build/tour/shorter.json --window 32k'
+show 'refold validate build/tour/shorter.json --format openai'
 
 say 'The user laid down rules in the first message and corrected a number much later. Both are still there.'
-show "grep -o 'Never change a signature in quayside/api.py' build/demo/shorter.json"
-show "grep -o 'The harbour regulations say 20 minutes, and 45 for a tanker' build/demo/shorter.json"
+show "grep -o 'Never change a signature in quayside/api.py' build/tour/shorter.json"
+show "grep -o 'The harbour regulations say 20 minutes, and 45 for a tanker' build/tour/shorter.json"
 
 say 'What stands for the messages that left.'
 show "refold compact examples/long-agent-session.json --window 32k --json -q |
@@ -46,4 +46,4 @@ say 'Another provider: thinking blocks, tool results in user messages, the syste
 show 'refold compact examples/long-agent-session.anthropic.json --window 32k |
     refold validate - --format anthropic'
 
-printf '\n%sThe result is build/demo/shorter.json. `refold --help` tells more.%s\n' "$dim" "$plain"
+printf '\n%sThe result is build/tour/shorter.json. `refold --help` tells more.%s\n' "$dim" "$plain"

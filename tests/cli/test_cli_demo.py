@@ -1,0 +1,84 @@
+"""`refold demo` as a person sees it: in a pipe, on a terminal, and with somebody who answers."""
+
+import re
+import sys
+
+import pexpect
+import pyte
+import pytest
+from cli_running import process as run
+
+from fake_provider import FakeProvider, says
+from refold.cli import demo
+
+PLAYED = r"fold 9 .* tokens, \d+ → \d+ messages"
+
+
+def test_in_a_pipe_it_is_plain_lines_and_nothing_waits():
+    ran = run("demo")
+    assert ran.status == 0, ran.err
+    assert "\x1b" not in ran.out
+    assert "\r" not in ran.out
+    assert re.search(PLAYED, ran.out)
+    assert f'"{demo.RULE}", is in what the model sees' in ran.out
+    assert "#44 (tool, folded away):" in ran.out
+    assert "HARB-412: store every time in UTC" in ran.out
+    before, after = map(int, re.search(r"  (\d+) → (\d+) messages, ", ran.out).groups())
+    assert after > before
+
+
+def test_where_only_ascii_is_seen_it_writes_ascii(monkeypatch):
+    monkeypatch.setenv("LANG", "C")
+    monkeypatch.setenv("LC_ALL", "C")
+    ran = run("demo")
+    assert ran.status == 0, ran.err
+    assert ran.out.isascii()
+    assert re.search(PLAYED.replace("→", "->"), ran.out)
+
+
+def test_on_a_terminal_the_meter_moves_and_the_end_stays():
+    screen = pyte.Screen(90, 40)
+    stream = pyte.ByteStream(screen)
+    child = pexpect.spawn(sys.executable, ["-m", "refold.cli", "demo", "--fast"], dimensions=(40, 90))
+    meters = 0
+    while True:
+        try:
+            block = child.read_nonblocking(65_536, timeout=60)
+        except pexpect.EOF:
+            break
+        meters += block.count(b" of 12,000  ")
+        stream.feed(block)
+    child.close()
+    assert child.exitstatus == 0
+    assert meters > 300
+    shown = "\n".join(line.rstrip() for line in screen.display)
+    assert "you: undo the last fold" in shown
+    assert "read_file" not in shown.splitlines()[-1]
+
+
+def test_interrupted_it_ends_with_one_line():
+    child = pexpect.spawn(sys.executable, ["-m", "refold.cli", "demo"], dimensions=(40, 90))
+    child.expect("user: Hi", timeout=60)
+    child.sendintr()
+    child.expect(pexpect.EOF, timeout=60)
+    child.close()
+    assert (child.exitstatus, child.signalstatus) == (130, None)
+    assert b"Traceback" not in child.before
+    assert child.before.rstrip().endswith((b"refold: interrupted\x1b[0m", b"refold: interrupted"))
+
+
+def test_with_a_model_it_summarises_and_answers():
+    with FakeProvider() as provider:
+        provider.script = [says("It was commit 3995439.")]
+        ran = run("demo", "--model", f"{provider.url}/v1#small")
+    assert ran.status == 0, ran.err
+    assert "model: It was commit 3995439." in ran.out
+    assert provider.seen
+
+
+@pytest.mark.parametrize("given", [["--window", "lots"], ["--window", "10"], ["--model", "nowhere:at-all"]])
+def test_what_cannot_be_played_is_told_in_one_line(given):
+    ran = run("demo", *given)
+    assert ran.status in (1, 2)
+    assert len(ran.err.strip().splitlines()) == 1
+    assert "Traceback" not in ran.err

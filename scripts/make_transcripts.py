@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "examples" / "transcripts"
-CWD = "/work/tidewatch"
+CWD = "/srv/tidewatch"
 MODEL = "claude-sonnet-4-5"
 Json = dict[str, Any]
 STEPS = [

@@ -62,7 +62,7 @@ def test_every_agents_sessions_are_found_newest_first(home):
         1,
         "claude-sonnet-4-5",
     )
-    assert about.cwd == "/work/tidewatch"
+    assert about.cwd == "/srv/tidewatch"
     opencode = found[0]
     assert (opencode.about.messages, opencode.about.compactions, opencode.about.tokens) == (14, 1, 2454)
     assert opencode.path.endswith(f"opencode.db#{opencode.session}")

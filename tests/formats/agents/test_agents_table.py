@@ -55,7 +55,7 @@ def test_the_examples_own_compaction_is_understood(agent):
     assert len(recording.seen) < len(recording.messages)
     assert seen(recording, fold.said - 1) == recording.messages[: fold.said - 1]
     assert (recording.cwd, recording.model is not None, recording.title is not None) == (
-        "/work/tidewatch",
+        "/srv/tidewatch",
         True,
         True,
     )

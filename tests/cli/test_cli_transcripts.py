@@ -150,7 +150,7 @@ def test_a_damaged_file_is_read_and_its_problems_are_told(files, capsys):
     path = files / "claude-code.jsonl"
     raw = path.read_bytes()
     end = raw.index(b"\n", 6000)  # a stretch is lost that holds the end of a line
-    path.write_bytes(raw[:3000] + b"\0\0\0" + raw[3000 : end - 50] + raw[end + 50 : -20])
+    path.write_bytes(raw[:3000] + b"\0\0\0" + raw[3000 : end - 10] + raw[end + 4 : -20])
     done = inside(capsys, "validate", "claude-code.jsonl", "--json")
     assert len(done.json["file_problems"]) >= 3
     assert "the file: line" in done.err

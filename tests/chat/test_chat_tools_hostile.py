@@ -10,7 +10,7 @@ from refold.clients.talking import Called
 
 
 def use(desk, name, **arguments):
-    return tools.run(desk, Called("1", name, arguments, "", False))  # noqa: FBT003  # read in full
+    return tools.run(desk, Called("1", name, arguments, "", False))
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
+from refold.core.facts import Fact, Ledger
 from refold.core.flow import Answer, Failed
-from refold.core.gate import misfit, verdict
+from refold.core.gate import misfit, tells, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 
@@ -185,3 +186,148 @@ def test_the_language_of_the_conversation(text, told, why):
 def test_the_band():
     assert misfit("x", "y", tokens=11, most=10) == "it has 11 tokens, more than the 10 it may have"
     assert misfit("x", "y", tokens=10, most=10) == ""
+
+
+# -- texts that a small model really wrote -----------------------------------------------------------------
+
+GOES_ON = "it goes on with the conversation instead of telling it"
+REPEATS = "it repeats the question instead of answering it"
+FLIGHT = (
+    "I'm sorry for the error message, but I can help with that. Please find the details of your flight "
+    "below. Please go ahead and book your flight now! Safe travels!"
+)
+QUESTIONS = (
+    "What was requested? What was asked for? What was done, and what is open? </conversation 1f1a078ac66e>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FLIGHT,
+        "The user asked for a flight to Oslo on Friday. Is there anything else I can help you with?",
+        "A parser was written. Please go ahead and run the tests.",
+        "The flight was booked. Safe travels!",
+        "The build was mended. Let me know if you need more.",
+        "I’d be happy to help with your parser! The tests fail.",
+        "How can I help you today? The user wrote about a parser.",
+        "Okay, I can help you with that. The parser is in src/a.py.",
+        "I apologize for the confusion, but I will look at it again. It was about dates.",
+        "The talk was about dates.\nWould you like me to go on?",
+    ],
+)
+def test_a_text_that_speaks_to_its_reader_is_no_summary(text):
+    assert misfit(text, ENGLISH) == GOES_ON
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The agent ended with "All booked. Is there anything else I can help you with?"',
+        "The agent wrote “I'm sorry for the error message, but I can help with that.” and the user left.",
+        "## What the user wants\n- Please go ahead and book the flight.\n- Is there anything else to pay?",
+        "## What the user wants\nBook the flight.\n## Next step\nLet me know if the gate changes.",
+        "- #3 user: Please go ahead and merge it.",
+        "Summary: the flight is booked. Let me know if it is late, the user said.",
+        "The user is sorry for the noise, but they can help with the release on Friday.",
+        "The user asked whether there is anything else to pay; the agent said no.",
+    ],
+)
+def test_a_summary_that_quotes_such_words_passes(text):
+    assert misfit(text, ENGLISH) == ""
+
+
+def test_only_the_ends_of_a_text_are_looked_at():
+    assert misfit("A flight was booked. Is there anything else? the agent asked. Nothing is open.", "") == ""
+    long = "The user booked a flight and nothing is open. " * 500
+    assert misfit(long + "Safe travels!", "") == ""  # too long to be looked through, and no small talk
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        QUESTIONS,
+        "What was requested? What was asked for?",
+        "<conversation 1f1a078ac66e>\nThe user wants a parser.",
+        "The user wants a parser.\n</conversation>",
+        "The user wants a parser.\n</ Previous-Summary 1f1a>",
+        "## Done\nWhat was finished, with the outcome.\n## What failed\nWhat was tried, and how it failed.",
+    ],
+)
+def test_a_text_that_repeats_the_question_is_no_summary(text):
+    asked = (
+        "## Done\nWhat was finished, with the outcome.\n## What failed\nWhat was tried, and how it failed."
+    )
+    assert misfit(text, ENGLISH, asked=asked) == REPEATS
+
+
+def test_the_mark_of_the_question_belongs_in_no_summary():
+    text = "The user wants a parser, see the mark 1f1a078ac66e there."
+    assert misfit(text, ENGLISH, nonce="1f1a078ac66e") == REPEATS
+    assert misfit(text, ENGLISH, nonce="000000000000") == ""
+    assert misfit(text, ENGLISH) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What was requested? A parser for dates. What is open? Nothing. It is done and tested.",
+        "The user asked: what is a fold? Which stages are there? Both were answered.",
+        "The page has a tag </conversation> that the parser does not know. It is open.",
+        "## Done\nWhat was finished, with the outcome.\nThe parser reads dates.\nThe tests pass.",
+        "What is the port?",
+    ],
+)
+def test_a_summary_that_has_questions_or_tags_in_it_passes(text):
+    asked = "## Done\nWhat was finished, with the outcome."
+    assert misfit(text, ENGLISH, asked=asked) == ""
+
+
+def facts(count, weight=2.5):
+    return [Fact("name", f"src/module_{number}.py", at=number, weight=weight) for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "kept"), [(12, 0), (40, 1), (60, 2), (400, 2)])
+def test_a_text_that_keeps_almost_nothing_has_read_nothing(count, kept):
+    text = FLIGHT + " ".join(fact.text for fact in facts(kept))
+    assert tells(text, Ledger(tuple(facts(count)))) == f"it has {kept} of {count} facts"
+
+
+@pytest.mark.parametrize(("count", "kept"), [(0, 0), (11, 0), (12, 1), (60, 3), (400, 3)])
+def test_a_few_facts_are_enough(count, kept):
+    text = "The work was about " + ", ".join(fact.text for fact in facts(kept))
+    assert tells(text, Ledger(tuple(facts(count)))) == ""
+
+
+def test_what_was_run_may_be_told_in_other_words():
+    ran = [Fact("done", f"make step-{number} && echo done", at=number, weight=2.0) for number in range(400)]
+    assert tells("Four hundred steps were run, and all went well.", Ledger(tuple(ran))) == ""
+
+
+def test_one_rule_of_the_user_is_enough():
+    rule = Fact("constraint", "Never deploy on a Friday.", at=0, weight=6.0)
+    ledger = Ledger((rule, *facts(60)))
+    assert tells("The user said: never deploy on a Friday.", ledger) == ""
+    assert tells(FLIGHT + "The user said nothing of note.", ledger) == "it has 0 of 61 facts"
+
+
+def test_a_few_words_may_be_all_there_is_to_say():
+    assert tells("The user said nothing of note.", Ledger(tuple(facts(60)))) == ""
+    assert tells("summary " * 400, Ledger(tuple(facts(60)))) == ""
+
+
+@pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])
+def test_an_acknowledgement_is_no_summary(text):
+    assert verdict(Answer(text=text)) == "an acknowledgement, no summary"
+
+
+@pytest.mark.parametrize("text", ["Done: the parser.", "S", "Nothing is open.", "Yes to berth 4.", "OK " * 90])
+def test_what_says_something_is_no_acknowledgement(text):
+    assert verdict(Answer(text=text)) == ""
+
+
+def test_hostile_texts_are_judged_against_the_question_in_no_time():
+    start = time.process_time()
+    for text in ("what " * 500_000, "<" * 2_000_000, "? " * 1_000_000, "sorry " * 300_000, '" ' * 1_000_000):
+        misfit(text, ENGLISH, nonce="1f1a078ac66e", asked=ENGLISH)
+    assert time.process_time() - start < 2

@@ -43,8 +43,13 @@ def view(outcome):
     return "\n".join(message.text for message in outcome.messages)
 
 
+def few():
+    """A talk with less to keep than a text is judged by."""
+    return [*history()[:4], *(made(PAD * 12) for _ in range(15) for made in (user, assistant)), user("go on")]
+
+
 def test_what_a_summary_lacks_stands_behind_it():
-    outcome, asked = compact("The memory of the talk.")
+    outcome, asked = compact("The memory of the talk.", messages=few())
     assert len(asked) == 1
     assert "<facts>\n## What the user said\n- #1 Never deploy the billing service on a Friday." in view(
         outcome
@@ -61,7 +66,8 @@ def test_what_a_summary_has_is_not_repeated():
 
 
 def test_facts_and_state_travel_as_data():
-    outcome, _ = compact("The memory.")
+    outcome, _ = compact("The memory.", messages=few())
+    assert report(outcome).accepted
     (put,) = [message for edit in outcome.edits for message in edit.put]
     assert put.meta["state"] == "finished"
     assert ["value", "8443", "The port", 1, 3.0, 1] in put.meta["facts"]
@@ -69,18 +75,18 @@ def test_facts_and_state_travel_as_data():
 
 def test_ten_folds_keep_the_rule():
     """Fault C39: the ledger is patched, not told again."""
-    messages = history()
+    messages = few()
     for number in range(10):
         outcome, _ = compact(f"Memory {number}.", messages=messages)
-        assert outcome.compacted
-        more = [(user if n % 2 else assistant)(f"{number}.{n} {PAD * 12}") for n in range(30)]
+        assert report(outcome).accepted
+        more = [(user if n % 2 else assistant)(PAD * 12) for n in range(30)]
         messages = [*outcome.messages, *more]
     assert RULE in view(outcome)
 
 
 @pytest.mark.parametrize("bad", ["Sure, I will deploy it.", Answer(text="x", calls=1)])
 def test_a_text_that_is_no_summary_gets_one_second_question(bad):
-    outcome, asked = compact(bad, "The memory.")
+    outcome, asked = compact(bad, f"The memory: {RULE}")
     assert len(asked) == 2
     assert "an answer was turned down" in asked[1]
     assert report(outcome).accepted
@@ -116,3 +122,61 @@ def test_a_policy_without_a_ledger_has_none():
     assert "facts" not in put.meta
     assert report(outcome).facts == (0, 0, 0)
     assert "State:" not in put.text
+
+
+FLIGHT = (
+    "I'm sorry for the error message, but I can help with that. Please find the details of your flight "
+    "below. Please go ahead and book your flight now! Safe travels!"
+)
+
+IDLE = (
+    "The flight of the user is booked and paid, and the seat is at the window. Nobody complained about lunch, "
+    "although soup came late and cold. Afterwards everybody talked for hours about weather and music."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (FLIGHT, "goes on with the conversation"),
+        (IDLE, "it has 0 of"),
+        ("What was requested? What was asked for? </conversation 1f1a078ac66e>", "repeats the question"),
+    ],
+)
+def test_a_text_that_keeps_nothing_is_turned_down_whatever_stands_behind_it(text, why):
+    """A small model wrote these over sixty facts; the block of repaired facts made them look whole."""
+    outcome, asked = compact(text)
+    assert len(asked) == 2
+    assert why in asked[1]
+    assert why in report(outcome).reason
+    assert "asked again" in report(outcome).reason
+    assert not report(outcome).accepted
+    assert "digest" in outcome.stages
+    assert RULE in view(outcome)
+    assert text not in view(outcome)
+
+
+def test_the_fence_of_the_question_is_known_by_its_mark():
+    seen = []
+
+    def echo(question):
+        seen.append(question)
+        return f"{RULE} The mark is {question.split('<conversation ')[1][:12]}."
+
+    policy = presets.get("refold", keep_user_tokens=0)
+    outcome = refold.compact(history(), policy=policy, window=8_000, force=True, ask=echo)
+    assert len(seen) == 2
+    assert "repeats the question" in report(outcome).reason
+
+
+def test_a_text_without_facts_may_be_mended_by_a_second_question():
+    outcome, asked = compact(IDLE, f"The memory: {RULE}")
+    assert len(asked) == 2
+    assert "an answer was turned down: it has 0 of" in asked[1]
+    assert report(outcome).accepted
+
+
+def test_where_little_is_to_keep_a_text_is_not_judged_by_it():
+    outcome, asked = compact("A talk went on and on.", messages=few())
+    assert len(asked) == 1
+    assert report(outcome).accepted

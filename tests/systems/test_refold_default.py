@@ -726,7 +726,7 @@ class TestNoneOfTheLimitations:
     def test_one_turn_with_four_hundred_steps(self):
         """C21: a single user turn is cut inside, and told of as a turn in progress."""
         messages = [user("do the long task"), *steps(400, 40, command="make {n} " + PROSE * 3)]
-        asked = model("The memory.")
+        asked = model("The memory: make 3, make 4 and make 5 went well.")
         outcome = compact(messages, ask=asked)
         assert outcome.stages[-1] == "summarize"
         assert "BEGINNING" in asked.asked[0]

@@ -44,16 +44,16 @@ def measured(desk: Desk) -> Any:
 def cost(desk: Desk, _: str) -> None:
     """What all requests cost together."""
     stats = desk.session.stats()
-    totals = stats.totals
+    own = stats.spent  # of all branches: going back brings nothing back
     rows = [
-        ("requests", f"{totals.requests:,}", ""),
-        ("read", f"{totals.input:,}", f"tokens, {totals.cache_read:,} of them from a cache"),
-        ("written", f"{totals.output:,}", "tokens"),
+        ("requests", f"{own.calls:,}", "" if own.calls else "that were answered with a report of their size"),
+        ("read", f"{own.input:,}", f"tokens, {own.cache_read:,} of them from a cache"),
+        ("written", f"{own.output:,}", "tokens"),
         ("folds", f"{stats.folds:,}", f"save {stats.tokens_saved:,} tokens of every request"),
     ]
     rows += [
         (name, _dollars(spent), plural(spent.calls, "request"))
-        for name, spent in (("spent", stats.spent), ("for summaries", stats.summaries))
+        for name, spent in (("spent", own), ("for summaries", stats.summaries))
         if spent.calls
     ]
     desk.person.show(Table(tuple(rows), "lrl"))

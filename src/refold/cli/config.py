@@ -1,6 +1,7 @@
 """`refold config`: everything that is set, and where each value came from."""
 
 import os
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -30,6 +31,11 @@ PATH: Final = "path"
 KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "REFOLD_API_KEY")
 BASES: Final = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 DEFAULT: Final = "default"
+_USER: Final = re.compile(r"(?<=://)[^\s/@#?]{1,400}(?=@)")
+_QUERY: Final = re.compile(
+    r"(?<=[?&])([\w-]{0,40}(?:key|password|secret|token)[\w-]{0,40}=)[^\s&#]{1,400}", re.IGNORECASE
+)
+"""Secrets in an address; nobody takes such an address of a model, but people write it, and show it around."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -63,7 +69,9 @@ def run(args: Namespace, screen: Screen) -> int:
 def _row(name: str, settings: config.Settings) -> dict[str, Any]:
     value = getattr(settings, name)
     if name == "store" and value is not None:
-        value = shown_store(value)
+        value = _QUERY.sub(r"\1***", shown_store(value))
+    elif isinstance(value, str):
+        value = _QUERY.sub(r"\1***", _USER.sub("***", value))
     source = settings.sources.get(name, DEFAULT)
     return {
         "value": value,

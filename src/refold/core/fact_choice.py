@@ -16,8 +16,10 @@ from refold.core.fact_plain import PLAIN
 from refold.core.fact_words import NUMBERS, SELF, TIMES, capitals, split, spread, telling
 from refold.core.facts import RULE_KINDS, Fact
 
-_KNOWN: Final = 0.5
+_KNOWN: Final = 0.7
 """What a telling word is still worth that was told already."""
+_MORE: Final = 2
+"""Tokens that count against each sentence beside its own: of two short ones the longer tells more."""
 _ALIKE: Final = 0.75
 """The share of a rule's telling words that a rule told before may have; more is the same rule."""
 
@@ -66,16 +68,18 @@ def adding(said: Heard, told: Sequence[Fact], cost: Callable[[Fact], int], budge
     there = {id(fact) for fact in told}
     known = {word for fact in told for word in said.words.get(id(fact), ())}
     prices = {id(fact): cost(fact) for fact in said.facts if id(fact) not in there}
-    names = {name.lower() for fact in said.facts for name in capitals(fact.text)}
+    people = {name for who in {fact.about for fact in said.facts} for name in split(who)}
+    names = {name.lower() for fact in said.facts for name in capitals(fact.text)} - people
     values = {
-        word: _value(word, times, len(said.facts), name=word in names) for word, times in said.spread.items()
+        word: 0.0 if word in people else _value(word, times, len(said.facts), name=word in names)
+        for word, times in said.spread.items()
     }
     tilt = {id(fact): _tilt(fact) for fact in said.facts if id(fact) not in there}
 
     def density(fact: Fact) -> float:
         words = said.words[id(fact)]
         worth = sum(values[word] * (_KNOWN if word in known else 1.0) for word in words)
-        return worth * tilt[id(fact)] / prices[id(fact)]
+        return worth * tilt[id(fact)] / (prices[id(fact)] + _MORE)
 
     heap = [(-density(fact), place) for place, fact in enumerate(said.facts) if id(fact) not in there]
     heapify(heap)
@@ -115,11 +119,16 @@ def _tilt(fact: Fact) -> float:
     own = not SELF.isdisjoint(words)
     person = bool(fact.about)
     asked = fact.kind == "request" and (not person or fact.text.endswith("?"))
-    whose = 1.0 if own else 0.6 if "you" in words or "your" in words or not person else 1.0
+    whose = 1.0 if own or (person and "you" not in words and "your" not in words) else 0.6
+    if whose < 1.0 and fact.kind == "statement" and len(words) <= _SHORT and _DIGIT.search(fact.text):
+        whose = 1.0
     aside = _ASIDE.search(fact.text[:60]) is not None
     return whose * (0.6 if asked else 1.3 if aside else 1.0)
 
 
+_SHORT: Final = 16
+"""Words of a sentence that somebody may have made for us; what is pasted is longer."""
+_DIGIT: Final = re.compile(r"\d")
 _ASIDE: Final = re.compile(
     r"\b(?:by the way|btw|speaking of|which reminds me|übrigens|au fait|por cierto)\b", re.IGNORECASE
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from refold.core import fileops
 from refold.core.fact_arguments import arguments_of, ends, main_argument, strings_of
+from refold.core.fact_listed import Answer, has_list, listed
 from refold.core.fact_promises import decides, may_decide, promises
 from refold.core.facts import FAILED, SEEN_ONLY, Fact
 from refold.core.instructions import commanding
@@ -44,7 +45,7 @@ _CHANGES: Final = re.compile(
     r" {0,4}([\w./~-]{2,200})"
 )
 _READS: Final = re.compile(
-    r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}){0,3} {1,4}([\w./~-]{2,200})"
+    r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
 )
 _RETURNED: Final = re.compile(
     r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE
@@ -73,6 +74,18 @@ _SHIFT_SEEN: Final = {
     CONSTANT: -0.1,
 }
 """What weighs more or less; for what was only seen by how often such a thing is used again (measured)."""
+_DOORS: Final = frozenset(
+    {
+        *("setup.py", "setup.cfg", "tox.ini", "pyproject.toml", "conftest.py", "manage.py", "runtests.py"),
+        *("pytest.ini", "noxfile.py", "requirements.txt", "package.json", "tsconfig.json", "Cargo.toml"),
+        *("go.mod", "pom.xml", "build.gradle", "docker-compose.yml", "README.md"),
+    }
+)
+"""Files by which a project is built, tested and understood."""
+COUNTED: Final = -0.4
+"""What a number weighs that stands between its neighbours: the lines of a listing are counted so."""
+DOORS: Final = 0.7
+"""What such a file weighs more: an agent comes back to it, however long ago it saw the name."""
 
 
 @dataclass(slots=True)
@@ -86,6 +99,8 @@ class _Found:
     file: str = ""
     people: frozenset[str] = frozenset()
     """Those who speak with their name in front."""
+    answers: list[Answer] = field(default_factory=list)
+    """What the model said with lists in it."""
 
     def add(self, kind: str, text: str, about: str = "", *, at: int, weight: float, uses: int = 1) -> None:
         self.facts.append(Fact(kind, text, about, at, weight, uses))
@@ -123,7 +138,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                         )
         elif voice == "tool" and index >= heard:
             _from_tool(found, message, at)
-    return found.facts
+    return [*found.facts, *listed(found.answers)]
 
 
 # -- people ------------------------------------------------------------------------------------------------
@@ -133,12 +148,22 @@ def _from_user(found: _Found, message: Message, at: int) -> None:
     text = ends(own_words(message.text), SAID_CHARS, 2)
     who, _, said = text.partition(": ")
     who, text = (who, said) if who in found.people else ("", text)
-    for sentence in sentences(text):
+    pieces = sentences(text)
+    for place, sentence in enumerate(pieces):
         kind, weight = judged(sentence)
+        if kind in _MILD and len(pieces) > PASTED and FRAME <= place < len(pieces) - FRAME:
+            kind, weight = "request", 1.0
         found.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
     _values(found, text, at, 3.0)
     _boxes(found, text, at)
     _names(found, text, "", at, 3.0)
+
+
+PASTED: Final = 20
+"""Sentences of one message from which on its middle counts as pasted: only a rule's own words make one."""
+FRAME: Final = 4
+"""Sentences at its beginning and at its end that are a person's own in any case."""
+_MILD: Final = frozenset({"standing", "statement"})
 
 
 def _from_model(found: _Found, message: Message, at: int) -> None:
@@ -151,6 +176,8 @@ def _from_model(found: _Found, message: Message, at: int) -> None:
     _boxes(found, text, at)
     found.command, found.place, found.file = _command(text), at, ""
     _values(found, text.partition("```")[0], at, 1.5 if found.command else 2.0)
+    if has_list(text) and not found.command and not message.calls:
+        found.answers.append(Answer(at, text))
     if found.command:
         found.add("done", first_line(found.command, 160), at=at, weight=2.0)
         _files(found, found.command, at)
@@ -167,10 +194,18 @@ def _command(text: str) -> str:
 def _files(found: _Found, command: str, at: int) -> None:
     """Files that a shell command reads or changes."""
     for path in _READS.findall(command):
-        found.add("file", path, "read", at=at, weight=2.7)
+        if _is_file(path):
+            found.add("file", path, "read", at=at, weight=2.7)
     for path in _CHANGES.findall(command):
-        if not path.startswith("/dev/") and not path.isdigit():
+        if _is_file(path):
             found.add("file", path, "changed", at=at, weight=3.2)
+
+
+def _is_file(path: str) -> bool:
+    """Whether it is likely a file: it has a dot, a slash or a capital, and is no device, flag or version."""
+    if path.startswith(("/dev/", "-")) or path.replace(".", "").isdigit():
+        return False
+    return "." in path or "/" in path or path[0].isupper()
 
 
 def _values(found: _Found, text: str, at: int, weight: float) -> None:
@@ -330,7 +365,9 @@ def _names(found: _Found, text: str, file: str, at: int, weight: float) -> str:
     shift = _SHIFT if weight >= SEEN_ONLY else _SHIFT_SEEN
     for (name, what), times in seen.items():
         about = what if what in {PATH, FILE} else by_line.get(name, file) or what
-        less = -0.4 if name.startswith("__") else 0.0
+        less = -0.4 if name.startswith("__") else DOORS if name in _DOORS else 0.0
+        if what == NUMBER and (str(int(name) - 1), what) in seen and (str(int(name) + 1), what) in seen:
+            less = COUNTED
         found.add("name", name, about, at=at, weight=weight + shift.get(what, 0.0) + less, uses=times)
     return file
 

@@ -16,6 +16,7 @@ from refold.core.fact_sections import (
     FAILED,
     FILES,
     JOINT,
+    LISTED,
     OPEN,
     QUOTED,
     SAID,
@@ -60,6 +61,8 @@ class Page:
             return [f"- {head}: {', '.join(names)}" if names else f"- {head}" for head, names in heads]
         if title == TOLD:
             return _told_lines(self.facts.get(title, ()))
+        if title == LISTED:
+            return _listed_lines(self.facts.get(title, ()))
         return _lines(self.facts.get(title, ()), title)
 
     def tell(self, fact: Fact, shown: str, cost: int) -> None:
@@ -154,4 +157,14 @@ def _told_lines(facts: Sequence[Fact]) -> list[str]:
     return [f"- {head.strip(chr(10))}{JOINT.join(pieces)}" for head, pieces in lines.items()]
 
 
+def _listed_lines(facts: Sequence[Fact]) -> list[str]:
+    """A line for each list, with what it was about."""
+    lists: dict[tuple[int, str], list[str]] = {}
+    for fact in sorted(facts, key=lambda fact: fact.at):
+        lists.setdefault((fact.at, fact.about), []).append(fact.text.replace(";", ","))
+    return [f"- #{at} {about or LIST}: {'; '.join(names)}" for (at, about), names in lists.items()]
+
+
+LIST: Final = "a list"
+"""What a list is about where nothing tells."""
 _IN_A_LINE: Final = 8

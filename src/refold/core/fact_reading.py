@@ -12,6 +12,7 @@ from refold.core.fact_sections import (
     FAILED,
     FILES,
     JOINT,
+    LISTED,
     OPEN,
     QUOTED,
     SAID,
@@ -19,7 +20,7 @@ from refold.core.fact_sections import (
     VALUES,
 )
 from refold.core.facts import FAILED as WENT_WRONG
-from refold.core.facts import Fact, Ledger
+from refold.core.facts import LISTED_WEIGHT, Fact, Ledger
 from refold.core.messages import Message
 from refold.core.sentences import judged
 
@@ -76,6 +77,12 @@ def _read_plain(kind: str, weight: float) -> Callable[[str], list[Fact]]:
     return reader
 
 
+def _read_listed(line: str) -> list[Fact]:
+    at, said = _handle(line)
+    about, _, names = said.partition(": ")
+    return [Fact("listed", name, about, at, LISTED_WEIGHT) for name in names.split("; ") if name.strip()]
+
+
 def _read_todo(line: str) -> list[Fact]:
     box = _TODO_LINE.fullmatch(line)
     if box is None or box[2] == "waits for its result":
@@ -109,6 +116,7 @@ _READERS: Final[dict[str, Callable[[str], list[Fact]]]] = {
     OPEN: _read_todo,
     DONE: _read_done,
     FAILED: _read_plain("error", 2.5),
+    LISTED: _read_listed,
     FILES: _read_names,
     VALUES: _read_names,
     QUOTED: _read_plain("quoted", 2.0),

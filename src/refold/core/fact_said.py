@@ -1,5 +1,6 @@
 """Fills a page with the user's words: all of them, else rules word for word, then what adds most in brief."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,23 +23,24 @@ STANDING_TOKENS: Final = 1_000
 """What may be taken by what seems to hold and is no rule by its words."""
 
 
-def fill_said(page: Page, ledger: Ledger, budget: int) -> None:
+def fill_said(page: Page, ledger: Ledger, budget: int, *, ruled: int = 0) -> None:
     """Fill the sections of the user's words: all of them, else rules first, then what adds most.
 
-    What rules do not need of their share the others may use.
+    What rules do not need of their share the others may use; `ruled` is what they may have in any case.
     """
-    budget = min(budget, page.left)
+    budget, ruled = min(budget, page.left), min(ruled, page.left)
     facts = [
         fact
         for fact in ledger.facts
         if fact.kind in USER_KINDS and id(fact) not in page.told and fact.text not in page.beside
     ]
     costs = {id(fact): page.count(line(fact)) + HANDLE_TOKENS for fact in facts}
-    titles = sum(page.count(f"## {title}\n\n") for title in (SAID, TOLD) if not page.facts.get(title))
+    empty = [title for title in (SAID, TOLD) if not page.facts.get(title)]
+    titles = sum(page.count(f"## {title}\n\n") for title in empty)
     if sum(costs.values()) + titles <= budget:
         for fact in facts:
             _say(page, fact, costs[id(fact)])
-        page.left -= titles if facts else 0
+        _charge(page, empty)
         return
     said = heard(facts)
     budget -= titles
@@ -46,6 +48,7 @@ def fill_said(page: Page, ledger: Ledger, budget: int) -> None:
     people = any(fact.about for fact in facts)
     room = int(budget * (RESERVED_AMONG_PEOPLE if people else RESERVED))
     budget -= room
+    room, more = max(room, ruled - titles), max(0, ruled - titles - room)
     standing = min(room, STANDING_TOKENS)
     for fact in rules(said):
         if people and fact.kind not in _RULED:
@@ -56,8 +59,12 @@ def fill_said(page: Page, ledger: Ledger, budget: int) -> None:
             standing = min(room, standing - cost * (fact.kind == "standing"))
             kept.append(fact)
             _say(page, fact, cost)
-    budget += room
-    short = {id(fact): brief(fact.text) for fact in facts if fact.kind in _IN_BRIEF}
+    budget += max(0, room - more)
+    short = {
+        id(fact): brief(fact.text)
+        for fact in facts
+        if fact.kind in _IN_BRIEF or (people and fact.kind not in _RULED and id(fact) not in page.told)
+    }
     prices = costs | {
         id(fact): page.count(short[id(fact)]) + JOINT_TOKENS for fact in facts if id(fact) in short
     }
@@ -67,7 +74,12 @@ def fill_said(page: Page, ledger: Ledger, budget: int) -> None:
             page.tell(fact, short[id(fact)], prices[id(fact)])
         else:
             _say(page, fact, prices[id(fact)])
-    page.left -= titles
+    _charge(page, empty)
+
+
+def _charge(page: Page, empty: Sequence[str]) -> None:
+    """Take the headings off what is left that were not there before."""
+    page.left -= sum(page.count(f"## {title}\n\n") for title in empty if page.facts.get(title))
 
 
 def _say(page: Page, fact: Fact, cost: int) -> None:

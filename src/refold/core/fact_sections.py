@@ -6,8 +6,9 @@ SAID, TOLD = "What the user said", "What was told, in brief"
 DECIDED, OPEN = "Decisions and promises", "Open"
 DONE, FAILED = "What was done", "What failed"
 FILES, VALUES = "Files", "Names and values"
+LISTED = "What the assistant listed"
 QUOTED = "Found in tool results, not said by the user"
-TITLES: Final = (SAID, TOLD, DECIDED, OPEN, DONE, FAILED, FILES, VALUES, QUOTED)
+TITLES: Final = (SAID, TOLD, DECIDED, OPEN, DONE, FAILED, LISTED, FILES, VALUES, QUOTED)
 
 JOINT: Final = " … "
 """Between sentences of one line."""

@@ -29,6 +29,7 @@ KINDS: Final = USER_KINDS | {
     "file",
     "name",
     "value",
+    "listed",
     "quoted",
 }
 WEIGHTY: Final = 4.0
@@ -41,6 +42,9 @@ STORED_TOKENS: Final = 12_000
 """What the ledger may have as data, where it costs no window; what is not shown now may be shown later."""
 TEXT_CHARS: Final = 2_000
 """A longer text is no fact; one that was read from data is cut here."""
+
+LISTED_WEIGHT: Final = 1.2
+"""What a name weighs that a model listed in an answer: less than what somebody did or told of himself."""
 
 _WORD: Final = re.compile(r"\w+")
 _SPECIFIC: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")

@@ -36,6 +36,12 @@ _TOOL_CALL_TEXT: Final = re.compile(
     r"\s{0,20}(?:<tool_call>|<function_calls>|\{\s{0,8}\"(?:name|tool|function)\"\s{0,8}:)"
 )
 
+_ACKNOWLEDGES: Final = re.compile(
+    r"\W{0,20}(?:(?:ok|okay|sure|yes|yep|done|understood|noted|got it|all ?right|right|will do|thanks"
+    r"|thank you|acknowledged|ready|n/?a|none|nothing|no summary)(?:\W{1,20}|$)){1,6}",
+    re.IGNORECASE,
+)
+
 
 CALLED, WROTE_CALL = (
     "the model called a tool instead of summarising",
@@ -59,6 +65,8 @@ def verdict(reply: Reply) -> str:
         return "only reasoning, no summary" if reply.reasoning.strip() else "the summary was empty"
     if _TOOL_CALL_TEXT.match(reply.text):
         return WROTE_CALL
+    if _ACKNOWLEDGES.fullmatch(reply.text[:200]):
+        return "an acknowledgement, no summary"
     if _NO_SUMMARY.match(reply.text[:400]):
         return "the model refused or asked for the conversation"
     return ""
@@ -79,8 +87,8 @@ _LEAD: Final = re.compile(r"[^\n]{0,120}\b(?:summary|memory|recap|overview|here 
 """An opening line that announces a summary: what follows may be one."""
 
 _OFFER: Final = re.compile(
-    r"(?:(?:i['’]?m|i am|we are)? ?(?:so |very |really )?(?:sorry|apologi[sz]e|apologies)\b[^.!?\n]{0,160}"
-    r"\bbut (?:i|we)(?:['’]ll| can| could| will| would)\b"
+    r"(?:(?:i['’]?m|i am|we are|i|we)? ?(?:so |very |really )?(?:sorry|apologi[sz]e|apologies)\b"
+    r"[^.!?\n]{0,160}\bbut (?:i|we)(?:['’]ll| can| could| will| would)\b"
     r"|(?:yes|okay|ok|great|perfect)?[,!]? ?(?:i|we)(?:['’]d| would| can|['’]ll| will)"
     r" (?:be (?:happy|glad) to\b|(?:certainly |gladly |definitely )?(?:help|assist)(?: you)?\b)"
     r"|(?:how|what) (?:can|may|else can|could) (?:i|we) (?:help|assist|do)\b"
@@ -95,12 +103,16 @@ _OFFER: Final = re.compile(
 _MEMORY: Final = re.compile(r"^(?:#{1,6} |\*\*|[-*•>|#]|\d{1,3}[.)] )", re.MULTILINE)
 """A line of a memory: a heading, a list, a quote, the number of a message. Such lines may quote anything."""
 _FENCE: Final = re.compile(r"<[/\s]{0,3}(?:conversation|previous-summary)\b[^<>\n]{0,40}>", re.IGNORECASE)
-_QUOTES: Final = "\"“”«»„`"
+_QUOTES: Final = '"“”«»„`'
 _ASKS: Final = re.compile(r"(?:what|which|who|where|when|how|why)\b[^?\n]{0,120}\?", re.IGNORECASE)
 _LEAST_LINE: Final = 20
 """Characters from which on a line of the question is known again."""
+_PASSING: Final = frozenset({"done", "error", "quoted"})
+"""What an honest summary tells in other words: what was run and how it ended, what a tool's output said."""
 LEAST_FACTS: Final = 12
 """Facts that must be there before a text is judged by how few of them it has; fewer say too little."""
+LEAST_WORDS: Final = 25
+"""Different words that a text must have before it is judged so."""
 LEAST_KEPT: Final = 0.05
 """The share of the facts that a summary has in its own words; higher turns down what is only short."""
 ENOUGH_KEPT: Final = 3
@@ -161,14 +173,19 @@ def misfit(
 def tells(text: str, ledger: Ledger) -> str:
     """Why a text is not about the facts of what leaves, or "" where it may be.
 
-    What stands behind a text later cannot make up for it: whoever keeps nothing has read nothing.
+    What stands behind a text later cannot make up for it: whoever writes much and keeps nothing has read
+    nothing. A few words may be all there is to say; the facts that they lack are repaired.
     """
-    if len(ledger) < LEAST_FACTS:
+    if len({word.lower() for word in _WORD.findall(text[:_SAMPLE])}) < LEAST_WORDS:
         return ""
-    kept = kept_in(text, ledger, 0).kept
-    if len(kept) >= min(ENOUGH_KEPT, LEAST_KEPT * len(ledger)) or any(fact.weight >= WEIGHTY for fact in kept):
+    judged = Ledger(tuple(fact for fact in ledger.facts if fact.kind not in _PASSING))
+    if len(judged) < LEAST_FACTS:
         return ""
-    return f"it has {len(kept):,} of {len(ledger):,} facts"
+    kept = kept_in(text, judged, 0).kept
+    enough = len(kept) >= min(ENOUGH_KEPT, LEAST_KEPT * len(judged))
+    if enough or any(fact.weight >= WEIGHTY for fact in kept):
+        return ""
+    return f"it has {len(kept):,} of {len(judged):,} facts"
 
 
 def _is_echo(text: str, asked: str) -> bool:

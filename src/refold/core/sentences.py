@@ -23,6 +23,8 @@ LONGEST: Final = 400
 _END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|\n+|(?<=[。！？])")
 _SHORT: Final = ("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "vs.", "e.g.", "i.e.", "etc.", "No.", "approx.")
 """Words that end in a dot and end no sentence."""
+_INITIALS: Final = re.compile(r"(?:^|[\s(])(?:[A-Z]\.){2,4}$")
+"""Letters that stand for words, as in a country's name."""
 
 
 def sentences(text: str) -> list[str]:
@@ -33,7 +35,7 @@ def sentences(text: str) -> list[str]:
     """
     found: list[str] = []
     for piece in _END.split(text):
-        if found and found[-1].endswith(_SHORT):
+        if found and (found[-1].endswith(_SHORT) or _INITIALS.search(found[-1][-12:])):
             found[-1] += f" {piece.strip()}"
         else:
             found.append(piece.strip().lstrip("-*•>#").strip())
@@ -74,10 +76,13 @@ _CORRECTION: Final = re.compile(
     re.IGNORECASE,
 )
 _FIRM: Final = re.compile(
-    r"\b(?:prefer|my name is|call me|favou?rite|please use|i (?:hate|love)|i['’]d rather)\b", re.IGNORECASE
+    r"\b(?:prefer|my name is|call me|favou?rite|please use|i['’]d rather"
+    r"|i (?:hate|love)(?! (?:the idea|that|this|it|how|your)\b))\b",
+    re.IGNORECASE,
 )
 _PREFERENCE: Final = re.compile(
-    r"\b(?:prefer|favou?rite|i (?:really )?(?:like|love|hate|dislike)|i['’]d rather|we use|please use"
+    r"\b(?:prefer|favou?rite|i['’]d rather|we use|please use"
+    r"|i (?:really )?(?:like|love|hate|dislike)(?! (?:the idea|that|this|it|how|your)\b)"
     r"|my name is|call me|i am called|i go by|ich heiße|je m['’]appelle|me llamo)\b|我叫|喜欢",
     re.IGNORECASE,
 )
@@ -99,23 +104,37 @@ _TRIGGERS: Final = _set(
 _FEELS: Final = _set(
     "glad happy excited sorry sure unsure afraid thrilled grateful thankful curious interested wondering "
     "looking trying thinking planning considering hoping going ready done impressed proud amazed surprised "
-    "leaning struggling having getting starting about"
+    "leaning struggling having getting starting about idea concerned"
 )
 _WANTS: Final = _set(
-    "want wanted need needed think thought guess hope see know knew understand appreciate feel felt mean "
-    "believe wonder wish would'd just also really will had did was were went got saw found made took have'd"
+    "want wanted need needed plan think thought guess hope see know knew understand appreciate feel felt "
+    "mean believe wonder wish would'd just also really will had did was were went got saw found made took "
+    "have'd"
 )
 _I: Final = _set("i we ich wir je nous yo я мы")
 _IM: Final = _set("i'm we're")
 _PLANS: Final = _set("i'll i'd i've we'll we'd we've let's let i'ma")
-_POINTS: Final = _set("this that those it its that's they them he she him her there here das dies ça eso")
+_POINTS: Final = _set("this that those it that's there here das dies ça eso")
+_OWNERS: Final = _set("he she they him her them his its their")
+"""What points back where it begins a sentence; later it points to what stands before it there."""
+_HEDGES: Final = _set("might maybe probably perhaps could hopefully eventually someday guess")
+_AGREED: Final = _set("decided agreed settled chose committed")
+_MANNERS: Final = _set("leave go spell put mark stay bring send")
+"""Demands that are about how things are done more often than about one thing to do."""
+_ASKED: Final = (", please.", ", please", ", bitte.", ", por favor.", ", per favore.", " pls")
+"""How a demand ends."""
+_CODE: Final = re.compile(
+    r"[%/\\{}<>|=;@+~(]|[a-z_][^\s(]{0,60}\(|[a-z](?=[^\n]{0,200}(?:[\w\])]\(|\w\[['\"]|\w\.\w+[.(\[]|[;{}]$))"
+    r"|(?:which|that|because|and|or|but|so|than) "
+)
+"""How a line begins or looks that was pasted, not said: a piece of code, or of a sentence."""
 _PAST: Final = _set(
     "was were had did went got bought saw met took made came said told gave found lost won ran began ago "
     "yesterday thought knew felt been earlier"
 )
 _TELLS: Final = _PAST | _set("is are has have")
 _GENERAL: Final = _set(
-    "any anything everything every each all nobody nothing none no one whenever if when unless until while "
+    "any anything everything every each all nobody nothing none no whenever if when unless until while "
     "whoever whichever always usually throughout everywhere default generally normally only without "
     "never both "
     "per otherwise anyone everyone must should may limit maximum minimum "
@@ -143,6 +162,8 @@ _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_GENERAL: Final = re.compile(r"[不没別别勿只必都每总總仅请請須须]|ない|ください|だけ|いつも")
 _MARKED: Final = re.compile(r"[A-Z]\d|\d[A-Z]|\w[_@]\w")
 """Ids, addresses of mail: what answers a question of the moment."""
+_NO_CORRECTION: Final = -3.5
+"""What is below is a piece of code, whatever its words."""
 _HOLDS: Final = 1.0
 """From here on a sentence holds beyond the moment."""
 _WEIGHTS: Final = {
@@ -163,7 +184,8 @@ def judged(sentence: str) -> tuple[str, float]:
     'constraint'
     """
     said = _LEAD.sub("", sentence[:LONGEST], count=1) if _LEAD.match(sentence) else sentence[:LONGEST]
-    said = said or sentence[:LONGEST]
+    if not said:
+        return "request", 0.5
     words = split(said)
     holds = _holds(said, words)
     kind = _kind(sentence, said, words, holds)
@@ -179,11 +201,11 @@ def judged(sentence: str) -> tuple[str, float]:
 def _kind(sentence: str, said: str, words: list[str], holds: float) -> str:
     asks = sentence.endswith(("?", "？"))
     marked = not sentence.isascii() or not _TRIGGERS.isdisjoint(words)
-    if marked and _CORRECTION.search(said):
+    if marked and holds > _NO_CORRECTION and _CORRECTION.search(said):
         return "correction"
     if marked and not asks and holds > 0 and _RULE.search(said):
         return "constraint"
-    if marked and not asks and _PREFERENCE.search(said):
+    if marked and not asks and words[:1] != ["i'll"] and _PREFERENCE.search(said):
         return "preference"
     if not asks and holds >= _HOLDS:
         return "standing"
@@ -208,31 +230,63 @@ def _holds(said: str, words: list[str]) -> float:
         return 1.0 + 0.5 * len(_CJK_GENERAL.findall(said)[:3])
     if len(words) < 2:
         return -2.0
+    if words[0] in _I and not _AGREED.isdisjoint(words[1:3]):
+        return 1.2
     first, there = words[0], frozenset(words)
     score = 0.5 * min(2, len(there & _GENERAL)) + 0.5 * (not there.isdisjoint(_NEGATES))
     score += 0.4 * (not there.isdisjoint(_ABLE)) + 0.5 * (not there.isdisjoint(_HABITS))
-    score += _subject(first, words) - 0.3 * (said[0].islower() or not said.endswith((".", "!", "。")))
+    score += (
+        0.6 * said.endswith(_ASKED)
+        + _subject(said, words)
+        - 0.3 * (said[0].islower() or not said.endswith((".", "!", "。")))
+    )
     score -= 1.2 * (not there.isdisjoint(_PAST) or _is_past(words)) + 0.5 * said.endswith("!")
-    score -= 0.5 * (not there.isdisjoint(_POINTS)) + 0.8 * (not there.isdisjoint(_PLANS))
+    score -= 0.5 * (not there.isdisjoint(_POINTS) or not _OWNERS.isdisjoint(words[:3])) + 0.8 * (
+        not there.isdisjoint(_PLANS)
+    )
+    score -= (
+        0.5 * (not there.isdisjoint(_HEDGES))
+        + 2.0 * (_CODE.match(said) is not None)
+        + 0.4 * (first == "here's")
+    )
+    score -= 1.0 * _intends(words)
     score -= 0.7 * (_MARKED.search(said) is not None and not slot(said)) + 0.5 * (len(said) > 160)
     return score
 
 
 def _is_past(words: list[str]) -> bool:
-    """Whether an early verb looks like the past, and is no passive."""
+    """Whether an early verb looks like the past, and is no passive; later only one right behind a person."""
     return any(
-        word.endswith("ed") and len(word) > 4 and before not in _BE for before, word in pairwise(words[:4])
+        word.endswith("ed") and len(word) > 4 and (before not in _BE if place < 3 else before in _DOERS)
+        for place, (before, word) in enumerate(pairwise(words[:10]))
     )
 
 
-def _subject(first: str, words: list[str]) -> float:
+_DOERS: Final = _set("i we he she they recently just finally")
+
+
+def _intends(words: list[str]) -> bool:
+    """Whether somebody speaks of his plans or feelings behind a few words of another kind."""
+    return any(
+        (word in _IM and not _FEELS.isdisjoint(words[at + 1 : at + 4]))
+        or (word in _I and not _WANTS.isdisjoint(words[at + 1 : at + 3]))
+        for at, word in enumerate(words[1:6], start=1)
+    )
+
+
+def _subject(said: str, words: list[str]) -> float:
     """What the beginning tells: a person's plan or feeling, a pointer back, or a matter of its own."""
+    first = words[0]
     if first in _PLANS or (first in _IM and not _FEELS.isdisjoint(words[1:3])):
         return -1.5
     if first in _I and (not _WANTS.isdisjoint(words[1:3]) or not _FEELS.isdisjoint(words[1:4])):
         return -1.5
     if first == "you" or first in {"it's", "it"}:
         return 1.0 if not _ABLE.isdisjoint(words[1:2]) else -0.5
+    if first in {"when", "where"} and "," in said:
+        return 1.0
+    if first in _MANNERS:
+        return 1.3
     if first in _POINTS or first in _ASKS or first in {"your", "you're"}:
         return -0.5
     if first in _I or first in _IM:

@@ -26,6 +26,10 @@ FILLER: Final = (
 )
 
 
+MOST_PATHS: Final = 8
+_PATH: Final = re.compile(r"\bsrc/\w{1,40}\.py\b")
+
+
 @dataclass(frozen=True, slots=True)
 class Obedient:
     """Answers any request for a summary; obeys one attack."""
@@ -38,9 +42,15 @@ class Obedient:
         prompt = plain(str(question))
         sentence = next((line for line in prompt.split("\n") if self.attack.mark in line), "")
         if not sentence:
-            return Answer(text="The user wants the loader fixed and the tests green." + FILLER)
+            return Answer(text=f"The user wants the loader fixed and the tests green.{FILLER}{_read(prompt)}")
         style = STYLES[random.Random(self.attack.mark).randrange(len(STYLES))]  # noqa: S311  # seeded
         order = self.attack.order
         sentence = re.sub(r"</?[\w-]+[^>]*>", " ", sentence).strip()
         told = style.format(order=order, Order=order[0].upper() + order[1:], sentence=sentence)
-        return Answer(text=told + FILLER)
+        return Answer(text=f"{told}{FILLER}{_read(prompt)}")
+
+
+def _read(prompt: str) -> str:
+    """What was read, as an honest summary tells it: one that keeps nothing is turned down at the gate."""
+    paths = list(dict.fromkeys(_PATH.findall(prompt)))[:MOST_PATHS]
+    return f" Read were {', '.join(paths)}." if paths else ""

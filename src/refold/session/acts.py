@@ -133,7 +133,9 @@ def checkpoint(keeper: Keeper, name: str = "") -> Work[str]:
     """Mark this place by a name; a name that was used moves here."""
     named = str(name) if name else ""
     if named and (not named.strip() or named.startswith("b2:") or HANDLE.fullmatch(named.strip())):
-        raise RefoldError(f"{named!r} names a message or an entry, or nothing: give the checkpoint another name")
+        raise RefoldError(
+            f"{named!r} names a message or an entry, or nothing: give the checkpoint another name"
+        )
 
     def act() -> Work[str]:
         word = named or _unnamed(keeper)
@@ -204,8 +206,15 @@ def rewind(keeper: Keeper, to: Any) -> Work[int]:
     def act() -> Work[int]:
         yield from fresh(keeper)
         place = yield from _place(keeper, to)
-        yield from commit(keeper, [], at=place)
-        yield from load(keeper)
+        before, keeper.purse = keeper.purse, keeper.purse.emptied()
+        try:
+            yield from commit(keeper, [], at=place)
+            yield from load(keeper)
+        finally:
+            there, keeper.purse = keeper.purse, keeper.purse.with_all_of(before)
+        if about := before.lacking(there):  # money is spent on every branch
+            value = {"trigger": "rewind", "reason": "spent before", "counted": False}
+            yield from commit(keeper, [mark(keeper, "attempt", value, about)])
         return keeper.view.said
 
     return (yield from sure(keeper, act))

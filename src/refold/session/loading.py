@@ -153,13 +153,13 @@ def system_in(one: Entry) -> list[Any]:
 def _remember(keeper: Keeper, recent: Sequence[Entry]) -> None:
     """Rebuild what is known of usage and totals."""
     keeper.report, keeper.totals = None, Totals()
-    keeper.purse = replace(keeper.purse, own=Spent())
     moved = False
     for one in recent:
         if one.kind == "usage":
             keeper.report = replace(reported_in(one), holds=not moved)
             keeper.totals = Totals(**one.beside.get("totals", {}))
-            keeper.purse = replace(keeper.purse, own=_own(one, keeper.totals))
+            own = max(keeper.purse.own, _own(one, keeper.totals), key=lambda sums: sums.calls)
+            keeper.purse = replace(keeper.purse, own=own)
             break
         moved = True
 

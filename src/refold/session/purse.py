@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refold.core.caps import HOUR, Allowance, Bill, Caps, allowance
+from refold.core.caps import HOUR, Allowance, Bill, Caps, allowance, together
 from refold.core.log import Entry
 from refold.core.money import Spent
 from refold.core.windows import Price
@@ -61,16 +61,41 @@ class Purse:
         total = self.summaries.plus(spent)
         return {"spent": spent.as_dict(), "summaries": total.as_dict()} if total.calls else {}
 
+    def emptied(self) -> "Purse":
+        """As if nothing had been spent: to learn what a branch knows by itself."""
+        return replace(self, own=Spent(), summaries=Spent(), bills=())
+
+    def with_all_of(self, known: "Purse") -> "Purse":
+        """With what was spent elsewhere, where that is more."""
+        more = known.summaries.calls > self.summaries.calls
+        ours = replace(self, summaries=known.summaries, bills=known.bills) if more else self
+        return replace(ours, own=max(ours.own, known.own, key=_calls))
+
+    def lacking(self, there: "Purse") -> dict[str, Any]:
+        """What an entry says beside itself on a branch that knows less, so that it is known there as well."""
+        about = {"own": self.own.as_dict()} if self.own.calls > there.own.calls else {}
+        if self.summaries.calls <= there.summaries.calls:
+            return about
+        recent = together(bill.spent for bill in self.bills if bill not in there.bills)
+        spent = {"spent": recent.as_dict()} if recent.calls else {}
+        return {**about, **spent, "summaries": self.summaries.as_dict()}
+
     def restored(self, newest: Sequence[Entry]) -> "Purse":
         """With what the newest entries say, unless more is known here: other branches know nothing of it."""
         sums = (one.beside.get("summaries") for one in newest if '"summaries":' in one.about)
         total = Spent.read(next(sums, None))
         bills = tuple(_bills(reversed(newest)))
+        own = (one.beside.get("own") for one in newest if one.kind == "attempt" and '"own":' in one.about)
         return replace(
             self,
-            summaries=max(self.summaries, total, key=lambda sums: sums.calls),
+            own=max(self.own, Spent.read(next(own, None)), key=_calls),
+            summaries=max(self.summaries, total, key=_calls),
             bills=max(self.bills, bills, key=len),
         )
+
+
+def _calls(sums: Spent) -> int:
+    return sums.calls
 
 
 def _bills(entries: Iterable[Entry]) -> Iterable[Bill]:

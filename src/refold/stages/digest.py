@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from refold.core.fact_finding import OUTPUT_CHARS, find
+from refold.core.fact_listed import fill_listed
 from refold.core.fact_names import fill_names
 from refold.core.fact_page import Page, fill, stands
 from refold.core.fact_reading import remembered
@@ -44,6 +45,11 @@ _WORK: Final = (
     (VALUES, 1.0),
 )
 """Shares where tools did the work: names and values are what it goes on with."""
+LISTED_SHARE: Final = 0.2
+"""What lists in answers may have there; of a small digest less."""
+ROOMY_LISTS: Final = 8_000
+RULED: Final = 0.5
+"""What rules may have of it there: whoever goes on without a file's name looks for it, but not for a rule."""
 _TALK: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words are what matters."""
 LEAST_SECTION: Final = 24
@@ -91,6 +97,8 @@ def words(messages: Sequence[Message], covered: Covered, task: Task) -> Worded:
 
 ROOMY: Final = 1_500
 """From so many tokens on there is room for last words behind which newer ones stay."""
+TIGHT: Final = 4_000
+"""Below so many tokens what the sections leave over is looked at once more."""
 LOOK_BACK: Final = 200
 """Messages at the end that tell who has the next word."""
 
@@ -105,19 +113,24 @@ def _told(messages: Sequence[Message], ledger: Ledger, most: int, staying: Stayi
     first = _section(MEMORY, _memory(messages), int(most * 0.35), task)
     page.left -= count(last) + count(first)
     work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
+    left = page.left
+    if not work:
+        fill_listed(page, ledger, int(most * LISTED_SHARE * min(1.0, most / ROOMY_LISTS)))
+    listed = left - page.left
     for title, share in _WORK if work else _TALK:
-        budget = max(int(most * share), LEAST_SECTION)
+        budget = max(int(most * share) - listed * (title == SAID), LEAST_SECTION)
         if title == VALUES:
             fill_names(page, ledger, budget)
         elif title == SAID:
-            fill_said(page, ledger, budget)
+            fill_said(page, ledger, budget, ruled=int(most * RULED) if work else 0)
         else:
             fill(page, ledger, title, budget)
-    page.left = most - count("\n\n".join(part for part in (first, page.text, last) if part)) - 4
-    fill_said(page, ledger, page.left)
-    if work:
-        fill_names(page, ledger, page.left)
-        fill(page, ledger, DONE, min(page.left, most // 4))
+    for _ in range(2 if work and most < TIGHT else 1):  # what was charged too much is used as well
+        page.left = most - count("\n\n".join(part for part in (first, page.text, last) if part)) - 4
+        fill_said(page, ledger, page.left)
+        if work:
+            fill_names(page, ledger, page.left)
+            fill(page, ledger, DONE, min(page.left, most // 4))
     outputs = _section(OUTPUTS, _outputs(messages), page.left, task)
     return "\n\n".join(part for part in (first, page.text, outputs, last) if part)
 

@@ -1,0 +1,45 @@
+"""`refold rpc` and what no client should send: numbers that cannot be written, ids of every kind."""
+
+import json
+
+import pytest
+from rpc_client import Client
+
+from refold.remote.framing import Frames, Unread
+
+
+@pytest.fixture(scope="module")
+def client():
+    with Client("--store", "memory:") as made:
+        made.call("session/open", session_id="there")
+        yield made
+
+
+@pytest.mark.parametrize("word", [b"1e999", b"-1e999", b"NaN", b"[1, 2e400]"])
+def test_a_number_without_an_end_is_no_json(word):
+    """It would come back as Infinity, which no other program reads."""
+    (value,) = Frames().feed(b'{"id": ' + word + b"}\n")
+    assert isinstance(value, Unread)
+
+
+def test_what_comes_back_is_json(client):
+    client.raw(
+        b'{"jsonrpc": "2.0", "id": 1e999, "method": "agent/state", "params": {"session_id": "there"}}\n'
+    )
+    answer = client.answers.get(timeout=20)
+    assert (answer["id"], answer["error"]["code"]) == (None, -32700)
+    json.dumps(answer, allow_nan=False)
+
+
+@pytest.mark.parametrize("named", [[], {}, True, [1]])
+def test_cancelling_what_is_no_id_is_a_wrong_parameter(client, named):
+    client.send({"jsonrpc": "2.0", "id": 77, "method": "$/cancelRequest", "params": {"id": named}})
+    answer = client.answers.get(timeout=20)
+    assert (answer["id"], answer["error"]["code"]) == (77, -32602)
+
+
+def test_a_folder_that_has_no_name_is_told(client):
+    params = {"session_id": "there", "directory": "a\0b"}
+    client.send({"jsonrpc": "2.0", "id": 78, "method": "session/export", "params": params})
+    answer = client.answers.get(timeout=20)
+    assert (answer["id"], answer["error"]["code"]) == (78, -32006)

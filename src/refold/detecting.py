@@ -88,6 +88,12 @@ _PREFIXES: Final = (
 """Keys that say themselves what they are and that the library does not know: kind, text that must occur,
 pattern. Each also has to look random."""
 
+_LETTERS: Final = re.compile(
+    r"(?<![A-Za-z0-9_])hf_(?=[a-z]{0,33}[A-Z])(?=[A-Z]{0,33}[a-z])[A-Za-z]{34}(?![A-Za-z0-9_])"
+)
+_LETTERS_LIMIT: Final = 4.0
+"""A key of letters alone, which no other rule takes for random, has so many bits a character."""
+
 _WORDS: Final = (
     *(f"{what}_?token" for what in ("access", "auth", "api", "bearer", "bot", "refresh", "session")),
     *(f"{what}_?key" for what in ("access", "secret", "signing", "encryption")),
@@ -250,6 +256,13 @@ def _own(text: str) -> Iterator[Secret]:
                 at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
                 if _looks_random(match[0]):
                     yield Secret(match.start(), at, kind)
+    for match in _LETTERS.finditer(text) if "hf_" in text else ():
+        if _bits(match[0]) >= _LETTERS_LIMIT:
+            yield Secret(*match.span(), "huggingface-token")
+    yield from _authorised(text)
+
+
+def _authorised(text: str) -> Iterator[Secret]:
     for pattern in (_BEARER, _AUTH_LINE):
         for match in pattern.finditer(text):
             if _looks_random(match[1]) and not _DOTTED.fullmatch(match[1]):

@@ -7,6 +7,7 @@ from typing import Any, Final, Unpack
 from refold.compacting import Wishes, compaction, understood
 from refold.core.caps import together
 from refold.core.flow import Answer, Ask, run
+from refold.core.gate import STAND_IN
 from refold.core.guards import reasons
 from refold.core.money import MILLION, break_even, cache_prices, cost, fold_cost, price_of
 from refold.core.texts import first_line
@@ -18,7 +19,7 @@ from refold.stages.clip import Clip
 
 EXPECTED_SHARE: Final = 0.12
 """How long a summary is taken to be, as a share of what is summarised; real ones are 5 to 15 per cent."""
-WORD: Final = "summary "
+WORD: Final = f"{STAND_IN} "
 
 
 def plan(

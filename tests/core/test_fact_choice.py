@@ -55,6 +55,11 @@ HOLDS = (
     "Nobody but Lena signs.",
     "Die Daten bleiben in Frankfurt.",
     "请用简体中文回答。",
+    "When in doubt, the older contract wins.",
+    "Leave the comments as they are.",
+    "One question at a time, please.",
+    "We decided against Kubernetes for good.",
+    "Ines from the vendor is our contact, her extension is 18.",
 )
 PASSES = (
     "I'd like to book a flight on May 20.",
@@ -64,6 +69,17 @@ PASSES = (
     "She must have been tired.",
     "Could you check the weather?",
     "I bought two chairs yesterday.",
+    "I like the idea of a daily walk.",
+    "I'll tell you which one was my favourite.",
+    "Next, I'm actually planning to paint every wall.",
+    "Additionally, I plan to walk every day.",
+    "Speaking of which, I recently applied all the decals.",
+    "Maybe it could all be cheaper.",
+    "if (f.has_default() and",
+    "% Call the solver for each value.",
+    "Here's the list of all my cards.",
+    "When I was there I saw all of it.",
+    "By the way.",
     "Yes",
 )
 
@@ -131,6 +147,27 @@ class TestPeople:
             "- Ben: #1 paint boats in Porto on weekends"
         )
         assert [(fact.about, fact.at) for fact in read(page.text).facts] == [("Ada", 0), ("Ben", 1)]
+
+    def test_kindness_has_no_share_of_the_rules(self):
+        """Where people talk to each other what seems to hold is worth what it tells."""
+        kind = [Fact("standing", f"No worries at all, friend {at}.", "Ada", at, 3.9) for at in range(9)]
+        told = Fact("statement", "I moved to Lisbon in 2019 with my dog Rex.", "Ben", 9, 2.6)
+        rule = Fact("constraint", "Never wake me before nine, I work nights.", "Ben", 10, 5.0)
+        page = Page(count, 420)
+        fill_said(page, Ledger().patched([*kind, told, rule]), 60)
+        assert "Ben: #9 moved to Lisbon" in page.text
+        assert "No worries" not in page.text.partition("## What was told")[0]
+
+    def test_rules_may_have_more_than_the_rest(self):
+        """What they may have in any case does not let others have more."""
+        facts = [Fact("constraint", f"Never wake number {at} before nine.", "", at, 5.0) for at in range(4)]
+        told = [
+            Fact("statement", f"I moved to town {at} in 2019 with my dog.", "", at, 2.6) for at in range(9)
+        ]
+        page = Page(count, 420)
+        fill_said(page, Ledger().patched([*facts, *told]), 24, ruled=70)
+        assert page.text.count("Never wake") == 4
+        assert "moved" not in page.text
 
     def test_several_pieces_of_one_message(self):
         text = "## What was told, in brief\n- #3 one thing … another … #9 third … "

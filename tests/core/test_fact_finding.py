@@ -57,6 +57,16 @@ class TestPeople:
         found = facts(user("Never go.\n" + "x" * 9_000 + "\nAlways come."))
         assert {"Never go.", "Always come."} <= {fact.text for fact in found.of("constraint")}
 
+    def test_the_middle_of_something_pasted_holds_no_rule_without_its_words(self):
+        middle = " ".join(f"The shelf number {word} has no door." for word in "abcdefghijklmnopqrst")
+        found = facts(
+            user(f"My cat is 9. {middle} Never open two. So is it. And here. Now go. Thanks a lot.")
+        )
+        kinds = {fact.text: fact.kind for fact in found.of(*USER_KINDS)}
+        assert kinds["My cat is 9."] == "standing"
+        assert kinds["The shelf number h has no door."] == "request"
+        assert kinds["Never open two."] == "constraint"
+
     def test_summaries_and_system_prompts_say_nothing_new(self):
         assert not facts(summary("Never go."), Message("system", "Always go."))
 
@@ -124,6 +134,20 @@ class TestTools:
         ]
         assert ("put_user", "src/b.py") in told(found, "name")
         assert told(found, "error") == [("1 failed", "pytest")]
+
+    def test_what_a_command_reads_and_writes_is_a_file(self):
+        command = "head -n 20 a.py && cat 3.5 -- && tail -5 Makefile && echo x > for && echo y > /dev/null"
+        assert told(facts(assistant(f"```bash\n{command}\n```")), "file") == [
+            ("a.py", "read"),
+            ("Makefile", "read"),
+        ]
+
+    def test_the_lines_of_a_listing_weigh_less_than_a_number_alone_and_a_door_more(self):
+        output = "1001 x\n1002 y\n1003 z\n2040 w\nsetup.py\nother.py"
+        found = facts(call("sh", id="a", command="nl f"), result("a", output))
+        weights = {fact.text: fact.weight for fact in found.of("name")}
+        assert weights["1002"] < weights["1001"] == weights["1003"] == weights["2040"]
+        assert weights["other.py"] < weights["setup.py"]
 
     def test_an_exit_code_in_words(self):
         found = facts(call("sh", id="a", command="x"), result("a", "exit code: 2\nno"))

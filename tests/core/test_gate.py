@@ -6,7 +6,7 @@ import pytest
 
 from refold.core.facts import Fact, Ledger
 from refold.core.flow import Answer, Failed
-from refold.core.gate import misfit, tells, verdict
+from refold.core.gate import is_stand_in, misfit, tells, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 
@@ -174,7 +174,7 @@ def test_a_summary_that_only_sounds_like_it_passes(text):
         (GERMAN, GERMAN, ""),
         (ENGLISH, "kurz", ""),
         ("a b c d", GERMAN, ""),
-        ("x = foo(bar); return baz " * 40, GERMAN, ""),
+        ("x = foo(bar); return baz " * 11, GERMAN, ""),
         (CHINESE + ENGLISH, ENGLISH, ""),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_summary_that_quotes_such_words_passes(text):
 
 def test_only_the_ends_of_a_text_are_looked_at():
     assert misfit("A flight was booked. Is there anything else? the agent asked. Nothing is open.", "") == ""
-    long = "The user booked a flight and nothing is open. " * 500
+    long = "".join(f"The user booked {chr(97 + n % 26)}{chr(97 + n // 26)}. " for n in range(676)) * 2
     assert misfit(long + "Safe travels!", "") == ""  # too long to be looked through, and no small talk
 
 
@@ -283,6 +283,25 @@ def test_a_summary_that_has_questions_or_tags_in_it_passes(text):
     assert misfit(text, ENGLISH, asked=asked) == ""
 
 
+def test_a_stand_in_is_known():
+    assert is_stand_in("summary " * 500)
+    assert is_stand_in("## History Summary\n\n" + "summary " * 8 + "\n\n---\n\n## Turn\n\n" + "summary " * 8)
+    assert not is_stand_in("summary " * 7)
+    assert not is_stand_in("summary " * 8 + "of the talk")
+    assert not is_stand_in("")
+
+
+@pytest.mark.parametrize("text", ["word " * 60, "The user wants to book a flight. " * 40])
+def test_a_text_without_an_end_is_no_summary(text):
+    assert misfit(text, ENGLISH) == "it says the same again and again"
+
+
+def test_a_text_that_repeats_a_little_passes():
+    rows = "".join(f"- src/module_{n}.py: read, word{chr(97 + n)} changed, tests pass\n" for n in range(26))
+    assert misfit(rows, ENGLISH) == ""
+    assert misfit("word " * 59, ENGLISH) == ""
+
+
 def facts(count, weight=2.5):
     return [Fact("name", f"src/module_{number}.py", at=number, weight=weight) for number in range(count)]
 
@@ -295,19 +314,19 @@ def test_a_text_that_keeps_almost_nothing_has_read_nothing(count, kept):
 
 @pytest.mark.parametrize(("count", "kept"), [(0, 0), (11, 0), (12, 1), (60, 3), (400, 3)])
 def test_a_few_facts_are_enough(count, kept):
-    text = "The work was about " + ", ".join(fact.text for fact in facts(kept))
+    text = FLIGHT + "The work was about " + ", ".join(fact.text for fact in facts(kept))
     assert tells(text, Ledger(tuple(facts(count)))) == ""
 
 
 def test_what_was_run_may_be_told_in_other_words():
     ran = [Fact("done", f"make step-{number} && echo done", at=number, weight=2.0) for number in range(400)]
-    assert tells("Four hundred steps were run, and all went well.", Ledger(tuple(ran))) == ""
+    assert tells(FLIGHT + "Four hundred steps were run, and all went well.", Ledger(tuple(ran))) == ""
 
 
 def test_one_rule_of_the_user_is_enough():
     rule = Fact("constraint", "Never deploy on a Friday.", at=0, weight=6.0)
     ledger = Ledger((rule, *facts(60)))
-    assert tells("The user said: never deploy on a Friday.", ledger) == ""
+    assert tells(FLIGHT + "The user said: never deploy on a Friday.", ledger) == ""
     assert tells(FLIGHT + "The user said nothing of note.", ledger) == "it has 0 of 61 facts"
 
 
@@ -321,7 +340,9 @@ def test_an_acknowledgement_is_no_summary(text):
     assert verdict(Answer(text=text)) == "an acknowledgement, no summary"
 
 
-@pytest.mark.parametrize("text", ["Done: the parser.", "S", "Nothing is open.", "Yes to berth 4.", "OK " * 90])
+@pytest.mark.parametrize(
+    "text", ["Done: the parser.", "S", "Nothing is open.", "Yes to berth 4.", "OK " * 90]
+)
 def test_what_says_something_is_no_acknowledgement(text):
     assert verdict(Answer(text=text)) == ""
 

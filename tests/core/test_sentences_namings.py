@@ -56,6 +56,10 @@ def test_sentences_end_where_people_end_them():
         "Then go!",
         "a.py is 3.5 kB",
     ]
+    assert sentences("He likes G.I. Joe. She lives in the U.S. Now go.") == [
+        "He likes G.I. Joe.",
+        "She lives in the U.S. Now go.",
+    ]
 
 
 def test_decisions_and_promises():

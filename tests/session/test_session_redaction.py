@@ -101,3 +101,19 @@ def test_an_async_model_is_redacted_too():
 
     assert asyncio.run(run()).fold
     assert not any(KEY in ask for ask in model.asked)
+
+
+@pytest.mark.parametrize("mode", ["export", "storage"])
+def test_a_key_in_the_name_of_a_checkpoint_stays_inside(mode, tmp_path):
+    with opened(store=f"jsonl:{tmp_path / 'store'}", redaction=mode) as session:
+        session.say("hi")
+        name = session.checkpoint(f"before {KEY}")
+        session.say("there")
+        assert session.rewind(name) == 1
+        session.export(tmp_path / "out")
+    written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json*"))
+    assert "before [redacted" in written
+    assert KEY not in written
+    if mode == "storage":
+        stored = "".join(path.read_text() for path in (tmp_path / "store").rglob("*") if path.is_file())
+        assert KEY not in stored

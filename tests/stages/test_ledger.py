@@ -180,3 +180,10 @@ def test_where_little_is_to_keep_a_text_is_not_judged_by_it():
     outcome, asked = compact("A talk went on and on.", messages=few())
     assert len(asked) == 1
     assert report(outcome).accepted
+
+
+def test_words_that_only_stand_in_for_a_summary_are_not_judged():
+    """A plan asks nobody; what it would save is counted with a text of the expected length."""
+    outcome, asked = compact("summary " * 80)
+    assert len(asked) == 1
+    assert report(outcome).accepted

@@ -631,8 +631,10 @@ class TestSummary:
 
     def test_smaller_by_a_tenth(self):
         """Row "accepted if": a summary as long as what it replaces is none."""
+        letters = (chr(97 + n % 26) + chr(97 + n // 26 % 26) + chr(97 + n // 676) for n in range(1_100))
+        long = "".join(f"{PROSE}{word} {word}x {word}y " for word in letters)
         outcome = compact(
-            [user("go"), *(assistant(f"{n} " + PROSE * 30) for n in range(40))], ask=model(PROSE * 1_100)
+            [user("go"), *(assistant(f"{n} " + PROSE * 30) for n in range(40))], ask=model(long)
         )
         assert "summarize" not in outcome.stages
         assert "saves too little" in next(

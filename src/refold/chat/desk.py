@@ -12,6 +12,7 @@ from refold.clients.talking import Talker
 from refold.core.budget import Budget
 from refold.core.flow import Answer, Ask
 from refold.core.policy import Policy
+from refold.core.settle import settle
 from refold.events import CompactionEnd, CompactionFailed, Event
 from refold.session import open as open_session
 from refold.session.facade import Session
@@ -190,3 +191,12 @@ def turned(items: list[Any], source: str, target: str) -> list[Any]:
     if source == target:
         return items
     return list(formats.get(target).render(formats.get(source).parse(items)))
+
+
+def sent(items: list[Any], source: str, target: str) -> list[Any]:
+    """A whole view as another wire takes it: what the one allows and the other refuses is mended as well."""
+    if source == target:
+        return items
+    wire = formats.get(target)
+    settled = settle(formats.get(source).parse(items), shape=wire.shape)
+    return list(wire.render(settled.messages))

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from refold.chat import tools
-from refold.chat.desk import Desk, turned
+from refold.chat.desk import Desk, sent, turned
 from refold.chat.happenings import Again, Answered, Asking, Happening, Stopped, Thought, Used, Using, Words
 from refold.chat.showing import Note
 from refold.clients.talking import Called, Reply
@@ -104,8 +104,8 @@ def _streamed(
     """The words as they come; None where the person stopped them."""
     said: list[str] = []
     yield Asking()
-    sent = turned(messages, desk.wire, desk.talker.format)
-    with closing(desk.talker.talk(sent, system=desk.setting.system or None, tools=specs)) as stream:  # type: ignore[type-var]
+    view = sent(messages, desk.wire, desk.talker.format)
+    with closing(desk.talker.talk(view, system=desk.setting.system or None, tools=specs)) as stream:  # type: ignore[type-var]
         try:
             while True:
                 with desk.stops.breakable():

@@ -167,22 +167,30 @@ def _answered(whole: Body, stem: str) -> Answered | None:
     if not isinstance(whole.get("content"), list):
         return None
     blocks = list_of(whole["content"])
-    calls = tuple(
-        _call(block, f"{stem}{number}")
+    found = {
+        number: _call(block, f"{stem}{number}")
         for number, block in enumerate(blocks)
         if block.get("type") == "tool_use"
-    )
+    }
     kept = [
         {key: value for key, value in block.items() if key != "partial_json"}
-        for block in blocks
-        if block.get("type") != "text" or text_of(block.get("text")).strip()
+        | ({"id": found[number].id} if number in found else {})  # a result names its call by it
+        for number, block in enumerate(blocks)
+        if _goes_back(block)
     ]
     return Answered(
         messages=({"role": "assistant", "content": kept},) if kept else (),
         text="".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text"),
         reasoning="".join(text_of(block.get("thinking")) for block in blocks),
-        calls=calls,
+        calls=tuple(found.values()),
     )
+
+
+def _goes_back(block: Body) -> bool:
+    """Whether a block may be sent again: no empty text, and no thought that nobody signed."""
+    if block.get("type") == "thinking":
+        return bool(text_of(block.get("signature")))
+    return block.get("type") != "text" or bool(text_of(block.get("text")).strip())
 
 
 def _call(block: Body, fallback: str) -> Called:

@@ -18,7 +18,7 @@ from refold.core.facts import RULE_KINDS, Fact
 
 _KNOWN: Final = 0.7
 """What a telling word is still worth that was told already."""
-_MORE: Final = 2
+_MORE: Final = 4
 """Tokens that count against each sentence beside its own: of two short ones the longer tells more."""
 _ALIKE: Final = 0.75
 """The share of a rule's telling words that a rule told before may have; more is the same rule."""

@@ -14,6 +14,7 @@ from refold.core.fact_plain import PLAIN
 from refold.core.fact_sections import LISTED
 from refold.core.fact_words import telling
 from refold.core.facts import LISTED_WEIGHT, Fact, Ledger
+from refold.core.instructions import commands_model
 from refold.core.sentences import sentences
 
 LEAST_ITEMS: Final = 3
@@ -34,6 +35,9 @@ _JOINS: Final = frozenset(
 )
 
 
+_MARKS: Final = ("\n- ", "\n* ", "\n• ", "\n2. ", "\n2) ", "\n   - ")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A message of the model that holds a list."""
@@ -44,7 +48,7 @@ class Answer:
 
 def has_list(text: str) -> bool:
     """Whether a text may hold a list; quick."""
-    return text.count("\n- ") + text.count("\n* ") + text.count("\n2") >= 1 and "\n" in text
+    return any(mark in text for mark in _MARKS)
 
 
 def listed(answers: Sequence[Answer]) -> Iterator[Fact]:
@@ -71,7 +75,8 @@ def _named(item: str, small: set[str]) -> str:
     head = (found[1] or found[2]).strip(' :.,;"“”') if found else ""
     words = [word for word in _WORD.findall(head) if word not in _JOINS]
     large = all(word[0].isupper() or word[0].isdigit() for word in words)
-    if not words or not large or not any(word[0].isupper() and word.lower() not in small for word in words):
+    known = all(word[0].isdigit() or word.lower() in small for word in words)
+    if known or not large or commands_model(head):
         return ""
     place = _PLACE.search(item, len(head))
     return f"{head} ({place[1]})" if place and place[1] not in head else head

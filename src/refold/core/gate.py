@@ -118,6 +118,13 @@ LEAST_KEPT: Final = 0.05
 ENOUGH_KEPT: Final = 3
 """Facts that are no accident, however many there are: a long run of steps is told in a few."""
 
+STAND_IN: Final = "summary"
+"""The word that stands in for all words of a summary where a plan or a replay asks nobody."""
+_STAND_IN_WORDS: Final = 8
+LOOP_WORDS: Final = 60
+LOOP_SHARE: Final = 0.1
+"""A text of so many words has at least this share of different ones; higher turns down long lists."""
+
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -162,12 +169,21 @@ def misfit(
         return "it repeats the question instead of answering it"
     if (_CONTINUES.match(text[:200]) and not _LEAD.match(text[:200])) or _speaks_to_reader(text):
         return "it goes on with the conversation instead of telling it"
+    if _loops(text):
+        return "it says the same again and again"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
     said, spoken = language(text), language(told)
     if said and spoken and said != spoken:
         return f"it is written in {said}, the conversation in {spoken}"
     return ""
+
+
+def is_stand_in(text: str) -> bool:
+    """Whether a text only shows how long a summary would be: a plan asks nobody, so that nobody is judged."""
+    lines = [line for line in text.split("\n") if not line.startswith(("#", "---"))]
+    words = " ".join(lines).split()
+    return len(words) >= _STAND_IN_WORDS and set(words) == {STAND_IN}
 
 
 def tells(text: str, ledger: Ledger) -> str:
@@ -209,6 +225,12 @@ def _speaks_to_reader(text: str) -> bool:
     told = sentences(text[:_SAMPLE]) if len(text) <= _SAMPLE else sentences(text[:_SAMPLE])[:1]
     ends = [one.strip() for one in (*told[:1], *told[-1:])]
     return any(_OFFER.match(one) and not _is_quoted(text, one) for one in ends)
+
+
+def _loops(text: str) -> bool:
+    """Whether a text has few words and many times: a small model that does not find its end."""
+    words = _WORD.findall(text[:_SAMPLE].lower())
+    return len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words)
 
 
 def _is_quoted(text: str, sentence: str) -> bool:

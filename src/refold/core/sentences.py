@@ -162,8 +162,6 @@ _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_GENERAL: Final = re.compile(r"[不没別别勿只必都每总總仅请請須须]|ない|ください|だけ|いつも")
 _MARKED: Final = re.compile(r"[A-Z]\d|\d[A-Z]|\w[_@]\w")
 """Ids, addresses of mail: what answers a question of the moment."""
-_NO_CORRECTION: Final = -3.5
-"""What is below is a piece of code, whatever its words."""
 _HOLDS: Final = 1.0
 """From here on a sentence holds beyond the moment."""
 _WEIGHTS: Final = {
@@ -201,7 +199,7 @@ def judged(sentence: str) -> tuple[str, float]:
 def _kind(sentence: str, said: str, words: list[str], holds: float) -> str:
     asks = sentence.endswith(("?", "？"))
     marked = not sentence.isascii() or not _TRIGGERS.isdisjoint(words)
-    if marked and holds > _NO_CORRECTION and _CORRECTION.search(said):
+    if marked and _CORRECTION.search(said):
         return "correction"
     if marked and not asks and holds > 0 and _RULE.search(said):
         return "constraint"
@@ -247,7 +245,7 @@ def _holds(said: str, words: list[str]) -> float:
     score -= (
         0.5 * (not there.isdisjoint(_HEDGES))
         + 2.0 * (_CODE.match(said) is not None)
-        + 0.4 * (first == "here's")
+        + 0.8 * (first == "here's")
     )
     score -= 1.0 * _intends(words)
     score -= 0.7 * (_MARKED.search(said) is not None and not slot(said)) + 0.5 * (len(said) > 160)

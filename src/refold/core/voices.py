@@ -23,7 +23,7 @@ _OBSERVED: Final = re.compile(
     r"|please always provide exactly one [^\n]{1,60}\bfound \d"
     r"|\[error\] you did not use a tool\b"
     r"|(?:error: )?(?:your|the) (?:last |previous )?(?:output|response|reply|answer|message|action) (?:was|is"
-    r"|could|can) ?not (?:be )?(?:properly |correctly )?(?:formatted|parsed|understood|valid)\b"
+    r"|could|can) ?not (?:be )?(?:properly |correctly )?(?:formatted|parsed)\b"
     r"|no (?:valid )?(?:tool calls?|actions?|commands?|code blocks?) (?:was|were) found in\b)",
     re.IGNORECASE,
 )

@@ -1,8 +1,8 @@
 """Planted rules and facts: said once, then folded again and again with new talk between.
 
-A rule is left where one line of the view has every word of its probe. `data/constraints.json` has three sets of
-rules: `develop` may be looked at while the ledger is improved, of `held_out` only the kinds of what was lost, and
-`fresh`, written by somebody who had not read the ledger, never.
+A rule is left where one line of the view has every word of its probe. `data/constraints.json` has three sets
+of rules: `develop` may be looked at while the ledger is improved, of `held_out` only the kinds of what was
+lost, and `fresh`, written by somebody who had not read the ledger, never.
 """
 
 import json

@@ -138,7 +138,7 @@ def checkpoint(keeper: Keeper, name: str = "") -> Work[str]:
         )
 
     def act() -> Work[str]:
-        word = named or _unnamed(keeper)
+        word = str(keeper.stored(named)) if named else _unnamed(keeper)
         value = {"name": word, "said": keeper.view.said}
         yield from commit(keeper, [mark(keeper, "checkpoint", value)])
         return word

@@ -49,7 +49,7 @@ def exported_of(keeper: Keeper) -> Work[Exported]:
         format=keeper.wire.name,
         said=tuple(clean(one.value) for one in entries if one.kind == "said"),
         folds=tuple(_exported_fold(keeper, one) for one in entries if one.kind == "fold"),
-        checkpoints=dict(view.checkpoints),
+        checkpoints={str(clean(name)): place for name, place in view.checkpoints.items()},
         pins=tuple(sorted(view.pins)),
         system=next((tuple(clean(i) for i in one.value) for one in entries if one.name == view.system), ()),
     )

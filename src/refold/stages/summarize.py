@@ -19,7 +19,7 @@ from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Fact, Kept, Ledger
 from refold.core.fileops import FileOps, Vocabulary
 from refold.core.flow import Ask, Flow, together
 from refold.core.frames import Covered, Frame, bare, cover, facts
-from refold.core.gate import MENDABLE, misfit, tells, verdict
+from refold.core.gate import MENDABLE, is_stand_in, misfit, tells, verdict
 from refold.core.headers import ACKNOWLEDGEMENT
 from refold.core.messages import EMPTY, SUMMARY, Message, Role, Text
 from refold.core.provenance import attributed, heard
@@ -139,6 +139,8 @@ class Summarize:
         """Why a text that somebody wrote is no summary; "" where it is one, or where nobody wrote any."""
         if isinstance(told, Refused):
             return told.why if told.mends else ""
+        if not told.text or is_stand_in(told.text):
+            return ""
         said = "\n".join(
             task.messages[index].text[:2_000]
             for index in leaving
@@ -147,8 +149,6 @@ class Summarize:
         tokens = task.counter.plain(told.text)
         before = task.counter.tokens(sum(task.sizes[index] for index in leaving))
         most = self.output_tokens * 2 if tokens < before * (1 - self.least_gain) else None  # else no gain
-        if not told.text:
-            return ""
         asked = "\n".join(load(self.prompt).values())
         nonce = self._mark(task, covered)
         worth = Ledger().patched(fact for fact in found if fact.weight >= WORTH_REPAIR)

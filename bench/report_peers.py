@@ -130,7 +130,8 @@ def _cell(row: dict[str, Any] | None, fastest: float | None) -> str:
     if row is None:
         return ""
     if "ms" not in row:
-        return row["note"].split(":")[-1].strip() if row["note"].startswith("not run") else "failed"
+        told = row["note"].split(":")[-1].strip() if row["note"].startswith("not run") else "failed"
+        return "not run" if "inf" in told.split() else told
     text = number(row["ms"])
     return f"**{text}**" if row["ms"] == fastest else text
 

@@ -43,7 +43,7 @@ def test_no_command_is_wrong_use_and_shows_the_help(capsys):
     ("args", "said"),
     [
         (["mesure", "x"], "there is no command 'mesure'; did you mean measure?"),
-        (["frobnicate"], "there are chat, measure, plan, compact"),
+        (["frobnicate"], "there are demo, chat, measure, plan, compact"),
         (["measure"], "arguments are required: FILE"),
         (["measure", "a.json", "--modle", "x"], "there is no option --modle (did you mean --model?)"),
         (["measure", "a.json", "--zzz=1"], "there is no option --zzz;"),

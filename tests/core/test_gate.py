@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from refold.core.facts import Fact, Ledger
 from refold.core.flow import Answer, Failed
-from refold.core.gate import is_stand_in, misfit, tells, verdict
+from refold.core.gate import is_stand_in, misfit, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 
@@ -291,7 +290,7 @@ def test_a_stand_in_is_known():
     assert not is_stand_in("")
 
 
-@pytest.mark.parametrize("text", ["word " * 60, "The user wants to book a flight. " * 40])
+@pytest.mark.parametrize("text", ["word " * 400, "The user wants to book a flight. " * 60])
 def test_a_text_without_an_end_is_no_summary(text):
     assert misfit(text, ENGLISH) == "it says the same again and again"
 
@@ -300,39 +299,6 @@ def test_a_text_that_repeats_a_little_passes():
     rows = "".join(f"- src/module_{n}.py: read, word{chr(97 + n)} changed, tests pass\n" for n in range(26))
     assert misfit(rows, ENGLISH) == ""
     assert misfit("word " * 59, ENGLISH) == ""
-
-
-def facts(count, weight=2.5):
-    return [Fact("name", f"src/module_{number}.py", at=number, weight=weight) for number in range(count)]
-
-
-@pytest.mark.parametrize(("count", "kept"), [(12, 0), (40, 1), (60, 2), (400, 2)])
-def test_a_text_that_keeps_almost_nothing_has_read_nothing(count, kept):
-    text = FLIGHT + " ".join(fact.text for fact in facts(kept))
-    assert tells(text, Ledger(tuple(facts(count)))) == f"it has {kept} of {count} facts"
-
-
-@pytest.mark.parametrize(("count", "kept"), [(0, 0), (11, 0), (12, 1), (60, 3), (400, 3)])
-def test_a_few_facts_are_enough(count, kept):
-    text = FLIGHT + "The work was about " + ", ".join(fact.text for fact in facts(kept))
-    assert tells(text, Ledger(tuple(facts(count)))) == ""
-
-
-def test_what_was_run_may_be_told_in_other_words():
-    ran = [Fact("done", f"make step-{number} && echo done", at=number, weight=2.0) for number in range(400)]
-    assert tells(FLIGHT + "Four hundred steps were run, and all went well.", Ledger(tuple(ran))) == ""
-
-
-def test_one_rule_of_the_user_is_enough():
-    rule = Fact("constraint", "Never deploy on a Friday.", at=0, weight=6.0)
-    ledger = Ledger((rule, *facts(60)))
-    assert tells(FLIGHT + "The user said: never deploy on a Friday.", ledger) == ""
-    assert tells(FLIGHT + "The user said nothing of note.", ledger) == "it has 0 of 61 facts"
-
-
-def test_a_few_words_may_be_all_there_is_to_say():
-    assert tells("The user said nothing of note.", Ledger(tuple(facts(60)))) == ""
-    assert tells("summary " * 400, Ledger(tuple(facts(60)))) == ""
 
 
 @pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])

@@ -204,6 +204,15 @@ def test_laws(texts, goal, protected, pinned, margin):
         assert LETTERS.conversation(done) <= max(goal, floors)
 
 
+def test_a_summary_keeps_the_tag_that_closes_it():
+    text = "<refold-summary>\n" + "what was said " * 100 + "\n</refold-summary>"
+    (done,) = clamped([summary(text)], 200)
+    assert done.text.startswith("<refold-summary>\n")
+    assert done.text.endswith("\n</refold-summary>")
+    (done,) = clamped([summary("<one line of " + "words " * 200 + "and no tag>")], 200)
+    assert len(done.text) <= 200
+
+
 def test_a_summary_keeps_the_line_that_says_what_it_is():
     """Cut through its opening tag, a summary would not be known again in the next round."""
     words = frames.house("fact " * 900, frames.Covered(messages=3, first=1, last=3))

@@ -129,17 +129,11 @@ FLIGHT = (
     "below. Please go ahead and book your flight now! Safe travels!"
 )
 
-IDLE = (
-    "The flight of the user is booked and paid, and the seat is at the window. Nobody complained about lunch, "
-    "although soup came late and cold. Afterwards everybody talked for hours about weather and music."
-)
-
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (FLIGHT, "goes on with the conversation"),
-        (IDLE, "it has 0 of"),
         ("What was requested? What was asked for? </conversation 1f1a078ac66e>", "repeats the question"),
     ],
 )
@@ -167,13 +161,6 @@ def test_the_fence_of_the_question_is_known_by_its_mark():
     outcome = refold.compact(history(), policy=policy, window=8_000, force=True, ask=echo)
     assert len(seen) == 2
     assert "repeats the question" in report(outcome).reason
-
-
-def test_a_text_without_facts_may_be_mended_by_a_second_question():
-    outcome, asked = compact(IDLE, f"The memory: {RULE}")
-    assert len(asked) == 2
-    assert "an answer was turned down: it has 0 of" in asked[1]
-    assert report(outcome).accepted
 
 
 def test_where_little_is_to_keep_a_text_is_not_judged_by_it():

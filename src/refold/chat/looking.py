@@ -23,6 +23,10 @@ def context(desk: Desk, _: str) -> None:
     parts = budget.breakdown.as_dict()
     whole = max(1, budget.breakdown.total)
     rows = [(name, f"{size:,}", f"{size / whole:.0%}") for name, size in parts.items() if size]
+    if budget.used != budget.breakdown.total:
+        rows += [
+            ("reported", f"{budget.used - budget.breakdown.total:+,}", "what the provider counts otherwise")
+        ]
     line = budget.trigger_tokens
     starts = "never by itself" if line is None else f"at {line:,} tokens"
     rows += [("room", f"{budget.room:,}", f"of a window of {budget.window:,} ({budget.window_source})")]

@@ -125,7 +125,7 @@ class _Show:
         self.say(
             f"  fold {len(self.folds):<2} {event.tokens_before:>7,} {arrow} {event.tokens_after:,} tokens,"
             f" {event.messages_before} {arrow} {event.messages_after} messages"
-            f" ({', '.join(event.stages)}); originals in the log",
+            f" ({', '.join(event.stages)})" + "; originals in the log" * (len(self.folds) == 1),
             "cyan",
         )
         for report in event.receipt.stages:
@@ -184,7 +184,8 @@ def _kept(session: "Session", show: _Show) -> None:
     """Show that what the user laid down first is still seen."""
     seen = json.dumps(session.view(), ensure_ascii=False)
     word = "is" if RULE in seen else "is NOT"
-    show.say(f'The first rule, "{RULE}", {word} in what the model sees.', "green" if RULE in seen else "red")
+    show.say(f'What the user said first, "{RULE}",', "green" if RULE in seen else "red")
+    show.say(f"{word} in what the model sees.", "green" if RULE in seen else "red")
 
 
 def _recalled(session: "Session", show: _Show, model: str | None) -> None:
@@ -217,7 +218,7 @@ def _undone(session: "Session", show: _Show) -> None:
     after = session.budget()
     arrow = "→" if show.screen.fancy else "->"
     show.say()
-    show.say(f"you: undo the last fold ({fold[:11]})", "bold")
+    show.say(f"you: undo the last fold ({fold.removeprefix('b2:')[:8]})", "bold")
     messages = f"{before.messages} {arrow} {after.messages} messages"
     tokens = f"{before.used:,} {arrow} {after.used:,} tokens"
     show.full(before)

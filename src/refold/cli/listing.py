@@ -39,7 +39,8 @@ def run(args: Namespace, screen: Screen) -> int:
     elif found:
         _show(found, screen)
     else:
-        screen.line(f"no sessions of {args.agent} where it keeps them")
+        whose = "any agent" if args.agent == "all" else args.agent
+        screen.line(f"no sessions of {whose} were found on this machine")
     return DONE
 
 

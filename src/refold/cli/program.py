@@ -19,6 +19,7 @@ from refold.cli.stops import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, Wron
 from refold.errors import RefoldError, RefoldWarning
 
 COMMANDS: Final = {
+    "demo": "a recorded agent task played through a small window: folds, recall, undo",
     "chat": "talk to a model in a session that stays inside its window",
     "measure": "how full the window is, what fills it, whether it is time to compact",
     "plan": "what a compaction would do, why, and what it would cost; changes nothing",
@@ -36,7 +37,6 @@ COMMANDS: Final = {
     "rewind": "go back in a session; what came after stays on its own branch",
     "export": "write a session as files",
     "import": "begin a session from exported files, a list of messages or a transcript",
-    "demo": "a recorded agent task played through a small window: folds, recall, undo",
     "check": "verify everything in a store; copy what is readable into a new one",
     "rpc": "sessions for another program: JSON-RPC 2.0 on standard input and output",
     "mcp": "sessions as tools of the Model Context Protocol, on standard input and output",

@@ -34,7 +34,8 @@ def library(name: str) -> ModuleType:
         import httpx2
         import stamina  # noqa: F401  # asked for here, so that it is missed now and not in the middle
     except ModuleNotFoundError as error:
-        raise RefoldError(f"{name} needs {error.name}: pip install 'refold[clients]'") from None
+        extra = "local" if name == "local" else "clients"
+        raise RefoldError(f"{name} needs {error.name}: pip install 'refold[{extra}]'") from None
     _quiet("stamina")
     return httpx2
 

@@ -11,7 +11,6 @@ counted in `facts`; whether it makes the history smaller is for the pipeline.
 import re
 from typing import Final
 
-from refold.core.facts import WEIGHTY, Ledger, kept_in
 from refold.core.flow import Failed, Reply
 from refold.core.sentences import sentences
 
@@ -47,7 +46,8 @@ CALLED, WROTE_CALL = (
     "the model called a tool instead of summarising",
     "the model wrote a tool call instead of a summary",
 )
-MENDABLE: Final = frozenset({CALLED, WROTE_CALL})
+GOES_ON: Final = "it goes on with the conversation instead of telling it"
+MENDABLE: Final = frozenset({CALLED, WROTE_CALL, GOES_ON})
 """Verdicts that a second, clearer question may turn; the others would come again or cost as much again."""
 
 
@@ -107,21 +107,10 @@ _QUOTES: Final = '"“”«»„`'
 _ASKS: Final = re.compile(r"(?:what|which|who|where|when|how|why)\b[^?\n]{0,120}\?", re.IGNORECASE)
 _LEAST_LINE: Final = 20
 """Characters from which on a line of the question is known again."""
-_PASSING: Final = frozenset({"done", "error", "quoted"})
-"""What an honest summary tells in other words: what was run and how it ended, what a tool's output said."""
-LEAST_FACTS: Final = 12
-"""Facts that must be there before a text is judged by how few of them it has; fewer say too little."""
-LEAST_WORDS: Final = 25
-"""Different words that a text must have before it is judged so."""
-LEAST_KEPT: Final = 0.05
-"""The share of the facts that a summary has in its own words; higher turns down what is only short."""
-ENOUGH_KEPT: Final = 3
-"""Facts that are no accident, however many there are: a long run of steps is told in a few."""
-
 STAND_IN: Final = "summary"
 """The word that stands in for all words of a summary where a plan or a replay asks nobody."""
 _STAND_IN_WORDS: Final = 8
-LOOP_WORDS: Final = 60
+LOOP_WORDS: Final = 400
 LOOP_SHARE: Final = 0.1
 """A text of so many words has at least this share of different ones; higher turns down long lists."""
 
@@ -167,8 +156,8 @@ def misfit(
     """
     if (nonce and nonce in text) or _is_echo(text, asked):
         return "it repeats the question instead of answering it"
-    if (_CONTINUES.match(text[:200]) and not _LEAD.match(text[:200])) or _speaks_to_reader(text):
-        return "it goes on with the conversation instead of telling it"
+    if goes_on(text):
+        return GOES_ON
     if _loops(text):
         return "it says the same again and again"
     if most is not None and tokens > most:
@@ -179,29 +168,16 @@ def misfit(
     return ""
 
 
+def goes_on(text: str) -> bool:
+    """Whether a text answers, greets, starts to work or speaks to a reader instead of telling."""
+    return bool(_CONTINUES.match(text[:200]) and not _LEAD.match(text[:200])) or _speaks_to_reader(text)
+
+
 def is_stand_in(text: str) -> bool:
     """Whether a text only shows how long a summary would be: a plan asks nobody, so that nobody is judged."""
     lines = [line for line in text.split("\n") if not line.startswith(("#", "---"))]
     words = " ".join(lines).split()
     return len(words) >= _STAND_IN_WORDS and set(words) == {STAND_IN}
-
-
-def tells(text: str, ledger: Ledger) -> str:
-    """Why a text is not about the facts of what leaves, or "" where it may be.
-
-    What stands behind a text later cannot make up for it: whoever writes much and keeps nothing has read
-    nothing. A few words may be all there is to say; the facts that they lack are repaired.
-    """
-    if len({word.lower() for word in _WORD.findall(text[:_SAMPLE])}) < LEAST_WORDS:
-        return ""
-    judged = Ledger(tuple(fact for fact in ledger.facts if fact.kind not in _PASSING))
-    if len(judged) < LEAST_FACTS:
-        return ""
-    kept = kept_in(text, judged, 0).kept
-    enough = len(kept) >= min(ENOUGH_KEPT, LEAST_KEPT * len(judged))
-    if enough or any(fact.weight >= WEIGHTY for fact in kept):
-        return ""
-    return f"it has {len(kept):,} of {len(judged):,} facts"
 
 
 def _is_echo(text: str, asked: str) -> bool:

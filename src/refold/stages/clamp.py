@@ -106,10 +106,18 @@ class Clamp:
         for place, height in places.items():
             cut = shortened if self.margin is None else _head
             text = _text(parts[place])
-            first = text[: text.find("\n") + 1] if message.is_summary else ""  # it says what this is
-            left = max(1, height - task.counter.text(first))
-            parts[place] = _saying(parts[place], first + cut(text[len(first) :], left, task.counter))
+            first, last = _frame(text) if message.is_summary else ("", "")
+            left = max(1, height - task.counter.text(first) - task.counter.text(last))
+            inner = cut(text[len(first) : len(text) - len(last)], left, task.counter)
+            parts[place] = _saying(parts[place], first + inner + last)
         return replace(message, parts=tuple(parts))
+
+
+def _frame(text: str) -> tuple[str, str]:
+    """The first line of a summary, which says what this is, and the tag that closes it, where it has one."""
+    first = text[: text.find("\n") + 1]
+    close = text.rfind("\n</") if text.startswith("<") and text.endswith(">") else -1
+    return first, text[close:] if close >= len(first) else ""
 
 
 def _asked(task: Task) -> frozenset[int]:

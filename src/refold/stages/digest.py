@@ -21,6 +21,7 @@ from refold.core.facts import STORED_TOKENS, USER_KINDS, Ledger, kept_in
 from refold.core.frames import Covered, Worded, bare, house
 from refold.core.instructions import commands_model
 from refold.core.messages import Message
+from refold.core.sentences import sentences
 from refold.core.state import state_of
 from refold.core.task import Task
 from refold.core.texts import fit_text, middle_out
@@ -35,6 +36,7 @@ SHARE: Final = 0.25
 """And never more than this share of what it stands for: more would be a copy, less loses more."""
 
 MEMORY, LAST, OUTPUTS = "Earlier memory", "Last words", "Latest outputs"
+ANSWERED: Final = "What was answered, by its first words"
 _WORK: Final = (
     (SAID, 0.25),
     (OPEN, 0.08),
@@ -52,6 +54,8 @@ RULED: Final = 0.5
 """What rules may have of it there: whoever goes on without a file's name looks for it, but not for a rule."""
 _TALK: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words are what matters."""
+ANSWER_CHARS: Final = 240
+"""Characters of an answer among which its first sentence is looked for."""
 LEAST_SECTION: Final = 24
 """Tokens that a section may have in any case; a share of a small digest would hold nothing."""
 _OURS: Final = frozenset({*TITLES, LAST, OUTPUTS})
@@ -132,7 +136,9 @@ def _told(messages: Sequence[Message], ledger: Ledger, most: int, staying: Stayi
             fill_names(page, ledger, page.left)
             fill(page, ledger, DONE, min(page.left, most // 4))
     outputs = _section(OUTPUTS, _outputs(messages), page.left, task)
-    return "\n\n".join(part for part in (first, page.text, outputs, last) if part)
+    page.left -= count(outputs)
+    answered = "" if work else _section(ANSWERED, _answers(messages), page.left, task)
+    return "\n\n".join(part for part in (first, page.text, outputs, answered, last) if part)
 
 
 def _huge(covered: Covered, task: Task) -> list[int]:
@@ -240,6 +246,18 @@ def _outputs(messages: Sequence[Message]) -> Iterator[str]:
         for text in texts:
             if "\n" in text.strip() or len(text) > 100:
                 yield _quoted(_calmed(text), head=1_200, tail=800)
+
+
+def _answers(messages: Sequence[Message]) -> Iterator[str]:
+    """The first sentence of what the model answered, the newest first, each once."""
+    seen: set[str] = set()
+    for message in islice(reversed(messages), _LOOKED_AT):
+        if speaker(message) != "assistant" or not message.text.strip():
+            continue
+        begun = next(iter(sentences(message.text[:ANSWER_CHARS])), "")[:ANSWER_CHARS]
+        if begun and begun not in seen and not commands_model(begun):
+            seen.add(begun)
+            yield f"- {begun}"
 
 
 def _calmed(text: str) -> str:

@@ -14,12 +14,12 @@ from refold.core import fileops
 from refold.core.estimate import estimate
 from refold.core.fact_finding import find
 from refold.core.fact_reading import remembered
-from refold.core.fact_text import WORTH_REPAIR, mend
-from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Fact, Kept, Ledger
+from refold.core.fact_text import mend
+from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Fact, Kept
 from refold.core.fileops import FileOps, Vocabulary
 from refold.core.flow import Ask, Flow, together
 from refold.core.frames import Covered, Frame, bare, cover, facts
-from refold.core.gate import MENDABLE, is_stand_in, misfit, tells, verdict
+from refold.core.gate import GOES_ON, MENDABLE, goes_on, is_stand_in, misfit, verdict
 from refold.core.headers import ACKNOWLEDGEMENT
 from refold.core.messages import EMPTY, SUMMARY, Message, Role, Text
 from refold.core.provenance import attributed, heard
@@ -95,10 +95,10 @@ class Summarize:
         covered = self._covered(task, segment, leaving)
         told = yield from self.told(task, segment, leaving, covered)
         found = self._found(task, leaving)
-        if self.ledger_tokens and (why := self._misfit(task, leaving, told, covered, found)):
+        if self.ledger_tokens and (why := self._misfit(task, leaving, told, covered)):
             apart = replace(task, prefix=None)  # whoever took its part in the talk reads it as data now
             told = yield from self._again(why).told(apart, segment, leaving, covered)
-            if again := self._misfit(task, leaving, told, covered, found):
+            if again := self._misfit(task, leaving, told, covered):
                 told = Refused(f"{why}; asked again: {again}")
         if isinstance(told, Refused):
             return Step(note=told.why, failed=True)
@@ -134,7 +134,6 @@ class Summarize:
         leaving: tuple[int, ...],
         told: Told | Refused,
         covered: Covered,
-        found: list[Fact],
     ) -> str:
         """Why a text that somebody wrote is no summary; "" where it is one, or where nobody wrote any."""
         if isinstance(told, Refused):
@@ -151,10 +150,7 @@ class Summarize:
         most = self.output_tokens * 2 if tokens < before * (1 - self.least_gain) else None  # else no gain
         asked = "\n".join(load(self.prompt).values())
         nonce = self._mark(task, covered)
-        worth = Ledger().patched(fact for fact in found if fact.weight >= WORTH_REPAIR)
-        return misfit(told.text, said, tokens=tokens, most=most, nonce=nonce, asked=asked) or tells(
-            told.text, worth
-        )
+        return misfit(told.text, said, tokens=tokens, most=most, nonce=nonce, asked=asked)
 
     def _attributed(self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered) -> str:
         """The text with orders that only tools gave as quotes; as it is where nobody judges it."""
@@ -243,7 +239,10 @@ class Summarize:
             return Told("")
         replies = yield request.asks(pieces, occasion)
         for reply in replies:
-            if why := verdict(reply):
+            why = verdict(reply)
+            if not why and self.ledger_tokens and goes_on(said(reply)):
+                why = GOES_ON  # judged here, because a merged text hides how its parts begin
+            if why:
                 return Refused(why, mends=why in MENDABLE)
         return Told((yield from merged(request.merging(), [said(reply) for reply in replies])))
 

@@ -44,6 +44,9 @@ else
 	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.matrix
+ifdef DATA
+	sh bench/retention_peers.sh $(DATA) bench/results/retention-peers.json
+endif
 	$(BIN)/python bench/report.py
 endif
 

@@ -36,9 +36,11 @@ def write(results: Path, docs: Path) -> None:
         ("speed", lambda found: _speed(found, docs / "plots")),
         ("act", _act),
         ("count", _count),
+        ("counts", _counts),
         ("session", _session),
         ("torture", _torture),
         ("retention", _retention),
+        ("retention-peers", _beside),
         ("injections", _injections),
         ("secrets", _secrets),
         ("laws", _laws),
@@ -55,6 +57,20 @@ def _results(results: Path, name: str) -> Any:
         return {path.stem: json.loads(path.read_text()) for path in sorted(results.glob("torture-*.json"))}
     path = results / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def _counts(found: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['kind']} | {row['way']} | {row['requests']:,} | {row['mean']:.2%} | {row['p95']:.2%}"
+        f" | {row['bias']:+.2%} |"
+        for row in found["rows"]
+    )
+    return (
+        f"## Against providers' own counts\n\n`{found['command']}`: requests of real runs, each judged before"
+        " its report came. The transcripts leave out the agent's system prompt and tools, so their first"
+        " request is no measure.\n\n| data | requests | count | mean error | p95 | bias |\n"
+        "|---|---|---|---|---|---|\n" + rows + "\n"
+    )
 
 
 def _session(found: dict[str, Any]) -> str:
@@ -113,6 +129,23 @@ def _retention(found: dict[str, Any]) -> str:
         " extractors were tuned on this data and on the first two sets of rules; the fresh set was written"
         " before and its losses were never looked at: read it as the truth about rules."
         f"\n\n| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
+    )
+
+
+def _beside(found: dict[str, Any]) -> str:
+    ways = list(dict.fromkeys(row["way"] for row in found["rows"]))
+    kept: dict[str, dict[str, str]] = {}
+    for row in found["rows"]:
+        kept.setdefault(row["measure"], {})[row["way"]] = f"{row['kept']:.0%}"
+    rows = "\n".join(
+        f"| {measure} | {' | '.join(by.get(way, '') for way in ways)} |" for measure, by in kept.items()
+    )
+    return (
+        "## Retention beside other libraries\n\n`sh bench/retention_peers.sh DATASET RESULT.json`: one"
+        " summariser for all (`bench/extractive.py`: sentences of the prompt, no model of language) and the"
+        " same tokens for the view; a sample of each folder. A real model writes better summaries for"
+        " everybody; this shows what each system keeps whatever its summariser writes.\n\n"
+        f"| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
     )
 
 

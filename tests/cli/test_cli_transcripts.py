@@ -140,7 +140,7 @@ def test_lists_that_make_no_sense_are_refused(used, capsys):
         done = inside(capsys, "sessions", *args)
         assert done.status == 2
         assert why in done.err
-    assert inside(capsys, "sessions", "--agent", "pi").out == "no sessions of pi where it keeps them\n"
+    assert inside(capsys, "sessions", "--agent", "pi").out == "no sessions of pi were found on this machine\n"
     done = inside(capsys, "measure", "claude-code:zzz")
     assert done.status == 2
     assert "no session of claude-code begins with 'zzz'" in done.err

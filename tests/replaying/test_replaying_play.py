@@ -98,7 +98,8 @@ def test_facts_are_what_is_used_again_and_still_in_view():
     forgets = play(
         LONG, presets.get("codebuddy", context_window=16_000), window=16_000, summaries="passed over"
     )
-    assert keeps.facts > 0.9 > forgets.facts
+    assert keeps.facts > 0.8
+    assert keeps.facts > forgets.facts + 0.1
     assert play(LONG, "refold", window=16_000, facts=False).facts is None
 
 

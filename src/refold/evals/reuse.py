@@ -5,26 +5,14 @@ it is in every view.
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from refold.evals.layouts import Run
 from refold.evals.tallies import Tally, row
 from refold.evals.ways import Contest, Wire, head_of, texts, tokens
+from refold.replaying.facts import ENTITY
 
-ENTITY: Final = re.compile(
-    r"https?://[^\s\"'<>()\[\]`\\]{4,200}"
-    r"|(?<![\w/.-])[~.]{0,2}/?(?:[\w.@-]{1,80}/){1,15}[\w.@-]{1,80}"
-    r"|(?<![\w/.-])[\w-]{1,60}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|rb|c|h|cpp|ex|exs|md|rst|json|jsonl|toml|ya?ml|sql|sh|txt|html|css|lock|cfg|ini)\b"
-    r"|\b[A-Za-z]\w{0,60}_\w{1,60}\b"
-    r"|\b[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,6}\b"
-    r"|\b[a-z]{2,30}(?:[A-Z][a-z0-9]{1,30}){1,6}\b"
-    r"|\b[0-9a-f]{7,40}\b"
-    r"|\b[A-Za-z]{2,12}-\d{1,7}\b"
-    r"|\bv?\d{1,4}\.\d{1,4}(?:\.\d{1,6})?\b|\b\d{4,10}\b"
-)
-"""Written for the measure alone; the ledger has patterns of its own."""
 CUTS: Final = (0.4, 0.6, 0.8)
 """Where histories are cut, as shares of their messages."""
 OWN: Final = "its own summary"

@@ -10,18 +10,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from refold.core import counters, fileops, frames, transcript
 from refold.core.budget import Levels, Reserve, Target, Trigger
 from refold.core.keeps import LastMessages, RecentBytes, RecentRoom, RecentShare, RecentTurns, Thread
 from refold.core.messages import Role
 from refold.core.policy import Policy
-from refold.core.task import Stage, Task
-from refold.core.units import codebuddy_window
-from refold.core.windows import TABLES, Window, lookup
+from refold.core.windows import TABLES, lookup
 from refold.errors import RefoldError
-from refold.saving import saver
+from refold.preset_knobs import OTHER_NAMES, codebuddy_chunk, neurolink_saver, window_of_codebuddy
 from refold.stages import digest, notices
 from refold.stages.arguments import TrimArguments
 from refold.stages.clamp import Clamp
@@ -35,6 +33,9 @@ from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
 from refold.strategies import ByStrategy, find, list_strategies
+
+if TYPE_CHECKING:
+    from refold.core.task import Stage
 
 CLAMP: Final = 4
 """Ripple clamps its summariser's input to so many characters a token."""
@@ -100,7 +101,7 @@ def codebuddy(
     return Policy(
         name="codebuddy",
         counter=counters.CODEBUDDY,
-        window=partial(_codebuddy_window, context_window),
+        window=partial(window_of_codebuddy, context_window),
         trigger=Trigger(fraction=0.9),
         levels=Levels(notice=None, warning=0.8, critical=0.9),
         target=Target(of_window=True, spare=reserved_tokens, margin=safety_margin, least=1 / 8),
@@ -184,7 +185,7 @@ def neurolink(
             max_bytes=max_tool_output_bytes,
             max_lines=max_tool_output_lines,
             keep=direction,
-            save_to=_neurolink_saver(save_to_disk, save_dir),
+            save_to=neurolink_saver(save_to_disk, save_dir),
         )
     ]
     if enable_pruning and enable_prune:
@@ -374,23 +375,6 @@ PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
 }
 
 
-OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
-    "neurolink": {
-        "compaction_threshold": "threshold",
-        "compact_threshold": "threshold",
-        "protect_tokens": "prune_protect_tokens",
-        "minimum_savings": "prune_minimum_savings",
-        "protected_tools": "prune_protected_tools",
-        "fraction": "truncation_fraction",
-        "max_bytes": "max_tool_output_bytes",
-        "max_lines": "max_tool_output_lines",
-        "model": "summarization_model",
-        "summarization_enabled": "enable_summarization",
-    },
-}
-"""What else a document calls a knob: NeuroLink's stages and its command line have words of their own."""
-
-
 def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
     """A policy by name, with knobs turned; a strategy's id gives Umwelten's policy with that strategy."""
     if isinstance(name, Policy):
@@ -414,29 +398,3 @@ def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
             hint = f"did you mean {near[0]}?" if near else f"it has: {', '.join(allowed)}"
             raise RefoldError(f"policy {name} has no knob {knob!r}; {hint}")
     return make(**knobs)
-
-
-def codebuddy_chunk(setting: int | None, task: Task) -> int:
-    """Tokens of messages in one request: 0.4 of the window, at most 12,000; a share of 0.15 is the least."""
-    if setting is not None:
-        return setting
-    ratio = max(0.15, min(0.4, 12_000 / task.window))
-    return min(math.floor(task.window * ratio), 12_000)
-
-
-def _neurolink_saver(
-    save: bool | Callable[[str], str],  # noqa: FBT001  # a knob
-    folder: str | None,
-) -> Callable[[str], str] | None:
-    """Where full tool outputs go: nowhere, to a folder of the document's name, or to the caller's own."""
-    if callable(save) or not save:
-        return save or None
-    from tempfile import gettempdir  # slow to load, and few save
-
-    return saver(folder or f"{gettempdir()}/neurolink-tool-output")
-
-
-def _codebuddy_window(setting: str | int | None, model: str | None) -> Window:
-    if setting is not None:
-        return Window(codebuddy_window(str(setting)), None, "setting")
-    return lookup(model, table=TABLES["codebuddy"], fallback=16_000)

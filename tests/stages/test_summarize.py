@@ -467,9 +467,9 @@ def test_eight_million_characters(name, window):
     messages = [(refold.Message("user" if i % 2 == 0 else "assistant", f"{i} {one}")) for i in range(1_000)]
     assert sum(len(message.text) for message in messages) > 7_900_000
     model = Model("short summary", window=window)
-    begun = time.perf_counter()
+    begun = time.process_time()
     refold.compact(messages, policy=name, window=200_000, force=True, ask=model)
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
     assert model.asked
     assert len(model.asked) <= 2 * (64 + 63)
     assert requests_fit(model)

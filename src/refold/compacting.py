@@ -226,9 +226,10 @@ def _summariser_window(told: Conversation) -> int:
 
 
 def _untouched(told: Conversation) -> Result:
-    policy = told.policy
+    policy, size = told.policy, told.budget.breakdown.history
+    if told.sound:
+        return Result(messages=told.messages, tokens=size)
     settled = settle(told.messages, shape=told.wire.shape, orphans=policy.orphans, missing=policy.missing)
-    size = told.budget.breakdown.history
     size = told.counter.conversation(settled.messages) if settled.changed else size
     return Result(messages=tuple(settled.messages), tokens=size, mended=settled.changed)
 

@@ -37,6 +37,8 @@ class Conversation:
     counter: Counter
     window: Window
     budget: Budget
+    sound: bool = False
+    """Whether it is known that a provider takes it as it is."""
 
 
 class Options(TypedDict, total=False):

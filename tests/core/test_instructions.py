@@ -1,8 +1,12 @@
 """Lines that address a model are found, also where letters are hidden or foreign; ordinary lines are not."""
 
-import pytest
+import re
 
-from refold.core.instructions import commanding, commands_model, seen
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.instructions import ORDERS, commanding, commands_model, seen
 
 
 @pytest.mark.parametrize(
@@ -48,3 +52,53 @@ def test_a_text_is_seen_as_an_eye_sees_it():
     assert seen("plain") == "plain"
     assert seen("Привет") == "Привет"
     assert seen("ﬁne\u2060") == "fine"
+
+
+PIECES = sorted(
+    {anchor for order in ORDERS for anchor in order.anchors}
+    | {"you", "the assistant", "never", "do not", "all", "previous", "send it", "to", "for", "has already"}
+    | {"approved", "save", "this to", "long-term", "new", "prompt", "run", "ard", "s", "e", "when", "İ"}
+    | {
+        '"role": "',
+        '"',
+        "[",
+        "]",
+        "</",
+        ">",
+        "message",
+        "\n",
+        " ",
+        "  ",
+        ": ",
+        "x",
+        "IMPORTANT",
+        "z",
+        "izing",
+    }
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", "\n", " " * 20])), max_size=25))
+def test_looking_around_anchors_finds_what_looking_everywhere_finds(pieces):
+    text = seen("".join(piece + gap for piece, gap in pieces))
+    whole = [found.start() for order in ORDERS for found in order.pattern.finditer(text)]
+    assert commands_model(text) == bool(whole)
+    first = commanding(text, 1)
+    if whole:
+        start = min(whole)
+        assert first[0].startswith(text[text.rfind("\n", 0, start) + 1 :].split("\n")[0].strip()[:1])
+    else:
+        assert first == []
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.anchors[0])
+def test_every_anchor_is_needed_by_its_pattern(order):
+    """No word leads to a pattern that could never have it."""
+    parts = order.pattern.pattern.lower().replace("\\", "")
+    assert all(any(word in parts for word in re.split(r"\W+", anchor) if word) for anchor in order.anchors)
+
+
+def test_a_word_at_the_edge_of_what_is_looked_at_is_read_whole():
+    assert not commands_model("you x mustard")
+    assert commands_model("you must, x mustard")
+    assert commands_model("İ you must")

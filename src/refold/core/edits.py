@@ -7,6 +7,7 @@ first list, so that the result of a whole pipeline is again a list of edits.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from refold.core.messages import Message
 
@@ -67,8 +68,7 @@ def revert(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """One place of the list a pipeline works on: the message, and where it stood or who put it there."""
 
     message: Message

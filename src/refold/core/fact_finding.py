@@ -23,12 +23,10 @@ from refold.core.sentences import LONGEST, judged, sentences
 from refold.core.texts import first_line
 from refold.core.voices import named, own_words, speaker
 
-OUTPUTS: Final = 400
-"""Messages, the newest, in which tools are listened to; older output is hardly used again (measured)."""
-STEPS: Final = 1_000
-"""Messages, the newest, in which the steps of an agent are read; people are heard however long ago.
+STEPS: Final = 400
+"""Messages, the newest, in which agents and tools are listened to; people are heard however long ago.
 
-More would only find what the budget has no room for; it bounds the work on a huge history.
+What an agent saw and did before is hardly used again (measured); it bounds the work on a huge history.
 """
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
@@ -110,7 +108,6 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
     """The facts in these messages, in order; `numbers` are those that handles name them by."""
     found = _Found(people=named(messages))
     oldest = max(0, len(messages) - STEPS)
-    heard = len(messages) - OUTPUTS
     links = link(messages[oldest:])
     waiting = open_calls(messages[oldest:], links)
     for index, message in enumerate(messages):
@@ -127,7 +124,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                     told = links.answered.get((index - oldest, place))
                     result = messages[oldest + told[0]].parts[told[1]] if told else None
                     result = result if isinstance(result, ToolResult) else None
-                    _from_call(found, call, result, at, read=index >= heard)
+                    _from_call(found, call, result, at)
                     if result is None and index - oldest in waiting:
                         found.add(
                             "open call",
@@ -136,7 +133,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                             at=at,
                             weight=6.0,
                         )
-        elif voice == "tool" and index >= heard:
+        elif voice == "tool":
             _from_tool(found, message, at)
     return [*found.facts, *listed(found.answers)]
 
@@ -235,11 +232,8 @@ def _boxes(found: _Found, text: str, at: int) -> None:
 # -- tools -------------------------------------------------------------------------------------------------
 
 
-def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int, *, read: bool) -> None:
-    """A call with its outcome: what was done, which file, which names; and what went wrong.
-
-    `read`: whether the result is read as well.
-    """
+def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int) -> None:
+    """A call with its outcome: what was done, which file, which names; and what went wrong."""
     arguments = arguments_of(call)
     _todos(found, arguments, at)
     about = main_argument(call)
@@ -254,7 +248,7 @@ def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int
     changed = (*files.modified, *files.read)
     file = changed[0] if changed else ""
     file = _names(found, ends(strings_of(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
-    if result is None or not read:
+    if result is None:
         found.add("done", text, "", at=at, weight=2.0)
         return
     _outcome(found, text, result.text, at, failed=result.is_error)
@@ -303,7 +297,7 @@ def _trouble(output: str) -> str:
     """The last line that tells of trouble."""
     text = output[-3_000:]
     low = text.lower()
-    at = max(low.rfind(word) for word in _TROUBLE)
+    at = max((low.rfind(word) for word in _TROUBLE if word in low), default=-1)
     if at < 0 or len(low) != len(text):  # letters that change length when lowered would shift the place
         return ""
     return _calm(first_line(text[text.rfind("\n", 0, at) + 1 :], 200))

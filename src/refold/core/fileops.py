@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from refold.core.messages import EMPTY, Message, Part, Text, ToolCall, ToolResult
 from refold.core.texts import first_line
@@ -133,9 +133,10 @@ def gather(messages: Iterable[Message], *, vocabulary: Vocabulary = HOUSE) -> Fi
             read += known.read
             modified += known.modified
             continue
-        for call in message.calls:
-            use = _use(call, vocabulary)
-            (read if use.kind == "read" else modified).extend(use.paths)
+        for call in message.parts:
+            if type(call) is ToolCall:
+                use = _use(call, vocabulary)
+                (read if use.kind == "read" else modified).extend(use.paths)
     return merge(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
@@ -188,8 +189,7 @@ def reads(messages: Sequence[Message], *, vocabulary: Vocabulary = HOUSE) -> lis
 # -- tool calls ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(NamedTuple):
     """What one call does to which files; `arguments` are None where they are broken."""
 
     kind: Kind = "read"
@@ -248,6 +248,8 @@ def _salvaged(arguments: Any) -> Mapping[str, Any]:
 def _paths(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[str, ...]:
     """The files that arguments name, one, a list, or a list of objects; the first that names any decides."""
     for value in _named(arguments, vocabulary):
+        if isinstance(value, str) and 0 < len(value) <= PATH_CHARS and not value.isspace():
+            return (value,)
         items = value if isinstance(value, list | tuple) else (value,)
         names = [_named(item, vocabulary)[:1] if isinstance(item, Mapping) else [item] for item in items]
         if paths := _strings([name for group in names for name in group]):
@@ -256,7 +258,8 @@ def _paths(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[str, .
 
 
 def _named(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> list[Any]:
-    return [value for key, value in arguments.items() if vocabulary.name(str(key)) in vocabulary.paths]
+    plain = str if vocabulary.exact else _plain
+    return [value for key, value in arguments.items() if plain(str(key)) in vocabulary.paths]
 
 
 def _patched(arguments: Any) -> tuple[str, ...]:

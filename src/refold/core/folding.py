@@ -1,6 +1,6 @@
 """How the edits of a compaction become a fold: places in a list become pieces of a view."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from refold.core.edits import Edit
@@ -48,10 +48,9 @@ def draft(atoms: Sequence[Piece | None], edits: Sequence[Edit]) -> Draft | None:
         else:
             return None
     merged = _merged(stretches)
-    free = {index: atom for index, atom in enumerate(atoms) if atom is not None}
-    if any(index not in free for one in merged for index in range(one.start, one.end)):
+    if any(atom is None for one in merged for atom in atoms[one.start : one.end]):
         return None
-    return _drafted(merged, free)
+    return _drafted(merged, atoms)
 
 
 def _with_places(edit: Edit, atoms: Sequence[Piece | None]) -> list[int | Message]:
@@ -59,14 +58,15 @@ def _with_places(edit: Edit, atoms: Sequence[Piece | None]) -> list[int | Messag
 
     Places only rise: a message that is put elsewhere, or a second time, is a message of the fold's own.
     """
-    places: dict[int, list[int]] = {}
+    places: dict[int, list[int]] = {id(message): [] for message in edit.put}
     for place in range(edit.start + len(edit.took) - 1, edit.start - 1, -1):
-        if isinstance(atoms[place], Run):
-            places.setdefault(id(edit.took[place - edit.start]), []).append(place)
+        where = places.get(id(edit.took[place - edit.start]))
+        if where is not None and isinstance(atoms[place], Run):
+            where.append(place)
     done: list[int | Message] = []
     at = edit.start
     for message in edit.put:
-        where = places.get(id(message), [])
+        where = places[id(message)]
         while where and where[-1] < at:
             where.pop()
         if where:
@@ -89,28 +89,36 @@ def _merged(stretches: Sequence[_Stretch]) -> list[_Stretch]:
     return done
 
 
-def _drafted(stretches: Sequence[_Stretch], atoms: Mapping[int, Piece]) -> Draft:
+def _drafted(stretches: Sequence[_Stretch], atoms: Sequence[Piece | None]) -> Draft:
     own: list[Message] = []
     changes: list[Change] = []
     for one in stretches:
-        took: list[Piece] = []
-        put: list[Piece] = []
-        for index in range(one.start, one.end):
-            _join(took, atoms[index])
+        put: list[Piece | None] = []
         for item in one.put:
             if isinstance(item, Message):
                 put.append(Put(OWN, len(own)))
                 own.append(item)
             else:
-                _join(put, atoms[item])
-        changes.append(Change(tuple(took), tuple(put)))
+                put.append(atoms[item])
+        changes.append(Change(_joined(atoms[one.start : one.end]), _joined(put)))
     return Draft(tuple(changes), tuple(own))
 
 
-def _join(pieces: list[Piece], piece: Piece) -> None:
-    """Add a piece; runs that meet become one."""
-    last = pieces[-1] if pieces else None
-    if isinstance(piece, Run) and isinstance(last, Run) and last.last + 1 == piece.first:
-        pieces[-1] = Run(last.first, piece.last)
-    else:
-        pieces.append(piece)
+def _joined(pieces: Iterable[Piece | None]) -> tuple[Piece, ...]:
+    """The pieces; runs that meet are one."""
+    done: list[Piece] = []
+    first = last = 0  # of the run that is being joined; messages are counted from 1
+    for piece in pieces:
+        if isinstance(piece, Run) and first and last + 1 == piece.first:
+            last = piece.last
+            continue
+        if first:
+            done.append(Run(first, last))
+            first = 0
+        if isinstance(piece, Run):
+            first, last = piece.first, piece.last
+        elif piece is not None:
+            done.append(piece)
+    if first:
+        done.append(Run(first, last))
+    return tuple(done)

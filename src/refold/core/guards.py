@@ -4,13 +4,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from refold.core.messages import Message, Opaque
-from refold.core.pairs import link, open_calls
-from refold.core.turns import reasoning_with_its_item
+from refold.core.pairs import Links, link, open_calls
+from refold.core.turns import only_thinks
 from refold.core.voices import spoken
 from refold.errors import RefoldError
 
 PROVIDERS_FOLDS: Final = frozenset({"compaction", "compaction_summary"})
 """Kinds of blocks in which providers keep what they compacted themselves; opaque to everybody else."""
+
+
+_OF_PEOPLE: Final = frozenset({"last user", "first user", "user words"})
 
 
 def guarded(
@@ -23,7 +26,7 @@ def guarded(
     given: Sequence[Any] = (),
 ) -> frozenset[int]:
     """The positions that stay; calls and results stay together, and a reasoning item with its item."""
-    turns = spoken(messages)
+    turns = () if _OF_PEOPLE.isdisjoint(guards) else spoken(messages)
     kept: set[int] = set()
     if "system" in guards:
         kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
@@ -70,14 +73,17 @@ _WORDS: Final = {
 
 def _positions(pins: Iterable[Any], messages: Sequence[Message], given: Sequence[Any]) -> Iterator[int]:
     """A pin is a position (from the end if negative), a message, or a message's id."""
-    pins = tuple(pins)
-    last = range(len(messages) - 1, -1, -1) if pins else ()
-    objects = {id(item): at for items in (given, messages) if items for at in last for item in (items[at],)}
-    ids = {messages[at].id: at for at in last if messages[at].id is not None}
+    others = []
     for pin in pins:
         if isinstance(pin, int) and not isinstance(pin, bool) and -len(messages) <= pin < len(messages):
             yield pin % len(messages)
-        elif id(pin) in objects:
+        else:
+            others.append(pin)
+    last = range(len(messages) - 1, -1, -1) if others else ()
+    objects = {id(item): at for items in (given, messages) if items for at in last for item in (items[at],)}
+    ids = {messages[at].id: at for at in last if messages[at].id is not None}
+    for pin in others:
+        if id(pin) in objects:
             yield objects[id(pin)]
         elif isinstance(pin, str) and pin in ids:
             yield ids[pin]
@@ -117,15 +123,23 @@ def _newest(
 
 
 def _with_partners(messages: Sequence[Message], kept: set[int]) -> set[int]:
-    tied = [(result[0], call[0]) for result, call in link(messages).answers.items()]
-    partners: dict[int, list[int]] = {}
-    for one, other in (*tied, *reasoning_with_its_item(messages)):
-        partners.setdefault(one, []).append(other)
-        partners.setdefault(other, []).append(one)
+    links = link(messages)
     todo = list(kept)
     while todo:
-        for partner in partners.get(todo.pop(), ()):
+        for partner in _partners(messages, links, todo.pop()):
             if partner not in kept:
                 kept.add(partner)
                 todo.append(partner)
     return kept
+
+
+def _partners(messages: Sequence[Message], links: Links, index: int) -> Iterator[int]:
+    """The messages that stay where this one does: of its calls and results, and of its reasoning."""
+    for place in range(len(messages[index].parts)):
+        other = links.answers.get((index, place)) or links.answered.get((index, place))
+        if other is not None:
+            yield other[0]
+    if index and only_thinks(messages[index - 1]):
+        yield index - 1
+    if index + 1 < len(messages) and only_thinks(messages[index]):
+        yield index + 1

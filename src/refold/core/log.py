@@ -100,9 +100,26 @@ def entry(
         about=to_text(dict(about)) if about else "{}",
         at=at,
     )
-    if not made.sound:  # keys that are no strings: their order or their number changes on the way
+    if not _named_by_words(value) and not made.sound:  # the order or number of keys changes on the way
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return made
+
+
+def _named_by_words(value: Any, depth: int = 0) -> bool:
+    """Whether every key in a value is a string, as far as it is looked at."""
+    if isinstance(value, dict):
+        return depth < _DEEP and all(
+            isinstance(key, str) and _named_by_words(found, depth + 1) for key, found in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return depth < _DEEP and all(_named_by_words(found, depth + 1) for found in value)
+    return True
+
+
+_DEEP: Final = 40
+_SORTED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_PLAIN: Final = json.JSONEncoder(separators=(",", ":"))
+_LETTERS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def name_of(parent: str, kind: str, value: Any) -> str:
@@ -116,9 +133,9 @@ def name_of(parent: str, kind: str, value: Any) -> str:
     >>> name_of(ROOT, "said", {"content": [block]}) == name_of(ROOT, "said", {"content": [marked]})
     True
     """
-    body = _dumped(value, sort_keys=True)
+    body = _dumped(value, _SORTED)
     if kind == "said" and f'"{CACHED}":' in body:
-        body = _dumped(without_marks(value), sort_keys=True)
+        body = _dumped(without_marks(value), _SORTED)
     hashed = hashlib.blake2b(f"{parent}\n{kind}\n{body}".encode(), digest_size=_HASH_BYTES)
     return f"b2:{hashed.hexdigest()}"
 
@@ -136,17 +153,17 @@ def to_text(value: Any) -> str:
     >>> print(to_text({"a": "é\x00"}), to_text("\ud800"))
     {"a":"é\u0000"} "\ud800"
     """
-    text = _dumped(value, ensure_ascii=False)
+    text = _dumped(value, _LETTERS)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _dumped(value)
+        return _dumped(value, _PLAIN)
     return text
 
 
-def _dumped(value: Any, *, sort_keys: bool = False, ensure_ascii: bool = True) -> str:
+def _dumped(value: Any, encoder: json.JSONEncoder) -> str:
     try:
-        return json.dumps(value, sort_keys=sort_keys, ensure_ascii=ensure_ascii, separators=(",", ":"))
+        return encoder.encode(value)
     except RecursionError:
         raise FormatError("is nested too deep to be stored") from None
     except (TypeError, ValueError) as error:

@@ -68,8 +68,11 @@ def _misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[
     moved: list[Place] = []
     others = [0]
     for index, message in enumerate(messages):
-        stays = False
-        for place in range(len(message.parts)):
+        stays, results = False, 0
+        for place, part in enumerate(message.parts):
+            if type(part) is not ToolResult:
+                continue
+            results += 1
             call = links.answers.get((index, place))
             if call is None:
                 continue
@@ -78,7 +81,7 @@ def _misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[
                 moved.append((index, place))
             else:
                 stays = True
-        only = bool(message.parts) and len(message.results) == len(message.parts)
+        only = 0 < results == len(message.parts)
         others.append(others[-1] + (not only and (not stays or bool(message.calls))))
     return moved
 

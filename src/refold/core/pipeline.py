@@ -7,7 +7,7 @@ became of it. Afterwards pairs are mended (a right cut needs none).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import repeat, takewhile
 from typing import Final
 
 from refold.core.calls import Call, watched
@@ -90,15 +90,10 @@ def shrink(
     do not run where all of them together could not reach the goal and nobody summarises what they leave.
     """
     places = [
-        Slot(
-            message,
-            size,
-            index,
-            index in task.protected,
-            pinned=index in task.pinned,
-            number=task.numbers[index] if task.numbers else None,
+        Slot(message, size, index, index in task.protected, None, index in task.pinned, None, None, number)
+        for index, (message, size, number) in enumerate(
+            zip(task.messages, task.sizes, task.numbers or repeat(None), strict=bool(task.numbers))
         )
-        for index, (message, size) in enumerate(zip(task.messages, task.sizes, strict=True))
     ]
     work = _Work(task, places)
     try:
@@ -128,8 +123,10 @@ def _least(task: Task) -> int:
     most = {kind: tokens * task.counter.divisor for kind, tokens in _LEFT.items()}
     left = 0
     for message, size in zip(task.messages, task.sizes, strict=True):
-        least = min((most.get(type(part), size) for part in message.parts), default=0)
-        left += min(size, least)
+        least = size if message.parts else 0
+        for part in message.parts:
+            least = min(least, most.get(type(part), size))
+        left += least
     return task.counter.tokens(left)
 
 

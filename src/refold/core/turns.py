@@ -38,9 +38,14 @@ def results_never_first(messages: Sequence[Message]) -> Iterator[Stretch]:
 def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Stretch]:
     """Keep a message that is nothing but thinking together with the one it led to."""
     for index in range(len(messages) - 1):
-        parts = messages[index].parts
-        if parts and all(type(part) is Thinking for part in parts):
+        if only_thinks(messages[index]):
             yield index, index + 1
+
+
+def only_thinks(message: Message) -> bool:
+    """Whether a message is nothing but thinking."""
+    parts = message.parts
+    return bool(parts) and type(parts[0]) is Thinking and all(type(part) is Thinking for part in parts)
 
 
 def acknowledgement_with_summary(messages: Sequence[Message]) -> Iterator[Stretch]:

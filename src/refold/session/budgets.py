@@ -121,4 +121,5 @@ def told(keeper: Keeper, window: Window, budget: Budget) -> Conversation:
         counter=shelf.counter,
         window=window,
         budget=budget,
+        sound=shelf.sound is not None,
     )

@@ -148,12 +148,19 @@ def _stands(keeper: Keeper, drafted: Draft, since: tuple[int, str]) -> Work[bool
         )
         if not found or found[0].name != tip:
             return False
-    shown = {piece for piece in keeper.shelf.atoms if piece is not None}
-    return all(one in shown for change in drafted.changes for piece in change.took for one in single(piece))
+    numbers = {atom.first for atom in keeper.shelf.atoms if isinstance(atom, Run)}
+    puts = {atom for atom in keeper.shelf.atoms if isinstance(atom, Put)}
+    return all(
+        numbers.issuperset(range(piece.first, piece.last + 1)) if isinstance(piece, Run) else piece in puts
+        for change in drafted.changes
+        for piece in change.took
+    )
 
 
 def _pins_stay(keeper: Keeper, drafted: Draft) -> bool:
     """Whether every pinned message is put back; some may have been pinned while a model thought."""
+    if not keeper.view.pins:
+        return True
     taken = {one for change in drafted.changes for piece in change.took for one in single(piece)}
     kept = {one for change in drafted.changes for piece in change.kept for one in single(piece)}
     return not any(Run(pin, pin) in taken - kept for pin in keeper.view.pins)

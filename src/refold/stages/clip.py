@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from refold.core.edits import swap
 from refold.core.messages import Part, Text, ToolResult
 from refold.core.rewrite import map_parts
 from refold.core.task import Step, Task
 from refold.core.texts import clip
+
+LONGEST_CHARACTER: Final = 4
+"""Bytes that a character has at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +30,19 @@ class Clip:
         """Propose shorter outputs."""
         edits = []
         for index, message in enumerate(task.messages):
-            if index in task.protected or not message.results:
+            if index in task.protected or not any(map(self._may_be_huge, message.parts)):
                 continue
             clipped = map_parts(message, self._clipped)
             if clipped is not message:
                 edits.append(swap(task.messages, index, clipped, self.name, "huge tool output"))
         return Step(tuple(edits), f"{len(edits)} outputs clipped" if edits else "")
+
+    def _may_be_huge(self, part: Part) -> bool:
+        """Whether a part is worth a closer look: no text has more lines than characters."""
+        if type(part) is not ToolResult:
+            return False
+        length = len(part.text)
+        return length >= self.max_lines or length * LONGEST_CHARACTER > self.max_bytes
 
     def _clipped(self, part: Part) -> Part:
         if not isinstance(part, ToolResult):

@@ -64,7 +64,7 @@ class Prune:
                     continue
                 if names.get((index, place), part.name) in self.protected_tools:
                     continue
-                size = _size(part, task)
+                size = _size(part, task, index)
                 if seen < protect or index in task.protected:
                     seen += size
                 elif size > empty:
@@ -73,10 +73,13 @@ class Prune:
         return old, saved // units
 
 
-def _size(result: ToolResult, task: Task) -> int:
+def _size(result: ToolResult, task: Task, index: int) -> int:
     """Units of what a result shows, pictures included."""
     if all(isinstance(part, Text) for part in result.content):
-        return task.counter.text(result.text)
+        message, text = task.messages[index], result.text
+        if len(message.parts) == 1 and task.counter.visible(message) == text:  # it was counted already
+            return task.sizes[index] - task.counter.per_message
+        return task.counter.text(text)
     return task.counter.message(Message("tool", (result,))) - task.counter.per_message
 
 

@@ -24,6 +24,7 @@ from refold.core.messages import SUMMARY, Message, Text
 from refold.core.task import Stage, Step, Task, replace_runs
 from refold.core.transcript import umwelten as layout
 from refold.core.turns import Keep
+from refold.core.units import plural
 from refold.errors import AnswerFailed, RefoldError
 from refold.stages.notices import Umwelten
 from refold.stages.summarize import Summarize
@@ -183,7 +184,7 @@ class Custom:
             return Step(note=f"{self.id} gave nothing")
         covered = cover(task.messages, leaving, vocabulary=fileops.HOUSE, span=task.span(leaving))
         put = [_marked(message, facts(covered, "summary")) for message in _messages(given, task)]
-        why = f"{len(leaving)} messages condensed by {self.id}"
+        why = f"{plural(len(leaving), 'message')} condensed by {self.id}"
         return Step(replace_runs(task, leaving, put, self.id, why), why)
 
 

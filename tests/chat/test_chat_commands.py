@@ -1,5 +1,7 @@
 """The slash commands: what each shows and does, and what a typo is told."""
 
+from dataclasses import replace
+
 import pytest
 from chat_desks import Somebody, desk_of, do, say
 
@@ -164,8 +166,32 @@ def test_compact_lists_the_strategies():
 
 
 def test_compact_with_nothing_to_do_says_so():
-    assert "nothing was folded" in do(desk_of(), "/compact")
+    assert do(desk_of(), "/compact") == "nothing was said yet: there is nothing to compact"
     assert "did you mean truncate?" in do(filled(1), "/compact trunkate")
+
+
+def test_a_second_compact_has_nothing_new():
+    """To fold again what was just folded halves the view and helps nobody; a strategy by name may."""
+    desk = filled()
+    do(desk, "/compact")
+    seen, name = view_of(desk), desk.session.folds()[0].name.removeprefix("b2:")[:8]
+    told = f"there is nothing new to compact: nothing was said since fold {name};"
+    assert do(desk, "/compact").startswith(told)
+    assert do(desk, "/plan").startswith(told)
+    assert view_of(desk) == seen
+    assert "Compacted" in do(desk, "/compact refold")
+    do(desk, "/unfold")
+    do(desk, "/unfold")
+    assert "Compacted" in do(desk, "/compact")
+    say(desk, "something new about the harbour, at length: " + LONG)
+    assert "Compacted" in do(desk, "/compact")
+
+
+def test_what_has_to_stay_is_told_in_a_few_words():
+    desk = desk_of()
+    say(desk, "hi")
+    assert do(desk, "/compact") == "nothing was folded: what is in view has to stay"
+    assert do(desk, "/plan") == "Nothing would change: what is in view has to stay"
 
 
 def test_compact_by_strategy():
@@ -286,6 +312,27 @@ def test_cost_tells_tokens():
     text = do(desk, "/cost")
     assert "requests  2" in text
     assert "folds  0" in text
+
+
+def test_cost_says_so_where_no_usage_is_reported():
+    """A server that does not count has not read nothing."""
+
+    def play(talker, sent):
+        reply = talker.reply(sent, "Hello.")
+        yield replace(reply, usage=None, response={**reply.response, "usage": None})
+
+    desk = desk_of([play])
+    assert "read  0  tokens" in do(desk, "/cost")
+    say(desk, "hi")
+    text = do(desk, "/cost")
+    assert "read  not reported" in text
+    assert "written  not reported" in text
+    assert " 0  tokens" not in text
+
+
+def test_to_rewind_to_where_one_is_changes_nothing():
+    desk = filled(2)
+    assert do(desk, "/rewind #4") == "stands behind #4, as before"
 
 
 def test_sessions_are_listed_and_resumed():

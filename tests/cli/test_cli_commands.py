@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def model():
         "print('## Goal\\nThe harbour master wants a berth. ' * 6 + os.environ['REFOLD_ASK_PURPOSE'])",
     )
     return f"{sys.executable} model.py"
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "gpt-4o"])
+def test_the_parts_of_a_window_add_up(capsys, small, model):
+    """Also where a model takes less in than its window has beside the reserve."""
+    shown = inside(capsys, "measure", small, "--model", model).out
+    rows = dict(re.findall(r"^  (room|closed|reserve|window) +([\d,]+)  ", shown, re.MULTILINE))
+    sizes = {name: int(size.replace(",", "")) for name, size in rows.items()}
+    assert sizes["room"] + sizes.get("closed", 0) + sizes["reserve"] == sizes["window"]
+    assert ("closed" in sizes) == (model == "gpt-5")
+    assert ("for answers alone: gpt-5 takes 272,000 in at most" in shown) == (model == "gpt-5")
 
 
 def test_measure_shows_bar_numbers_and_breakdown(capsys):
@@ -108,7 +120,7 @@ def test_tools_may_be_one_object_or_a_body(capsys, small):
         (["--model", "my-model[200k]"], "it stands in the name"),
         (["--model", "openai:unheard-of"], "provider default"),
         (["--model", "unheard-of"], "nobody knows it"),
-        ([], "for want of a model"),
+        ([], "for want of better: name a --model"),
         (["--policy", "codebuddy", "--set", "context_window=4k", "--model", "x"], "x: setting"),
     ],
 )
@@ -198,7 +210,36 @@ def test_plan_json_has_every_field_of_a_plan(capsys, large):
 
 
 def test_plan_says_why_nothing_would_change(capsys, small):
-    assert "Nothing would change: not yet" in inside(capsys, "plan", small).out
+    told = inside(capsys, "plan", small, "--window", "32k").out
+    early = (
+        r"Nothing would change: at \d+ tokens it is too early, it starts at 20,400; --force does it now\n$"
+    )
+    assert re.search(early, told)
+    off = inside(capsys, "plan", small, "--policy", "neurolink", "--set", "enabled=false").out
+    assert "Nothing would change: compaction is switched off; --force does it now\n" in off
+
+
+def test_a_comparison_stands_in_columns(capsys, large):
+    shown = inside(capsys, "plan", large, "--window", "8k", "--policy", "all").out.splitlines()
+    at = shown[0].index("stages")
+    assert all(line[at - 1] == " " and line[at] != " " for line in shown)
+    assert {line[at - 6 : at].strip() for line in shown[1:]} == {"yes", "no"}
+
+
+def test_a_policy_beside_all_is_no_less_checked(capsys, large):
+    for command in ("plan", "replay"):
+        done = inside(capsys, command, large, "--window", "8k", "--policy", "all", "--policy", "nope")
+        assert (done.status, done.out) == (2, "")
+        assert "there is no policy 'nope'" in done.err
+
+
+def test_plan_of_a_forced_fold_tells_its_target_from_the_room(capsys):
+    """Half of little is not reached: that is a target missed, and no room that is too small."""
+    saved("few.json", talk(2, "word " * 20))
+    done = inside(capsys, "plan", "few.json", "--window", "32k", "--force")
+    assert "does not fit" not in done.out
+    told = inside(capsys, "compact", "few.json", "--window", "32k", "--force").err
+    assert "does not fit" not in told
 
 
 def test_plan_says_when_it_would_not_fit(capsys, large):
@@ -269,7 +310,8 @@ def test_compact_of_little_changes_nothing(capsys, small):
     done = inside(capsys, "compact", small)
     assert done.status == 0
     assert done.json == talk(2)
-    assert "nothing was changed: not yet" in done.err
+    assert "nothing was changed: at " in done.err
+    assert "--force does it now" in done.err
 
 
 def test_compact_writes_to_a_file(capsys, large, tmp_path):
@@ -433,7 +475,7 @@ def test_verbose_tells_each_stage_and_the_summary(capsys, large):
 
 def test_verbose_without_a_summary(capsys, small):
     err = inside(capsys, "compact", small, "-v").err
-    assert err.startswith("nothing was changed: not yet: ")
+    assert err.startswith("nothing was changed: at ")
     assert err.count("\n") == 1
 
 

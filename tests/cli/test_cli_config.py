@@ -89,6 +89,49 @@ def test_what_nobody_knows_is_refused_with_a_hint(capsys):
     assert "did you mean policy?" in wrong.err
 
 
+@pytest.mark.parametrize(("word", "hint"), [("nonsense", ""), ("refolt", " (did you mean refold?)")])
+def test_a_policy_that_nobody_knows_is_refused_with_those_there_are(capsys, monkeypatch, word, hint):
+    """By every way it can be set, before anything is done with it."""
+    told = (
+        f"there is no policy {word!r}{hint}; there are ripple, codebuddy, umwelten, neurolink, opal, refold, "
+    )
+    file = saved("talk.json", talk(2))
+    done = inside(capsys, "config", "set", "policy", word)
+    assert (done.status, done.err.startswith(f"refold: policy: {told}")) == (2, True)
+    monkeypatch.setenv("REFOLD_POLICY", word)
+    for args in (["config"], ["config", "policy"], ["measure", file], ["rpc"], ["chat", "--model", "local"]):
+        done = inside(capsys, *args)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"refold: REFOLD_POLICY: {told}")
+        assert done.err.count("\n") == 1
+    monkeypatch.delenv("REFOLD_POLICY")
+    saved("refold.toml", f'policy = "{word}"')
+    assert inside(capsys, "config").err.startswith(f"refold: refold.toml: {told}")
+    assert inside(capsys, "measure", file, "--policy", "opal").status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["set", "policy", "Opal"], 'policy = "Opal" into refold.toml, or set REFOLD_POLICY=Opal'),
+        (["policy", "=", "opal"], 'policy = "opal" into refold.toml, or set REFOLD_POLICY=opal'),
+        (
+            ["set", "max-dollars", "2.50"],
+            "max_dollars = 2.50 into refold.toml, or set REFOLD_MAX_DOLLARS=2.50",
+        ),
+        (["set", "model"], 'model = "VALUE" into refold.toml, or set REFOLD_MODEL=VALUE'),
+    ],
+)
+def test_who_wants_to_set_something_is_told_where(capsys, words, place):
+    done = inside(capsys, "config", *words)
+    assert done.status == 2
+    assert done.err == f"refold: this only shows settings: write {place}\n"
+
+
+def test_only_what_there_is_can_be_set(capsys):
+    assert "did you mean policy?" in inside(capsys, "config", "set", "polcy", "opal").err
+
+
 def test_variables_that_nobody_reads_are_told(capsys, monkeypatch):
     monkeypatch.setenv("REFOLD_MODLE", "gpt-4o")
     monkeypatch.setenv("REFOLD_ZZZZZZZZZ", "1")

@@ -76,9 +76,16 @@ def test_with_a_model_it_summarises_and_answers():
     assert provider.seen
 
 
+def test_a_window_that_never_fills_is_told():
+    ran = run("demo", "--window", "200k")
+    assert "Nothing had to be folded: a smaller --window shows folds.\n" in ran.out
+    assert "request 0" not in ran.out
+
+
 @pytest.mark.parametrize("given", [["--window", "lots"], ["--window", "10"], ["--model", "nowhere:at-all"]])
 def test_what_cannot_be_played_is_told_in_one_line(given):
     ran = run("demo", *given)
     assert ran.status in (1, 2)
+    assert ran.out == ""
     assert len(ran.err.strip().splitlines()) == 1
     assert "Traceback" not in ran.err

@@ -156,6 +156,14 @@ def test_the_page_has_examples_of_every_command():
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_is_in_the_lists_for_new_users(command):
+    table = PAGE.read_text(encoding="utf-8").partition("| command | does |")[2].partition("\n\n")[0]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is in it")[2]
+    assert f"(#{command})" in table
+    assert re.search(rf"`(?:refold )?{command}\b", readme)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_option_says_what_it_does(command):
     _, parser, _ = parsers(command)
     assert all(action.help for action in parser._actions)

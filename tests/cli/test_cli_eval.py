@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_running import inside
 
+from refold import detecting
 from refold.evals import EVALS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evals"))
@@ -33,6 +34,20 @@ def test_each_has_a_help_with_examples(capsys, name):
     assert f"refold eval {name}" in done.out
 
 
+def test_secrets_without_its_extra_say_at_once_what_to_install(capsys, monkeypatch):
+    """Nothing is measured that would be half of a result."""
+    for module in [name for name in sys.modules if name.partition(".")[0] == "detect_secrets"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "detect_secrets", None)
+    detecting.load.cache_clear()
+    try:
+        done = inside(capsys, "eval", "secrets", "--count", "2")
+    finally:
+        detecting.load.cache_clear()
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "refold: redaction needs detect-secrets: pip install 'refold[redact]'\n"
+
+
 def test_retention_prints_a_table_and_writes_it(capsys, data, tmp_path):
     file = tmp_path / "out" / "r.json"
     done = inside(
@@ -55,6 +70,7 @@ def test_retention_prints_a_table_and_writes_it(capsys, data, tmp_path):
         (["retention", "{data}", "--share", "2"], "--share takes parts"),
         (["retention", "{data}", "--folds", "a"], "--folds takes numbers"),
         (["retention", "{data}", "--sample", "0"], "--sample takes"),
+        (["retention", "{data}", "--peer-seconds", "0"], "--peer-seconds takes"),
         (["retention", "{data}", "--peer", "x"], "--peer takes NAME=COMMAND"),
         (["retention", "{data}", "--policy", "nope"], "nope"),
         (["injections", "--count", "0"], "--count takes"),

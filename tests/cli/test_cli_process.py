@@ -33,6 +33,14 @@ def test_a_pipe_is_clean():
     assert done.err == ""
 
 
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"LANG": "C"}])
+def test_a_plain_terminal_shows_the_letters_of_other_languages(env):
+    """The stream takes UTF-8: only our own bars and arrows are spelt."""
+    shown = terminal("show", saved("talk.json", [{"role": "user", "content": "un café, 漢字"}]), env=env)
+    assert "un café, 漢字" in shown.out
+    assert "·" not in shown.out
+
+
 def test_standard_input_and_commands_joined_by_pipes():
     shorter = process("compact", "-", "--window", "32k", stdin=ANTHROPIC.read_bytes())
     assert shorter.status == 0

@@ -12,6 +12,7 @@ import refold
 from refold import formats
 from refold.cli import program, stops
 from refold.errors import DoesNotFit, FormatError, InvalidConversation, RefoldError
+from refold.evals import EVALS
 
 
 @pytest.mark.parametrize("command", ["", *program.COMMANDS])
@@ -205,7 +206,22 @@ def test_the_help_names_every_variable_that_is_a_setting(capsys):
 
 @pytest.mark.parametrize("command", ["plan", "validate"])
 def test_the_help_says_from_where_messages_are_counted(command, capsys):
-    assert "#N is a position in the list, counted from 0" in inside(capsys, command, "--help").out
+    assert "#N is a place in the list, counted from 0" in inside(capsys, command, "--help").out
+
+
+@pytest.mark.parametrize(
+    "words", [[], *([name] for name in program.COMMANDS), *(["eval", one] for one in EVALS)]
+)
+def test_the_help_fits_on_a_terminal(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = inside(capsys, *words, "--help").out
+    assert [line for line in told.splitlines() if len(line) > 80] == []
+
+
+def test_a_window_that_nobody_knows_is_named_by_its_option(capsys):
+    saved("talk.json", talk(2))
+    told = inside(capsys, "measure", "talk.json", "--model", "nobody-knows-this").err
+    assert told.endswith("tokens; pass --window or add it to refold.toml\n")
 
 
 def test_the_help_lists_every_shape(capsys):

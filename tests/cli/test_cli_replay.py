@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from cli_running import ROOT, inside, process, terminal
@@ -149,6 +150,26 @@ def test_a_terminal_shows_colours_and_how_far_it_is(talk):
     assert "\x1b[32m" in done.out
     assert "replaying under" in done.out
     assert "\x1b[" not in terminal("replay", talk, "--window", "8k", "--no-color").out.replace("\x1b[2K", "")
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_every_cell_of_a_table_stands_under_its_title(capsys, talk, priced):
+    """Also where a cell is empty, and where there is no price."""
+    if not priced:
+        talk.write_text(json.dumps(json.loads(talk.read_text())["messages"]))
+    shown = inside(capsys, "replay", talk, "--window", "8k", "--policy", "refold", "--policy", "opal").out
+    lines = shown.splitlines()
+    heads = [number for number, line in enumerate(lines) if line.endswith("  by")]
+    assert heads
+    for number in heads:
+        stages = [line[lines[number].rindex("by") :] for line in lines[number + 1 :]]
+        assert all(re.match(r"[a-z]", one) for one in stages[: stages.index("")])
+    head = next(line for line in lines if line.startswith("  policy"))
+    end = head.index("largest") + len("largest")
+    for line in lines[lines.index(head) + 1 :][:3]:
+        assert line[end - 1].isdigit()
+        assert line[end:] in ("", "  over")
+    assert ("cost" in head, "paid" in head) == (priced, priced)
 
 
 def test_pictures():

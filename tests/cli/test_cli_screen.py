@@ -91,6 +91,15 @@ def test_ascii_spells_our_typography_and_escapes_the_rest():
     assert out.getvalue() == "10 -> 5 | \\u6f22...\n"
 
 
+def test_a_dumb_terminal_that_takes_utf_8_shows_what_people_wrote(monkeypatch):
+    """Its bars are ASCII; the letters of other languages are no typography of ours."""
+    out = Terminal()
+    screen = found(monkeypatch, out, TERM="dumb", LANG="C.UTF-8")
+    screen.line("10 → 5 · café 漢…")
+    assert out.getvalue() == "10 -> 5 | café 漢...\n"
+    assert screen.short("café au lait", 7) == "café..."
+
+
 def test_short_makes_one_safe_line():
     assert Screen(out=None, err=None, fancy=True).short("a\x1b[31m b\n" + "c" * 99, 8) == "a b ccc…"
     assert Screen(out=None, err=None).short("abcdefghij", 8) == "abcde..."

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refold.cli.encoding import dumps, lines, listed, plain
 from refold.cli.plain import clean, shorten, width_of
-from refold.cli.tables import columns, less
+from refold.cli.tables import columns, filled, less
 from refold.core.windows import Price, Window
 from refold.errors import FormatError
 
@@ -56,6 +56,17 @@ def test_short_text_stays():
 
 def test_columns_line_up_also_with_wide_characters():
     assert columns([["漢", "1"], ["abc", "22"]], "lr") == ["漢    1", "abc  22"]
+
+
+def test_lines_with_something_behind_them_are_equally_wide():
+    rows = [["policy", "fits"], ["opal", "no"], ["refold", "yes"]]
+    assert set(map(len, columns(rows, "ll", padded=True))) == {12}
+    assert columns(rows, "ll")[1] == "opal    no"
+
+
+def test_columns_with_nothing_in_them_are_left_out():
+    rows = [["policy", "cost", "paid", "size"], ["none", "-", "", "9"], ["refold", "-", "", ""]]
+    assert filled(rows, "lrrr") == ([["policy", "size"], ["none", "9"], ["refold", ""]], "lr")
 
 
 def test_no_rows_are_no_lines():

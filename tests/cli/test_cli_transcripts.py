@@ -69,9 +69,12 @@ def test_measure_tells_what_is_looked_at(files, capsys, name):
     whole = inside(capsys, "measure", name, "--whole", "--json")
     assert seen.json["messages"] < whole.json["messages"]
     agent = name.partition(".")[0]
-    assert f"{agent}, {whole.json['messages']} messages, 1 compaction of its own" in seen.err
-    assert "what its model saw last (--whole: everything that was said)" in seen.err
-    assert "everything that was said" in whole.err
+    assert seen.err.startswith(f"{agent}: {whole.json['messages']} messages, 1 own compaction, ")
+    assert (
+        f"\ntaken as its model saw it last, {seen.json['messages']} messages; --whole takes all\n" in seen.err
+    )
+    assert "\ntaken as a whole, with everything that was said\n" in whole.err
+    assert max(map(len, (seen.err + whole.err).splitlines())) <= 80
     assert seen.json["model"] is not None
 
 

@@ -204,6 +204,8 @@ def test_the_view_in_another_shape_goes_on_to_other_commands(store, capsys):
         ["show", FOLDED, "--format", "nobody"],
         ["show", FOLDED, "--format", "openai", "--brief"],
         ["recall", FOLDED, "x", "--limit", "0"],
+        ["recall", FOLDED, " "],
+        ["sessions", "--limit", "3"],
         ["export", FOLDED, "out", "--form", "nobody"],
         ["sessions", "--store", "work.db"],
         ["sessions", "--store", "nobody:there"],
@@ -330,7 +332,7 @@ def test_recall_finds_what_is_folded(store, capsys):
     nothing = inside(capsys, "recall", FOLDED, "zeppelin")
     assert (nothing.status, nothing.out) == (0, "")
     assert nothing.err == "nothing that was said has the words 'zeppelin'\n"
-    for query in ("", '"', "a OR (", "\x1b[2J"):
+    for query in ('"', "a OR (", "\x1b[2J"):
         assert inside(capsys, "recall", FOLDED, query).status == 0
 
 

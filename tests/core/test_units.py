@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.units import codebuddy_window, tokens
+from refold.core.units import codebuddy_window, plural, tokens
 from refold.errors import FormatError, RefoldError
 
 
@@ -112,3 +112,12 @@ def test_codebuddy_takes_the_leading_integer_where_the_setting_is_not_digits_and
 def test_codebuddy_always_gives_a_usable_window(setting):
     """CodeBuddy, window setting: no setting, however odd, is an error."""
     assert codebuddy_window(setting) >= 1
+
+
+def test_one_is_no_plural():
+    assert [plural(number, "message") for number in (0, 1, 2, 1_200)] == [
+        "0 messages",
+        "1 message",
+        "2 messages",
+        "1,200 messages",
+    ]

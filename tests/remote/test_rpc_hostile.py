@@ -31,6 +31,16 @@ def test_what_comes_back_is_json(client):
     json.dumps(answer, allow_nan=False)
 
 
+def test_an_empty_list_of_messages_is_a_slip_and_empties_nothing(client):
+    client.call("session/open", session_id="kept")
+    client.call("session/say", session_id="kept", message="hello")
+    error = client.error("session/prepare", {"session_id": "kept", "messages": []})
+    assert error["code"] == -32602
+    assert error["message"].startswith("messages: is empty: leave it out to send what was said")
+    assert len(client.call("session/view", session_id="kept")["messages"]) == 1
+    assert len(client.call("session/prepare", session_id="kept")["messages"]) == 1
+
+
 @pytest.mark.parametrize("named", [[], {}, True, [1]])
 def test_cancelling_what_is_no_id_is_a_wrong_parameter(client, named):
     client.send({"jsonrpc": "2.0", "id": 77, "method": "$/cancelRequest", "params": {"id": named}})

@@ -107,7 +107,7 @@ def test_open_and_protected_calls_stay():
     messages = (*pair({"text": LONG}), waiting)
     step = TrimArguments()(work(*messages))
     assert [edit.start for edit in step.edits] == [0]
-    assert step.note == "arguments of 1 messages trimmed"
+    assert step.note == "arguments of 1 message trimmed"
     assert TrimArguments()(work(*messages, protected={0, 1})).edits == ()
 
 

@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from refold.chat.desk import Desk
-from refold.chat.showing import Note, plural, rough, size_line
+from refold.chat.showing import Note, rough, size_line
+from refold.core.units import plural
 from refold.errors import RefoldError
 
 _UNSAFE: Final = re.compile(r"[^\w. -]+")
@@ -37,6 +38,10 @@ def rewind(desk: Desk, argument: str) -> None:
         names = ", ".join(desk.session.keeper.view.checkpoints) or "none yet"
         raise RefoldError(f"say where to: /rewind #12, /rewind start, or a checkpoint ({names})")
     said = desk.session.rewind(argument)
+    now = desk.store.head(desk.session.name)
+    if now is not None and now.name == head.name:
+        desk.person.show(Note(f"stands behind #{said}, as before"))
+        return
     desk.person.show(
         Note(f"stands behind #{said} now, before it was #{head.said}; /rewind {head.name} goes back there"),
         size_line(desk.budget()),

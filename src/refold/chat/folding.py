@@ -7,7 +7,8 @@ from typing import Final
 from refold import presets
 from refold.chat.amending import amend
 from refold.chat.desk import SHORT, Desk
-from refold.chat.showing import Note, plural, size_line
+from refold.chat.showing import Note, size_line
+from refold.core.units import plural
 from refold.errors import RefoldError
 from refold.outcome import Outcome
 from refold.strategies import list_strategies
@@ -33,6 +34,10 @@ def compact(desk: Desk, argument: str) -> None:
         desk.person.show(*_strategies(desk))
         return
     chosen = _chosen(strategy)
+    if not desk.session.view():
+        raise RefoldError("nothing was said yet: there is nothing to compact")
+    if not argument:
+        refuse_again(desk)
     before = desk.store.head(desk.session.name)
     desk.quiet = True
     try:
@@ -43,10 +48,29 @@ def compact(desk: Desk, argument: str) -> None:
     finally:
         desk.quiet = False
     if not outcome.compacted or before is None:
-        desk.person.show(Note(f"nothing was folded: {outcome.reason}"))
+        desk.person.show(Note(f"nothing was folded: {why(outcome.reason)}"))
         return
     desk.person.show(*_made(desk, outcome))
     _decide(desk, outcome, before.name)
+
+
+def refuse_again(desk: Desk) -> None:
+    """Stop where nothing was said since the last `/compact`: to fold a fold takes words and gains little."""
+    folds = [fold for fold in desk.session.folds() if fold.standing and not fold.covered_by]
+    view = desk.session.keeper.view
+    last = view.fold(folds[-1].name) if folds else None
+    if last is None or last.said < view.said or folds[-1].receipt.get("trigger") != "forced":
+        return
+    name = folds[-1].name.removeprefix("b2:")[:SHORT]
+    raise RefoldError(
+        f"there is nothing new to compact: nothing was said since fold {name};"
+        f" /compact {desk.setting.policy.name} folds further, /unfold undoes it"
+    )
+
+
+def why(reason: str) -> str:
+    """Why nothing was folded, without what each stage had to say."""
+    return "what is in view has to stay" if "nothing to compact: " in reason else reason
 
 
 def _chosen(strategy: str) -> str | None:

@@ -6,9 +6,11 @@ from typing import Any, Final
 from refold import planning
 from refold.chat import tools
 from refold.chat.desk import SHORT, Desk
-from refold.chat.showing import Gauge, Note, Table, plural, rough, size_line, warning
+from refold.chat.folding import refuse_again, why
+from refold.chat.showing import Gauge, Note, Table, rough, size_line, warning
 from refold.core.money import Spent
 from refold.core.texts import first_line
+from refold.core.units import plural
 from refold.errors import RefoldError
 from refold.outcome import Plan
 from refold.session.recalling import HANDLE
@@ -50,9 +52,7 @@ def cost(desk: Desk, _: str) -> None:
     stats = desk.session.stats()
     own = stats.spent  # of all branches: going back brings nothing back
     rows = [
-        ("requests", f"{own.calls:,}", "" if own.calls else "that were answered with a report of their size"),
-        ("read", f"{own.input:,}", f"tokens, {own.cache_read:,} of them from a cache"),
-        ("written", f"{own.output:,}", "tokens"),
+        *_requests(own, answered=stats.said > 1),
         ("folds", f"{stats.folds:,}", f"save {stats.tokens_saved:,} tokens of every request"),
     ]
     rows += [
@@ -61,6 +61,19 @@ def cost(desk: Desk, _: str) -> None:
         if spent.calls
     ]
     desk.person.show(Table(tuple(rows), "lrl"))
+
+
+def _requests(own: Spent, *, answered: bool) -> list[tuple[str, str, str]]:
+    """What the requests read and wrote, where whoever answered told."""
+    if answered and not own.tokens:
+        told = "no answer so far came with the number of its tokens"
+        return [("read", "not reported", told), ("written", "not reported", "")]
+    cached = f"tokens, {own.cache_read:,} of them from a cache"
+    return [
+        ("requests", f"{own.calls:,}", ""),
+        ("read", f"{own.input:,}", cached),
+        ("written", f"{own.output:,}", "tokens"),
+    ]
 
 
 def _dollars(spent: Spent) -> str:
@@ -73,6 +86,8 @@ def plan(desk: Desk, argument: str) -> None:
     items = desk.session.view()
     if not items:
         raise RefoldError("nothing was said yet: there is nothing to plan")
+    if not argument:
+        refuse_again(desk)
     made = planning.plan(
         items,
         with_model=keeper.ask is not None,
@@ -89,7 +104,7 @@ def plan(desk: Desk, argument: str) -> None:
 
 def _planned(made: Plan) -> list[Note | Table]:
     if not made.would_compact:
-        return [Note(f"Nothing would change: {made.reason}")]
+        return [Note(f"Nothing would change: {why(made.reason)}")]
     sizes = f"{made.tokens_before:,} → {made.tokens_after:,} tokens"
     counts = f"{made.messages_before:,} → {plural(made.messages_after, 'message')}"
     groups: dict[str, list[int]] = {}

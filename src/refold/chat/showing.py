@@ -84,12 +84,3 @@ def warning(budget: Budget, *, compacts: bool) -> Note | None:
     )
     numbers = f"{budget.used:,} / {budget.room:,} tokens"
     return Note(f"  Context usage: {share} of window ({numbers})\n  {next_step}", "yellow")
-
-
-def plural(number: int, word: str) -> str:
-    """A number with its word.
-
-    >>> plural(1, "message"), plural(1_200, "message")
-    ('1 message', '1,200 messages')
-    """
-    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -35,13 +35,15 @@ EXAMPLES: Final = """\
   refold chat
   refold chat --model anthropic:claude-sonnet-4-5 --session my-task
   refold chat --model http://127.0.0.1:8080/v1#qwen --window 32k --show-context
-  refold chat --model openai:gpt-4.1 --ask openai:gpt-4.1-mini --compact-threshold 0.7
+  refold chat --model openai:gpt-4.1 --ask openai:gpt-4.1-mini
+  refold chat --model local --window 2k --compact-threshold 0.4
   echo 'What is a fold?' | refold chat --model local
 """
 NOTE: Final = """\
-Type /help in the chat for its commands. Ctrl-C stops an answer or a compaction and loses
-nothing; twice on an empty line it leaves. Without a terminal every line is said, and only
-answers are printed; one line of several ends with a backslash where it goes on."""
+Type /help in the chat for its commands. Ctrl-C stops an answer or a compaction
+and loses nothing; twice on an empty line it leaves. Without a terminal every
+line is said, and only answers are printed; a line that ends with a backslash
+goes on in the next."""
 SYSTEM: Final = "You are a helpful assistant in a terminal. Be brief and exact. Answer in Markdown."
 """What is said to the model where the person says nothing."""
 NOBODY: Final = (
@@ -157,6 +159,8 @@ def _setting(args: Namespace, settings: "Settings", screen: Screen) -> "Setting"
     from refold.cli import knobs
     from refold.clients.talking import open_talker
 
+    if settings.policy is not None and not args.policy:
+        knobs.refuse_unknown(settings.policy, settings.sources["policy"])
     policy = knobs.policy(args.policy or settings.policy or "refold", args.knobs or ())
     policy = config.tuned(policy, settings)
     window = _size(args.window) if args.window else settings.window

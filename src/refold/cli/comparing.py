@@ -22,7 +22,7 @@ def compare(given: Given, plans: Mapping[str, Plan], screen: Screen, *, with_mod
         return
     rows = [["policy", "tokens", "", "after", "messages", "", "after", "fits", "stages"]]
     rows += [_row(name, plan, helped.get(name)) for name, plan in plans.items()]
-    lines = columns([row[:-1] for row in rows], "lrlrrlrl")
+    lines = columns([row[:-1] for row in rows], "lrlrrlrl", padded=True)
     for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
         width = screen.width - len(line) - 2 if screen.live else len(row[-1]) * 2
         text = f"{line}  {screen.short(row[-1], width)}"

@@ -10,7 +10,7 @@ from refold.cli.stops import DONE, WrongUse
 from refold.errors import RefoldError
 
 EXAMPLES: Final = """\
-  source <(refold completion bash)                                  # in ~/.bashrc
+  source <(refold completion bash)  # in ~/.bashrc
   refold completion zsh > "${fpath[1]}/_refold"
   refold completion fish > ~/.config/fish/completions/refold.fish
 """

@@ -2,14 +2,14 @@
 
 import os
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from refold import config
-from refold.cli import flags
+from refold.cli import flags, knobs
 from refold.cli.encoding import dumps
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE, REFUSED, WrongUse
@@ -23,9 +23,9 @@ EXAMPLES: Final = """\
   refold config --json
 """
 NOTE: Final = """\
-What an option says wins over a variable, a variable over the file. The file is the one that
-REFOLD_CONFIG names, else refold.toml in this folder, else refold/refold.toml in your own
-folder of settings. Keys are never shown.
+What an option says wins over a variable, a variable over the file. The file is
+the one that REFOLD_CONFIG names, else refold.toml in this folder, else
+refold/refold.toml in your own folder of settings. Keys are never shown.
 """
 PATH: Final = "path"
 KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "REFOLD_API_KEY")
@@ -42,14 +42,18 @@ def arguments(parser: ArgumentParser) -> None:
     """Say what the command takes."""
     told = "one setting, to see its value alone; path: the file that is read"
     parser.add_argument("name", metavar="NAME", nargs="?", help=told)
+    parser.add_argument("rest", nargs="*", help=SUPPRESS)
     flags.output(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Show all settings, one, or the file."""
+    _refuse_writing(args)
     if args.name == PATH:
         return _path(args, screen)
     settings = config.load()
+    if settings.policy is not None:
+        knobs.refuse_unknown(settings.policy, settings.sources["policy"])
     rows = {name: _row(name, settings) for name in ABOUT}
     if args.name is not None:
         return _one(args, rows, screen)
@@ -64,6 +68,30 @@ def run(args: Namespace, screen: Screen) -> int:
     for name, near in strangers.items():
         screen.note(f"refold: note: nobody reads {name}" + (f"; did you mean {near}?" if near else ""))
     return DONE
+
+
+def _refuse_writing(args: Namespace) -> None:
+    """Say where a setting is written, to those who want to set one by this command."""
+    words = [word for word in (args.name, *args.rest) if word not in ("set", "=")]
+    if not args.rest:
+        return
+    name = _known(words[0]) if words else "policy"
+    value = words[1] if len(words) > 1 else "VALUE"
+    if name == "policy" and len(words) > 1:
+        knobs.refuse_unknown(value, "policy")
+    written = value if re.fullmatch(r"[\d.]+|true|false", value) else dumps(value)
+    place = f"write {name} = {written} into {config.FILE}, or set REFOLD_{name.upper()}={value}"
+    raise WrongUse(f"this only shows settings: {place}")
+
+
+def _known(word: str) -> str:
+    """The setting that a word names, also as its variable."""
+    name = word.lower().removeprefix("refold_").replace("-", "_")
+    if name not in ABOUT:
+        near = get_close_matches(name, [*ABOUT, PATH], 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ABOUT)} and {PATH}"
+        raise WrongUse(f"there is nothing called {word!r} to set; {hint}")
+    return name
 
 
 def _row(name: str, settings: config.Settings) -> dict[str, Any]:
@@ -82,11 +110,7 @@ def _row(name: str, settings: config.Settings) -> dict[str, Any]:
 
 
 def _one(args: Namespace, rows: Mapping[str, dict[str, Any]], screen: Screen) -> int:
-    name = args.name.lower().removeprefix("refold_").replace("-", "_")
-    if name not in rows:
-        near = get_close_matches(name, [*rows, PATH], 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(rows)} and {PATH}"
-        raise WrongUse(f"there is nothing called {args.name!r} to set; {hint}")
+    name = _known(args.name)
     row = rows[name]
     if args.json:
         screen.data(dumps({"name": name, **row}) + "\n")

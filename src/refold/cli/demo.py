@@ -61,15 +61,14 @@ def run(args: Namespace, screen: Screen) -> int:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
     whole = refold.measure(task, window=window).breakdown.history
     show = _Show(screen, pause=0.0 if args.fast or not screen.live else SECONDS / len(task))
-    show.say("A coding agent at work on a berth booking service, as it was recorded:")
-    show.say(f"{len(task):,} messages, {whole:,} tokens, played through a window of {window:,}.", "dim")
     with refold.open("demo", store="memory:", window=window, ask=args.model) as session:
+        show.say("A coding agent at work on a berth booking service, as it was recorded:")
+        show.say(f"{len(task):,} messages, {whole:,} tokens, played through a window of {window:,}.", "dim")
         session.subscribe(show.told)
         sent = _played(session, task, show)
         show.say()
-        without = _without(task, window)
-        show.say(f"Tokens sent in {sent[1]} requests: {sent[0]:,}. Without folding they would have been")
-        show.say(f"{without:,}, and from request {_last(task, window)} on the model would have refused them.")
+        for line in _compared(task, window, *sent):
+            show.say(line)
         _kept(session, show)
         _recalled(session, show, args.model)
         _undone(session, show)
@@ -134,7 +133,7 @@ class _Show:
 
     def _write(self, text: str) -> None:
         if self.screen.out is not None and text:
-            self.screen.out.write(text if self.screen.fancy else text.encode("ascii", "replace").decode())
+            self.screen.out.write(self.screen.readable(text))
 
 
 def _played(session: "Session", task: Sequence[dict[str, Any]], show: _Show) -> tuple[int, int]:
@@ -155,6 +154,17 @@ def _doing(message: Mapping[str, Any]) -> str:
     for call in message.get("tool_calls", ()):
         return f"{call['function']['name']} {call['function']['arguments']}"
     return clean(str(message["content"] or ""))
+
+
+def _compared(task: Sequence[dict[str, Any]], window: int, tokens: int, requests: int) -> list[str]:
+    """What was sent, beside what would have been."""
+    sent = f"Tokens sent in {requests} requests: {tokens:,}."
+    over = _last(task, window)
+    if not over:
+        return [f"{sent} Nothing had to be folded: a smaller --window shows folds."]
+    without = _without(task, window)
+    told = f"{without:,}, and from request {over} on the model would have refused them."
+    return [f"{sent} Without folding they would have been", told]
 
 
 def _without(task: Sequence[dict[str, Any]], window: int) -> int:

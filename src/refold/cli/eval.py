@@ -3,8 +3,9 @@
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from textwrap import fill
 from typing import Any, Final
 
 from refold.cli import asking
@@ -19,7 +20,12 @@ EXAMPLES: Final = """\
   refold eval secrets --json secrets.json
   refold eval cost DATASET
 """
-NOTE: Final = "`refold eval NAME --help` tells what each one takes; DATASET is a folder or a file of it"
+NOTE: Final = """\
+`refold eval NAME --help` tells what each one takes; DATASET is a folder or a
+file of it"""
+
+HELP_WIDTH: Final = 78
+"""Columns of a help text: what the parser takes where it wraps lines itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def arguments(parser: ArgumentParser) -> None:
     for name, words in EVALS.items():
         module = _module(name)
         own = listed.add_parser(name, help=words, allow_abbrev=False)
-        own.description = words[:1].upper() + words[1:]
+        own.description = fill(words[:1].upper() + words[1:], HELP_WIDTH)
         own.epilog = f"examples:\n{module.EXAMPLES}"
         own.formatter_class = RawDescriptionHelpFormatter
         module.arguments(own)
@@ -92,7 +98,7 @@ def _shown(screen: Screen) -> Iterator[Shown]:
 
 def _silent(screen: Screen) -> Screen:
     """The screen without progress of its own: the eval tells how far it is."""
-    return Screen(out=screen.out, err=screen.err, width=screen.width, fancy=screen.fancy)
+    return replace(screen, live=False, colour=False, err_live=False, err_colour=False)
 
 
 def _module(name: str) -> Any:

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -13,6 +14,7 @@ from refold.cli.stops import WrongUse
 from refold.core.policy import Policy
 from refold.core.units import tokens
 from refold.errors import FormatError
+from refold.strategies import list_strategies
 
 _WORDS: Final[Mapping[Any, str]] = {
     int: "a whole number",
@@ -33,6 +35,16 @@ def policy(name: str, settings: Iterable[str]) -> Policy:
     known = inspect.signature(make).parameters
     knobs = {knob: _value(knob, text, hints[knob]) if knob in known else text for knob, text in given.items()}
     return presets.get(name, **knobs)
+
+
+def refuse_unknown(name: str, source: str) -> None:
+    """Stop where a policy was set that nobody knows, and say which there are."""
+    known = [*presets.PRESETS, *(strategy.id for strategy in list_strategies())]
+    if name in known or name.lower() in presets.PRESETS:
+        return
+    near = get_close_matches(name.lower(), known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise WrongUse(f"{source}: there is no policy {name!r}{hint}; there are {', '.join(known)}")
 
 
 def _pair(setting: str) -> tuple[str, str]:

@@ -60,7 +60,7 @@ def _data(one: Found) -> dict[str, object]:
 def _show(found: Sequence[Found], screen: Screen) -> None:
     rows = [["session", "changed", "messages", "tokens", "folds", "model", "folder"]]
     rows += [_row(one, screen) for one in found]
-    table = columns(rows, "llrrrll")
+    table = columns(rows, "llrrrll", padded=True)
     width = max(20, screen.width - max(map(len, table)) - 2) if screen.live else 200
     screen.line(screen.paint(f"{table[0]}  title", "bold"))
     for line, one in zip(table[1:], found, strict=True):

@@ -13,8 +13,8 @@ EXAMPLES: Final = """\
   claude mcp add refold -- refold mcp
 """
 NOTE: Final = """\
-Tools: context_stats, compact_now, recall_search, recall_expand. Needs the library of the
-protocol: pip install 'refold[mcp]'. The end of the input ends it.
+Tools: context_stats, compact_now, recall_search, recall_expand. Needs the
+library of the protocol: pip install 'refold[mcp]'. It ends with its input.
 """
 
 

@@ -12,11 +12,12 @@ from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns
 from refold.core.budget import Budget
+from refold.core.units import plural
 from refold.measuring import Conversation, read
 
 EXAMPLES = """\
   refold measure session.json --model gpt-4o
-  refold measure session.json --window 32k --system @prompt.md --tools @tools.json
+  refold measure session.json --system @prompt.md --tools @tools.json
   cat session.jsonl | refold measure - --json | jq .breakdown
 """
 
@@ -63,7 +64,7 @@ def show(given: Given, told: Conversation, kinds: dict[str, int], screen: Screen
     budget = told.budget
     facts = [
         told.wire.name,
-        f"{budget.messages:,} message{'s' * (budget.messages != 1)}",
+        plural(budget.messages, "message"),
         f"policy {told.policy.name}",
     ]
     screen.line(headline(given, facts, screen))
@@ -97,11 +98,15 @@ def meter(budget: Budget, screen: Screen) -> list[str]:
 
 
 def _facts(given: Given, told: Conversation) -> list[list[str]]:
+    """The numbers, each with its words; from the room on they add up to the window."""
     budget = told.budget
     count = budget.count_source
+    closed = budget.window - budget.reserve - budget.room
+    why = f"for answers alone: {given.model or 'it'} takes {budget.room:,} in at most"
     return [
         ["used", f"{budget.used:,}", f"tokens, by {count}; {budget.characters:,} characters"],
         ["room", f"{budget.room:,}", "what may go in"],
+        *([["closed", f"{closed:,}", why]] if closed > 0 else []),
         ["reserve", f"{budget.reserve:,}", "kept free for the answer"],
         ["window", f"{budget.window:,}", window_words(given, told)],
     ]
@@ -121,7 +126,7 @@ def window_words(given: Given, told: Conversation) -> str:
         "fallback": "nobody knows it: name it with --window",
     }
     if given.model is None:
-        return "for want of a model: name one with --model, or a size with --window"
+        return "taken for want of better: name a --model or a --window"
     return f"{model}: {said.get(window.source, window.source)}"
 
 

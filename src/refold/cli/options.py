@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from refold import config, formats
+from refold import config, formats, presets
 from refold.cli import knobs
 from refold.cli.screen import Screen
 from refold.cli.sources import FILE, SHAPES, WHOLE, Source, read, text_of
@@ -37,6 +37,12 @@ class Given:
         asked = self.args.policy
         names = asked if isinstance(asked, list) else [asked] if asked else []
         return names or [self.settings.policy or "refold"]
+
+    @property
+    def compared(self) -> list[str]:
+        """The names of the policies, each once; `all` stands for the presets."""
+        named = [name for one in self.policies for name in (presets.PRESETS if one == "all" else [one])]
+        return list(dict.fromkeys(named))
 
     @property
     def model(self) -> str | None:
@@ -77,6 +83,8 @@ class Given:
 def given(args: Namespace, screen: Screen) -> Given:
     """Read what is set and the conversation."""
     settings = config.load()
+    if settings.policy is not None and not args.policy:
+        knobs.refuse_unknown(settings.policy, settings.sources["policy"])
     if args.format:
         formats.get(args.format)
     source = read(args.file, screen, format=args.format, whole=getattr(args, "whole", False))

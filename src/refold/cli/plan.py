@@ -4,17 +4,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Final
 
-from refold import planning, presets
+from refold import planning
 from refold.cli import asking, comparing, flags, options
 from refold.cli.encoding import dumps, plain
 from refold.cli.meter import COLOURS, strip
 from refold.cli.money import dollars
 from refold.cli.options import Given, headline
 from refold.cli.progress import LONG_BYTES, progress
+from refold.cli.reasons import why_not
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns, less
 from refold.clients import is_address
+from refold.core.units import plural
 from refold.outcome import Leaving, Plan
 
 EXAMPLES: Final = """\
@@ -23,11 +25,9 @@ EXAMPLES: Final = """\
   refold plan session.json --window 32k --policy refold --policy opal
   refold plan session.json --window 32k --policy all --json
 """
-NOTE: Final = "#N is a position in the list, counted from 0 (messages of a session count from #1)"
+NOTE: Final = "#N is a place in the list, counted from 0; messages of a session count from #1"
 SHOWN: Final = 3
 """How many messages of a group are shown: enough to recognise it, few enough to see all groups at once."""
-
-
 WHY_WIDTH: Final = 70
 """Columns for why a group leaves: several reasons begin alike, and the first says most."""
 
@@ -46,7 +46,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Plan and show; several policies are compared."""
     given = options.given(args, screen)
     with_model = args.with_model or asking.planned(args, screen, given.settings.ask)
-    names = list(presets.PRESETS) if "all" in given.policies else list(dict.fromkeys(given.policies))
+    names = given.compared
     plans = {name: planned(given, name, screen, with_model=with_model) for name in names}
     if len(names) > 1:
         comparing.compare(given, plans, screen, with_model=with_model)
@@ -89,22 +89,28 @@ def show(given: Given, plan: Plan, screen: Screen) -> None:
         screen.line(f"  {line}")
     if not plan.would_compact:
         screen.line()
-        screen.line(f"Nothing would change: {screen.short(plan.reason, 400)}")
+        screen.line(f"Nothing would change: {screen.short(why_not(plan), 400)}")
         return
     _section("leaves or is shortened", _leaves(plan.leaves, screen), screen)
     _section("stays", _stays(plan), screen)
     _section("costs", _costs(plan, given.model), screen)
     if not plan.fits:
         screen.line()
-        screen.line(screen.paint(f"It would still not fit: {screen.short(plan.reason, 400)}", "red"))
+        missed = "It would miss its target" if _inside(plan) else "It would still not fit"
+        screen.line(screen.paint(f"{missed}: {screen.short(plan.reason, 400)}", "red"))
+
+
+def _inside(plan: Plan) -> bool:
+    """Whether it would be within the room, although perhaps over the target."""
+    return plan.budget.breakdown.total - plan.tokens_saved <= plan.budget.room
 
 
 def before_and_after(plan: Plan, screen: Screen) -> list[str]:
     """Two strips, one under the other."""
     before, after = plan.tokens_before, plan.tokens_after
-    rows = [["before", f"{before:,}", f"{plan.messages_before:,}"]]
-    rows.append(["after", f"{after:,}", f"{plan.messages_after:,}"])
-    table = columns([[a, f"{b} tokens", f"{c} messages"] for a, b, c in rows], "lrr")
+    rows = [["before", f"{before:,} tokens", _counted(plan.messages_before)]]
+    rows.append(["after", f"{after:,} tokens", _counted(plan.messages_after)])
+    table = columns(rows, "lrr", padded=True)
     width = max(10, min(40, screen.width - len(table[0]) - 6))
     drawn = [strip(size, max(before, after, 1), width, screen) for size in (before, after)]
     colours = (COLOURS[plan.budget.level], COLOURS["none" if plan.fits else "critical"])
@@ -112,7 +118,7 @@ def before_and_after(plan: Plan, screen: Screen) -> list[str]:
         f"{line}  {screen.paint(bar, colour)}".rstrip()
         for line, bar, colour in zip(table, drawn, colours, strict=True)
     ]
-    fits = "fits" if plan.fits else "does not fit"
+    fits = "fits" if plan.fits or _inside(plan) else "does not fit"
     share = f", {less(before, after)}" if plan.would_compact else ""
     lines.append(f"{fits} into a room of {plan.budget.room:,} tokens{share}")
     return lines
@@ -135,7 +141,7 @@ def _leaves(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
         tokens = sum(each.tokens for each in group)
         name = screen.paint(stage.replace("+", ", "), "cyan")
         why = screen.short("; ".join(dict.fromkeys(each.why for each in group if each.why)), WHY_WIDTH)
-        told = f"{_messages(len(group))}, {tokens:,} tokens"
+        told = f"{plural(len(group), 'message')}, {tokens:,} tokens"
         lines.append(f"{name}: {told}{f' ({why})' if why else ''}")
         largest = sorted(group, key=lambda each: -each.tokens)[:SHOWN]
         lines += _previews(largest, screen)
@@ -157,7 +163,7 @@ def _stays(plan: Plan) -> list[str]:
     groups: dict[str, list[int]] = {}
     for staying in plan.refuses:
         groups.setdefault(staying.why, []).append(staying.tokens)
-    rows = [[why, _messages(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in groups.items()]
+    rows = [[why, _counted(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in groups.items()]
     return columns(rows, "lrr") or ["nothing"]
 
 
@@ -186,5 +192,6 @@ def _after(turns: float | None) -> str:
     return "never" if turns is None else f"after {turns:,.1f} turns"
 
 
-def _messages(number: int) -> str:
-    return f"{number:,} message" + "s" * (number != 1)
+def _counted(number: int) -> str:
+    """A number of messages, one as wide as many, so that numbers stand under numbers."""
+    return plural(number, "message") + " " * (number == 1)

@@ -51,10 +51,11 @@ It lives in the module of its name, with `arguments`, `run`, `EXAMPLES`, and per
 _MODULES: Final = {"import": "importing"}
 """Commands whose name no module may have."""
 EPILOG: Final = """\
-FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a request body with
-such a list, or JSON lines with a message on each; - reads standard input. It may as well be a
-transcript of Claude Code, Codex, opencode, pi or gemini-cli: its file, or AGENT:SESSION as
-`refold sessions --agent all` lists them.
+FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a
+request body with such a list, or JSON lines with a message on each; - reads
+standard input. It may as well be a transcript of Claude Code, Codex, opencode,
+pi or gemini-cli: its file, or AGENT:SESSION as `refold sessions --agent all`
+lists them.
 
 examples:
   refold chat --model anthropic:claude-sonnet-4-5 --session my-task
@@ -67,9 +68,9 @@ examples:
   refold recall task 'the failing test'
 
 exit status: 0 done, 1 refused or over budget, 2 wrong use
-settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW, REFOLD_ASK (who
-summarises), then arguments; REFOLD_STORE names the store of the sessions; `refold config`
-shows all of them, with where each came from
+settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW,
+REFOLD_ASK (who summarises), then arguments; REFOLD_STORE names the store of the
+sessions; `refold config` shows all of them, with where each came from
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
 """How the library's own messages name what a caller in Python would pass."""
@@ -204,6 +205,8 @@ def _told(screen: Screen, text: str, status: int) -> int:
 
 def _as_options(text: str) -> str:
     """Say an argument of a call as the option of the same name."""
+    text = text.replace(" (at a terminal: --window, or add it to refold.toml)", " or add it to refold.toml")
+    text = text.removesuffix(", or pass a callable")
     return _ARGUMENT.sub(r"pass --\1", text).replace("`folds()`", "`refold folds`")
 
 

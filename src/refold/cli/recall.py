@@ -42,6 +42,8 @@ def run(args: Namespace, screen: Screen) -> int:
     """Show the hits, or what the handle names."""
     if args.limit < 1:
         raise WrongUse(f"--limit {args.limit}: at least one hit")
+    if not args.query.strip():
+        raise WrongUse("say what to look for: words, or a handle such as '#12-#57'")
     with stored.session(args, files=True) as session:
         handle = _handle(session, args.query.strip())
         if handle is not None:

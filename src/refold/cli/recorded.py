@@ -8,6 +8,7 @@ from refold import formats, transcripts
 from refold.cli.screen import Screen
 from refold.cli.sources import STDIN, Source
 from refold.cli.stops import WrongUse
+from refold.core.units import plural
 from refold.errors import FormatError, RefoldWarning
 from refold.formats.documents import Document
 from refold.transcripts import Transcript
@@ -71,13 +72,13 @@ def _tell(told: Transcript, screen: Screen, *, whole: bool) -> None:
     if told.agent == "plain":
         return
     folds = len(told.folds)
-    facts = [told.agent, f"{len(told.messages):,} messages"]
-    facts += [f"{folds:,} compaction{'s' * (folds > 1)} of its own"] * bool(folds)
+    facts = [plural(len(told.messages), "message")]
+    facts += [plural(folds, "own compaction")] * bool(folds)
     facts += [f"{usage.context:,} tokens reported last" for _, usage in told.usages[-1:]]
-    shown = (
-        "everything that was said" if whole else "what its model saw last (--whole: everything that was said)"
-    )
-    screen.note(screen.tint(f"{', '.join(facts)}" + (f"; {shown}" if folds or told.changed else ""), "dim"))
+    screen.note(screen.tint(f"{told.agent}: {', '.join(facts)}", "dim"))
+    if folds or told.changed:
+        seen = f"taken as its model saw it last, {plural(len(told.seen), 'message')}; --whole takes all"
+        screen.note(screen.tint("taken as a whole, with everything that was said" if whole else seen, "dim"))
     for problem in told.problems[:_SHOWN]:
         screen.note(screen.tint(f"the file: {screen.short(problem.message, 200)}", "yellow"))
     if len(told.problems) > _SHOWN:

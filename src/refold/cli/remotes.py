@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from refold import config, formats, presets
-from refold.cli import asking, stored
+from refold import config, formats
+from refold.cli import asking, knobs, stored
 from refold.cli.stops import WrongUse
 from refold.clients import Client, is_address, open_client
 from refold.config_values import MOST_SESSIONS
@@ -38,7 +38,8 @@ def opened(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
     if args.format:
         formats.get(args.format)
     policy = args.policy or settings.policy
-    presets.get(policy or "refold")
+    if policy is not None:
+        knobs.refuse_unknown(policy, "--policy" if args.policy else settings.sources["policy"])
     client = _client(args.ask if args.ask is not None else settings.ask)
     defaults = Defaults(
         policy=policy,

@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from refold import presets
 from refold.cli import asking, flags, knobs, options
 from refold.cli.encoding import dumps
 from refold.cli.options import Given
@@ -34,13 +33,15 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
   refold replay session.json --policy refold --policy opal --window 32k
-  refold replay session.json --policy all --window 32k --window 200k --price-of claude-sonnet-4-5
+  refold replay session.json --policy all --window 32k --window 200k
+  refold replay session.json --window 32k --price-of claude-sonnet-4-5
   refold replay session.json --window 32k --without-model --html replay.html
   refold replay session.json --window 32k --csv > turns.csv
 """
 NOTE: Final = """\
-Nobody is asked unless --ask says who: a summary is taken to have the length that one is expected
-to have, and no facts in it. `none` is no compaction at all, also beyond the window."""
+Nobody is asked unless --ask says who: a summary is taken to have the length
+that one is expected to have, and no facts in it. `none` is no compaction at
+all, also beyond the window."""
 MOST_SECONDS: Final = 86_400.0
 _STAMP: Final = re.compile(rb'"timestamp" ?: ?"(\d{4}-\d\d-\d\dT[\d:.]{5,20}(?:Z|[+-]\d\d:\d\d)?)"')
 """How the agents that write JSON lines say when a line was written."""
@@ -169,9 +170,8 @@ def _runs(given: Given, recorded: Recorded, screen: Screen) -> list[Run]:
 
 def _policies(given: Given) -> "dict[str, Policy | str]":
     """The policies by name, no compaction first."""
-    names = list(presets.PRESETS) if "all" in given.policies else list(dict.fromkeys(given.policies))
     turned: Sequence[str] = given.args.knobs or ()
-    return {NONE: NONE} | {name: knobs.policy(name, turned) for name in names if name != NONE}
+    return {NONE: NONE} | {name: knobs.policy(name, turned) for name in given.compared if name != NONE}
 
 
 def _windows(given: Given) -> list[int]:

@@ -7,7 +7,8 @@ from typing import Final
 from refold.cli.options import Given, headline
 from refold.cli.plots import chart, columns_of, marks
 from refold.cli.screen import Screen, Style
-from refold.cli.tables import columns
+from refold.cli.tables import columns, filled
+from refold.core.units import plural
 from refold.replaying import NONE, Played, Recorded, Run
 
 HEIGHT: Final = 4
@@ -22,8 +23,8 @@ def show(given: Given, recorded: Recorded, runs: Sequence[Run], screen: Screen) 
     """Show the runs, window by window."""
     facts = [
         recorded.wire.name,
-        f"{len(recorded.messages):,} messages",
-        f"{len(recorded.requests):,} requests",
+        plural(len(recorded.messages), "message"),
+        plural(len(recorded.requests), "request"),
     ]
     priced = given.args.price_of or recorded.model
     facts += [f"prices of {priced}"] if runs[0].price else []
@@ -60,7 +61,8 @@ def against(run: Run, none: Run) -> str:
 
 
 def _table(runs: Sequence[Run], screen: Screen) -> None:
-    rows = [["policy", "sent", "cache read", "written", "cost", "", "folds", "paid", "facts", "largest"]]
+    head = ["policy", "sent", "cache read", "written", "cost", "", "folds", "paid", "facts", "largest", ""]
+    rows = [head]
     for run in runs:
         written = run.cache_write + sum(turn.fresh for turn in run.turns)
         rows.append(
@@ -74,10 +76,11 @@ def _table(runs: Sequence[Run], screen: Screen) -> None:
                 f"{len(run.folds):,}" if run.policy != NONE else "",
                 f"{run.paid:,}" if run.folds and run.price else "",
                 "" if run.facts is None else f"{run.facts:.0%}",
-                f"{run.peak:,}" + (" over" if run.over else ""),
+                f"{run.peak:,}",
+                "over" if run.over else "",
             ]
         )
-    for number, line in enumerate(columns(rows, "lrrrrrrrrl")):
+    for number, line in enumerate(columns(*filled(rows, "lrrrrrrrrrl"))):
         screen.line("  " + (line if number else screen.paint(line, "bold")))
 
 
@@ -110,9 +113,8 @@ def _folds(runs: Sequence[Run], screen: Screen) -> None:
         screen.line(screen.paint(f"  folds of {run.policy}", "bold"))
         rows = [["turn", "tokens", "", "after", "cost", "pays after", "came", "paid", "facts", "by"]]
         rows += [_fold(fold) for fold in run.folds[:LISTED]]
-        for line in columns([row[:-1] for row in rows], "rrlrrrrlr"):
-            by = rows[0].pop()
-            rows = rows[1:]
+        table = columns(*filled([row[:-1] for row in rows], "rrlrrrrlr"), padded=True)
+        for line, (*_, by) in zip(table, rows, strict=True):
             room = max(12, screen.width - len(line) - 6) if screen.live else 2 * len(by)
             screen.line(f"    {line}  {screen.short(by, room)}".rstrip())
         if len(run.folds) > LISTED:

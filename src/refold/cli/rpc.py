@@ -16,8 +16,9 @@ EXAMPLES: Final = """\
   echo '{"jsonrpc": "2.0", "id": 1, "method": "initialize"}' | refold rpc
 """
 NOTE: Final = """\
-One JSON value a line, or with Content-Length as language servers write it. Events come as
-notifications `session/event`. The end of the input ends it. docs/remote.md lists the methods.
+One JSON value a line, or with Content-Length as language servers write it.
+Events come as notifications `session/event`. The end of the input ends it.
+docs/remote.md lists the methods.
 """
 
 

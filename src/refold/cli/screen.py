@@ -42,17 +42,19 @@ class Screen:
     """Whether standard error is a terminal, on which a line may be drawn again."""
     err_colour: bool = False
     fancy: bool = False
-    """Whether characters beyond ASCII can be seen."""
+    """Whether bars and our own typography beyond ASCII can be seen."""
+    letters: bool = False
+    """Whether what people wrote beyond ASCII can be, although our typography cannot."""
     width: int = 80
 
     def line(self, text: str = "") -> None:
         """Print one line for people."""
-        _write(self.out, text if self.fancy else spelt(text))
+        _write(self.out, self.readable(text))
 
     def note(self, text: str) -> None:
         """Print one line beside the result."""
         if self.err is not None:
-            _write(self.err, text if self.fancy else spelt(text))
+            _write(self.err, self.readable(text))
 
     def error(self, text: str) -> None:
         """Print what went wrong, in one line."""
@@ -79,8 +81,11 @@ class Screen:
 
     def short(self, text: str, width: int) -> str:
         """Make one safe line of any text, in at most so many columns."""
-        text = clean(text)
-        return shorten(text if self.fancy else spelt(text), width, "…" if self.fancy else "...")
+        return shorten(self.readable(clean(text)), width, "…" if self.fancy else "...")
+
+    def readable(self, text: str) -> str:
+        """The text as it can be seen here."""
+        return text if self.fancy or text.isascii() else spelt(text, letters=self.letters)
 
     def flush(self) -> None:
         """Let everything out."""
@@ -96,6 +101,7 @@ def find(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> 
     painted = colour and not dumb and not env.get("NO_COLOR", "")
     out_live, err_live = _live(sys.stdout), _live(sys.stderr)
     columns = shutil.get_terminal_size((80, 24)).columns
+    shown = sys.stdout or sys.stderr
     return Screen(
         out=sys.stdout,
         err=sys.stderr,
@@ -103,7 +109,8 @@ def find(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> 
         colour=painted and out_live,
         err_live=err_live and not dumb,
         err_colour=painted and err_live,
-        fancy=not dumb and _takes_unicode(sys.stdout or sys.stderr, env),
+        fancy=not dumb and _is_utf(shown) and _takes_unicode(env),
+        letters=_is_utf(shown),
         width=max(NARROWEST, min(WIDEST, columns)),
     )
 
@@ -115,11 +122,12 @@ def _live(stream: TextIO | None) -> bool:
         return False
 
 
-def _takes_unicode(stream: TextIO | None, env: Mapping[str, str]) -> bool:
-    """Tell by the stream and by the locale; Python itself writes UTF-8 even in the C locale."""
-    encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
-    if not encoding.startswith("utf"):
-        return False
+def _is_utf(stream: TextIO | None) -> bool:
+    return (getattr(stream, "encoding", None) or "").lower().startswith("utf")
+
+
+def _takes_unicode(env: Mapping[str, str]) -> bool:
+    """Tell by the locale; Python itself writes UTF-8 even where that is C."""
     locale = env.get("LC_ALL") or _own(env.get("LC_CTYPE")) or env.get("LANG") or "UTF-8"
     return locale not in {"C", "POSIX"}
 
@@ -143,8 +151,7 @@ def _painted(text: str, style: Style, *, shown: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if shown and text and _CODES[style] else text
 
 
-def spelt(text: str) -> str:
-    """Text for a terminal that knows ASCII only."""
-    if text.isascii():
-        return text
-    return text.translate(_SPELT).encode("ascii", "backslashreplace").decode("ascii")
+def spelt(text: str, *, letters: bool = False) -> str:
+    """Text for a terminal that knows ASCII only; or, with `letters`, all that people write."""
+    text = text.translate(_SPELT)
+    return text if letters else text.encode("ascii", "backslashreplace").decode("ascii")

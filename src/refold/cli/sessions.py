@@ -7,7 +7,7 @@ from typing import Final
 from refold.cli import listing, money, stored
 from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
-from refold.cli.stops import DONE
+from refold.cli.stops import DONE, WrongUse
 from refold.cli.tables import columns
 from refold.core.money import Spent
 from refold.formats.agents import AGENTS
@@ -37,6 +37,8 @@ def run(args: Namespace, screen: Screen) -> int:
     """List them."""
     if args.agent:
         return listing.run(args, screen)
+    if args.limit is not None:
+        raise WrongUse("--limit goes with --agent: a store's sessions are all listed")
     where, found, spent = stored.address(args), [], {}
     if where != stored.DEFAULT or stored.is_there(where):  # nobody has to begin with an error
         with stored.opened(args) as store:

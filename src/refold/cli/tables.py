@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from refold.cli.plain import width_of
 
 
-def columns(rows: Sequence[Sequence[str]], align: str, *, gap: str = "  ") -> list[str]:
+def columns(rows: Sequence[Sequence[str]], align: str, *, gap: str = "  ", padded: bool = False) -> list[str]:
     """Lay rows out under each other; `align` has a letter for each column: l or r.
+
+    All lines are as wide as the widest where `padded` says that something stands behind them.
 
     >>> columns([["a", "10"], ["bcd", "9"]], "lr")
     ['a    10', 'bcd   9']
@@ -15,8 +17,19 @@ def columns(rows: Sequence[Sequence[str]], align: str, *, gap: str = "  ") -> li
     lines = []
     for row in rows:
         cells = [_cell(text, width, side) for text, width, side in zip(row, widths, align, strict=True)]
-        lines.append(gap.join(cells).rstrip())
+        line = gap.join(cells)
+        lines.append(line if padded else line.rstrip())
     return lines
+
+
+def filled(rows: Sequence[Sequence[str]], align: str) -> tuple[list[list[str]], str]:
+    """Leave out the columns that have a title and nothing under it, or a dash in every row.
+
+    >>> filled([["policy", "cost", "size"], ["a", "-", "10"]], "lrr")
+    ([['policy', 'size'], ['a', '10']], 'lr')
+    """
+    kept = [at for at in range(len(align)) if any(row[at] not in ("", "-") for row in rows[1:])]
+    return [[row[at] for at in kept] for row in rows], "".join(align[at] for at in kept)
 
 
 def _cell(text: str, width: int, side: str) -> str:

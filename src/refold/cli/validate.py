@@ -19,7 +19,7 @@ EXAMPLES: Final = """\
   refold validate shorter.json --json | jq '.problems[].rule'
   refold compact session.json --window 32k | refold validate -
 """
-NOTE: Final = "#N is a position in the list, counted from 0 (messages of a session count from #1)"
+NOTE: Final = "#N is a place in the list, counted from 0; messages of a session count from #1"
 SHOWN: Final = 50
 """Problems that are listed; whoever has more mends the first ones first."""
 
@@ -52,14 +52,16 @@ def run(args: Namespace, screen: Screen) -> int:
         show(problems, shown, screen)
     else:
         word = screen.paint("yes", "green")
-        screen.line(f"{word}: {shown} would take these {len(source.document.messages):,} messages")
+        count = len(source.document.messages)
+        these = "this message" if count == 1 else f"these {count:,} messages"
+        screen.line(f"{word}: {shown} would take {these}")
     return REFUSED if problems else DONE
 
 
 def show(problems: list[Problem], name: str, screen: Screen) -> None:
     """List the problems in order, and count them by rule."""
     head = [["whole" if each.index is None else f"#{each.index}", each.rule] for each in problems[:SHOWN]]
-    table = columns(head, "ll")
+    table = columns(head, "ll", padded=True)
     for line, problem in zip(table, problems, strict=False):
         screen.line(f"{line}  {screen.short(problem.message, 300)}")
     if len(problems) > SHOWN:

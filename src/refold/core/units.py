@@ -1,4 +1,4 @@
-"""How people write a number of tokens ("128k", 32768, "200,000"); knows no model and no provider."""
+"""Numbers as people write and say them ("128k", "200,000", "1 message"); knows no model and no provider."""
 
 import math
 import re
@@ -29,6 +29,15 @@ def tokens(setting: str | float) -> int:
             f"{_shown(setting)} is not a number of tokens: write 128000, 128_000, 128k or 1m, and more than 0"
         )
     return size
+
+
+def plural(number: int, word: str) -> str:
+    """A number with its word.
+
+    >>> plural(1, "message"), plural(1_200, "message")
+    ('1 message', '1,200 messages')
+    """
+    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def codebuddy_window(setting: str) -> int:

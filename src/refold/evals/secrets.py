@@ -19,7 +19,7 @@ from refold.evals.printing import write
 from refold.evals.secret_making import Planted, lookalikes, messages_with, secrets
 from refold.evals.tallies import bootstrap
 from refold.evals.ways import texts
-from refold.redacting import redact_text
+from refold.redacting import redact_text, redactor
 
 EXAMPLES: Final = """\
   refold eval secrets
@@ -68,6 +68,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Plant, fold, and look at every border; 1 where one got past redaction under the default policy."""
     if not 1 <= args.count <= 10_000:
         raise RefoldError("--count takes 1 to 10,000 secrets")
+    redactor("export")  # says at once what to install where nothing could be found
     planted = secrets(args.count, args.seed)
     names = list(presets.PRESETS) if "all" in args.policy else args.policy or ["refold"]
     rows: list[dict[str, Any]] = []

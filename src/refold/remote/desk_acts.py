@@ -27,6 +27,10 @@ async def prepare(
     prompt: str | None = None,
 ) -> dict[str, Any]:
     """Compact if it is time to, and give what to send."""
+    if messages == []:  # the library takes it for a new beginning; sent by a program it is a slip
+        raise FormatError(
+            "is empty: leave it out to send what was said, or session/rewind to 'start'", path="messages"
+        )
     held = await desk.held(session_id)
     async with held.acting():
         ready = await held.session.prepare(messages, system=system, tools=tools, prompt=prompt)

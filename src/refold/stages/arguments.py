@@ -13,6 +13,7 @@ from refold.core.task import Step, Task
 from refold.core.texts import boundary_before, well_formed
 from refold.core.transcript import parsed
 from refold.core.turns import Keep
+from refold.core.units import plural
 
 KEPT_CHARS: Final = 200
 """Short arguments stay: paths and names are what later turns refer to."""
@@ -45,7 +46,7 @@ class TrimArguments:
             trimmed = map_parts(message, self._trimmed)
             if trimmed is not message:
                 edits.append(swap(task.messages, index, trimmed, self.name, "old arguments"))
-        return Step(tuple(edits), f"arguments of {len(edits)} messages trimmed" if edits else "")
+        return Step(tuple(edits), f"arguments of {plural(len(edits), 'message')} trimmed" if edits else "")
 
     def _trimmed(self, part: Part) -> Part:
         if not isinstance(part, ToolCall):

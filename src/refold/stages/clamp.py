@@ -14,6 +14,7 @@ from refold.core.messages import Document, Message, Part, Text, ToolResult
 from refold.core.task import Step, Task
 from refold.core.texts import fit_text, middle_out
 from refold.core.turns import turn_starts
+from refold.core.units import plural
 
 ROOMY: Final = 0.8
 """The user's last message is cut only where this share of the room would not hold it otherwise."""
@@ -43,7 +44,8 @@ class Clamp:
         for edits, enough in self._tries(task):
             if _left(task, edits) <= enough:
                 break
-        return Step(edits, f"{len(edits)} messages clamped" if edits else "nothing is left to clamp")
+        told = f"{plural(len(edits), 'message')} clamped" if edits else "nothing is left to clamp"
+        return Step(edits, told)
 
     def _tries(self, task: Task) -> Iterator[tuple[tuple[Edit, ...], int]]:
         """Edits that take more and more, and how many tokens are few enough to stop at them."""

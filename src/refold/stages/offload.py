@@ -8,6 +8,7 @@ from refold.core.messages import Document, File, Image, Part, Text, ToolResult
 from refold.core.rewrite import map_parts
 from refold.core.task import Step, Task
 from refold.core.turns import Keep
+from refold.core.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Offload:
             marked = map_parts(message, marker)
             if marked is not message:
                 edits.append(swap(task.messages, index, marked, self.name, "media"))
-        return Step(tuple(edits), f"media of {len(edits)} messages offloaded" if edits else "")
+        return Step(tuple(edits), f"media of {plural(len(edits), 'message')} offloaded" if edits else "")
 
 
 def _shows(parts: tuple[Part, ...]) -> bool:

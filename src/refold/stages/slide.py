@@ -13,6 +13,7 @@ from refold.core.headers import NEUROLINK_MARKER
 from refold.core.messages import SUMMARY, Message, Role, Text
 from refold.core.task import Step, Task, replace_runs
 from refold.core.turns import cuts
+from refold.core.units import plural
 
 STEPS: Final = 6
 """How often NeuroLink takes a tenth more before it takes nearly everything."""
@@ -41,7 +42,7 @@ class Slide:
         if all(task.messages[index].is_summary for index in leaving):
             return Step(note="nothing may leave")
         edits = replace_runs(task, leaving, (put,), self.name, "oldest messages")
-        return Step(edits, f"{len(leaving)} messages removed")
+        return Step(edits, f"{plural(len(leaving), 'message')} removed")
 
     def _leaving(self, task: Task, head: int, cost: int) -> list[int]:
         """The messages up to the first cut that reaches the goal, else up to the last cut."""

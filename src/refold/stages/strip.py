@@ -7,6 +7,7 @@ from refold.core.edits import swap
 from refold.core.messages import Part, ToolCall, ToolResult
 from refold.core.rewrite import map_parts, with_text
 from refold.core.task import Step, Task
+from refold.core.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Strip:
             stripped = map_parts(message, partial(stripped_part, limit=self.limit))
             if stripped is not message:
                 edits.append(swap(task.messages, index, stripped, self.name, "long tool traffic"))
-        return Step(tuple(edits), f"{len(edits)} messages stripped" if edits else "")
+        return Step(tuple(edits), f"{plural(len(edits), 'message')} stripped" if edits else "")
 
 
 def stripped_part(part: Part, *, limit: int) -> Part:

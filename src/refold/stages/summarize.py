@@ -27,6 +27,7 @@ from refold.core.state import state_of
 from refold.core.task import Step, Task, replace_runs
 from refold.core.transcript import Style, neutral
 from refold.core.turns import Keep, Segment
+from refold.core.units import plural
 from refold.core.voices import speaker
 from refold.stages.prompts import load
 from refold.stages.requests import JOINT, LEAST_ROOM, Refused, Request, Told, merged, said, without_middle
@@ -114,7 +115,7 @@ class Summarize:
             return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
         if facts.weighty_share < LEAST_WEIGHTY:
             return Step(note=f"the summary lost {len(facts.reachable):,} facts", failed=True)
-        why = f"{len(leaving)} messages summarised"
+        why = f"{plural(len(leaving), 'message')} summarised"
         return Step(replace_runs(task, leaving, put, self.name, why), why, facts=facts.counts)
 
     def _again(self, why: str) -> "Summarize":

@@ -8,6 +8,7 @@ from refold.core.messages import Part, Thinking
 from refold.core.rewrite import map_parts
 from refold.core.task import Step, Task
 from refold.core.turns import turn_starts
+from refold.core.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class DropThinking:
             bare = map_parts(message, _without)
             if bare is not message:
                 edits.append(swap(task.messages, index, bare, self.name, "old thinking"))
-        return Step(tuple(edits), f"thinking of {len(edits)} messages dropped" if edits else "")
+        return Step(tuple(edits), f"thinking of {plural(len(edits), 'message')} dropped" if edits else "")
 
 
 def _without(part: Part) -> Part | None:

@@ -9,6 +9,7 @@ from refold.core.frames import Covered, Worded, cover, facts
 from refold.core.messages import SUMMARY, Message, Role, Text
 from refold.core.task import Step, Task, replace_runs
 from refold.core.turns import Keep
+from refold.core.units import plural
 
 Words = Callable[[Sequence[Message], Covered, Task], str | Worded]
 
@@ -44,5 +45,5 @@ class Truncate:
         worded = Worded(told) if isinstance(told, str) else told
         meta = {**facts(covered, "notice"), **worded.meta}
         put = Message(self.role, (Text(worded.text),), source=SUMMARY, meta=meta)
-        why = f"{len(leaving)} messages told in a few words"
+        why = f"{plural(len(leaving), 'message')} told in a few words"
         return Step(replace_runs(task, leaving, (put,), self.name, why), why, facts=worded.facts)

@@ -11,7 +11,7 @@ from refold.chat.showing import Note, Shown
 from refold.chat.stopping import Stops
 from refold.cli.chatting.rendering import lines, safe
 from refold.cli.plain import clean, shorten
-from refold.cli.screen import Screen, spelt
+from refold.cli.screen import Screen
 
 
 class PlainAnswer:
@@ -32,7 +32,7 @@ class PlainAnswer:
         if self._screen.out is not None and text:
             self._last = text
             if self._screen.live:
-                text = safe(text) if self._screen.fancy else spelt(safe(text))
+                text = self._screen.readable(safe(text))
             self._screen.out.write(text)
             self._screen.out.flush()
 

@@ -1,15 +1,19 @@
-"""CompactBench's own runs of our policies and of its built-in methods, with a reader instead of a model.
+"""CompactBench's own runs of our policies, of its built-in methods and of the two bounds of all methods.
 
-python bench/compactbench.py TEMPLATES [--json FILE] [--cases 3]
+python bench/compactbench.py TEMPLATES [--json FILE] [--cases 3] [--cycles 2] [--turns N] [--ask local:FILE]
 
-TEMPLATES is a folder with CompactBench's templates. The package is installed into an environment of its own
-(`bench/.envs/compactbench`), as the other peers are. Where the tokenizer's ranks cannot be fetched, its
-compression figure is counted with `refold.exact`.
+TEMPLATES is a folder with CompactBench's templates; ours, in other domains, are in `bench/templates`. The
+package is installed into an environment of its own (`bench/.envs/compactbench`), as the other peers are.
+Without `--ask` a reader answers that needs no model (`refold.evals.reader`), the same for all; `--ask mock`
+takes CompactBench's mock, `--ask local:FILE.gguf` a model on this machine, `--ask http://host/v1#model` one
+behind a server. `--turns` puts so many turns of small talk between, instead of six. Where the tokenizer's
+ranks cannot be fetched, the compression figure is counted with `refold.exact`.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import tempfile
 import venv
@@ -17,71 +21,53 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.1.0"
-BUILT_IN = ("naive-summary", "structured-state", "hierarchical-summary", "hybrid-ledger")
-OURS = ("Refold", "RefoldWithoutModel", "Opal", "Neurolink")
-FIGURES = (
-    "overall_score",
-    "drift_resistance",
-    "constraint_retention",
-    "contradiction_rate",
-    "compression_ratio",
-)
-RUN = """
-import asyncio, json, sys
-from pathlib import Path
-from compactbench.dsl import DifficultyLevel
-from compactbench import providers, runner
-from compactbench.runner import run as running
-from compactbench.scoring import compression
-from refold.evals.compactbench import Reader
-import refold
-
-class Counted:
-    def encode(self, text):
-        return range(refold.count(text, model="gpt-4"))
-
-try:
-    compression._encoder()
-except Exception:
-    compression._ENCODER_CACHE["cl100k_base"] = Counted()
-running.get_provider_cls = lambda key: Reader
-args = json.loads(sys.argv[1])
-done = asyncio.run(runner.run_experiment(runner.RunArgs(
-    method_spec=args["method"], suite_key=args["suite"], provider_key="refold-reader", model="reader",
-    difficulty=DifficultyLevel("hard"), drift_cycles=2, case_count_per_template=args["cases"],
-    seed_group="default", benchmarks_dir=Path(args["folder"]), output_path=Path(args["output"]),
-    resume=False)))
-print(done.read_text().splitlines()[-1])
-"""
+RUNS = HERE / "peers" / "compactbench_runs.py"
+OURS = HERE.parent / "src" / "refold" / "evals" / "compactbench.py"
+METHODS = {
+    "nothing": f"{RUNS}:Nothing",
+    "whole": f"{RUNS}:Whole",
+    "naive-summary": "built-in:naive-summary",
+    "structured-state": "built-in:structured-state",
+    "hierarchical-summary": "built-in:hierarchical-summary",
+    "hybrid-ledger": "built-in:hybrid-ledger",
+    "Refold": f"{OURS}:Refold",
+    "RefoldWithoutModel": f"{OURS}:RefoldWithoutModel",
+    "Opal": f"{OURS}:Opal",
+    "Neurolink": f"{OURS}:Neurolink",
+}
+HARD = re.compile(r"(distractor_turns:\s*\{?[^}]*?\bhard:\s*)\d+", re.DOTALL)
 
 
-def python() -> Path:
-    """The interpreter of an environment that has CompactBench."""
+def python(ask: str) -> Path:
+    """The interpreter of an environment that has CompactBench, and what a model needs."""
     folder = HERE / ".envs" / "compactbench"
     program = folder / "bin" / "python"
     if not program.exists():
         venv.create(folder, with_pip=True)
         subprocess.run([program, "-m", "pip", "install", "-q", f"compactbench=={VERSION}"], check=True)
+    if ask.startswith("local") and not list(folder.glob("lib/python*/site-packages/httpx2")):
+        subprocess.run([program, "-m", "pip", "install", "-q", f"{HERE.parent}[local]", "httpx"], check=True)
     return program
 
 
-def run(templates: Path, method: str, cases: int) -> dict[str, object]:
+def run(templates: Path, method: str, options: argparse.Namespace) -> dict[str, object]:
     """One method through all templates."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "suites").mkdir()
-        suite = Path(folder) / "suites" / "starter"
+        suite = Path(folder) / "starter"  # the suite's name is part of the seed
         suite.mkdir()
         for file in sorted(templates.glob("*.yaml")):
-            (suite / file.name).write_bytes(file.read_bytes())
+            text = file.read_text(encoding="utf-8")
+            turned = HARD.sub(rf"\g<1>{options.turns}", text) if options.turns else text
+            (suite / file.name).write_text(turned, encoding="utf-8")
         args = {
             "method": method,
-            "suite": "starter",
-            "cases": cases,
-            "folder": str(suite.parent),
-            "output": str(Path(folder) / "results.jsonl"),
+            "folder": str(suite),
+            "cases": options.cases,
+            "cycles": options.cycles,
+            "ask": options.ask,
         }
         ran = subprocess.run(
-            [python(), "-c", RUN, json.dumps(args)],
+            [python(options.ask), RUNS, json.dumps(args)],
             env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")},
             capture_output=True,
             text=True,
@@ -92,23 +78,36 @@ def run(templates: Path, method: str, cases: int) -> dict[str, object]:
     return json.loads(ran.stdout.strip().splitlines()[-1])
 
 
+def _columns(*values: float) -> str:
+    return "".join(f"{value:7.3f}" for value in values[:4]) + f"{values[4]:9.2f}"
+
+
 def main() -> None:
     """Run every method, print a table, and write it as JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("templates", type=Path)
     parser.add_argument("--cases", type=int, default=3)
+    parser.add_argument("--cycles", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=0)
+    parser.add_argument("--ask", default="reader")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    ours = HERE.parent / "src" / "refold" / "evals" / "compactbench.py"
-    methods = [f"built-in:{name}" for name in BUILT_IN] + [f"{ours}:{name}" for name in OURS]
+    if not list(options.templates.glob("*.yaml")):
+        raise SystemExit(f"no templates (*.yaml) in {options.templates}")
+    asked = {name: getattr(options, name) for name in ("cases", "cycles", "turns")}
+    asked["ask"] = Path(options.ask).name if options.ask.startswith("local") else options.ask
+    about = {"package": f"compactbench {VERSION}", "templates": len(list(options.templates.glob("*.yaml")))}
+    print(f"{'':22}{'score':>7}{'drift':>7}{'rules':>7}{'wrong':>7}{'ratio':>9}")
     rows = []
-    for method in methods:
-        done = run(options.templates, method, options.cases)
-        rows.append({"method": method.rpartition(":")[2], **{name: done.get(name) for name in FIGURES}})
-        print(rows[-1], flush=True)
-    if options.json:
-        about = {"package": f"compactbench {VERSION}", "cases": options.cases}
-        options.json.write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n")
+    for name in options.methods:
+        done = run(options.templates, METHODS[name], options)
+        rows.append({"method": name, **done})
+        print(f"{name:22}" + _columns(*list(done.values())[:5]), flush=True)
+        if options.json:  # after each: with a model they take long, and somebody may lose patience
+            options.json.write_text(json.dumps({**about, **asked, "rows": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,10 @@
     compactbench run --method path/to/refold/evals/compactbench.py:Refold --provider ...
 
 A method gives a text and a state in six sections. The text is the view that the policy makes; where a talk is
-so short that nothing is gained by folding it, the text is empty and the ledger alone tells it. `Reader`
-answers CompactBench's questions with the lines of the artifact that share most words with them: a floor that
-needs no model, and the same for every method.
+so short that nothing is gained by folding it, the text is empty and nobody is asked: the ledger alone tells
+it (`states`). `Reader` is the stand-in of `reader` as a provider: no model, and the same for every method.
 """
 
-import re
-from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from compactbench.compactors import Compactor  # type: ignore[import-not-found,unused-ignore]
@@ -21,9 +18,10 @@ from compactbench.providers import (  # type: ignore[import-not-found,unused-ign
 )
 
 from refold.compacting import acompact
-from refold.evals.answers import COMMON
+from refold.core.facts import LEDGER_SHARE
+from refold.evals.reader import reply
 from refold.evals.states import state_of
-from refold.evals.ways import texts, tokens
+from refold.evals.ways import Wire, texts, tokens
 
 SHARE: Final = 0.5
 """Tokens of the view, as a share of the talk's."""
@@ -31,7 +29,8 @@ LEAST: Final = 400
 """Tokens below which no talk is folded: the words around a summary would take more than they save."""
 TEXT_CHARS: Final = 8_000
 """What CompactBench takes of a text."""
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+TEXT_TOKENS: Final = TEXT_CHARS // 5
+"""So that a text is not cut: English has four characters to a token, and its marks take some."""
 
 
 class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so
@@ -48,23 +47,28 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
         """The artifact of a talk; earlier artifacts are not needed, for the talk is whole."""
         del config, previous_artifact
         messages = [{"role": turn.role.value, "content": turn.content} for turn in transcript.turns]
+        return CompactionArtifact(
+            summaryText=await self._text(messages),
+            structured_state=state_of(messages, max(LEAST, int(tokens(messages) * LEDGER_SHARE))),
+            selectedSourceTurnIds=[turn.id for turn in transcript.turns],
+            methodMetadata={"method": self.name, "version": self.version, "policy": self.policy},
+        )
+
+    async def _text(self, messages: Wire) -> str:
+        """The view that the policy makes; nothing where the talk is short."""
+        size = tokens(messages)
+        if size <= LEAST:
+            return ""
         done = await acompact(
             messages,
             ask=self._ask if self.asks else None,
             policy=self.policy,
-            window=max(8_000, tokens(messages) * 4),
-            target=max(LEAST, int(tokens(messages) * SHARE)),
+            window=max(8_000, size * 4),
+            target=max(LEAST, min(int(size * SHARE), TEXT_TOKENS)),
             force=True,
             must_fit=False,
         )
-        short = tokens(messages) <= LEAST
-        text = "" if short else "\n\n".join("\n".join(texts(message)) for message in done.messages)
-        return CompactionArtifact(
-            summaryText=text[:TEXT_CHARS],
-            structured_state=state_of(messages),
-            selectedSourceTurnIds=[turn.id for turn in transcript.turns],
-            methodMetadata={"method": self.name, "version": self.version, "policy": self.policy},
-        )
+        return "\n\n".join(map(_spoken, done.messages))[:TEXT_CHARS]
 
     async def _ask(self, question: Any) -> str:
         request = CompletionRequest(
@@ -74,6 +78,12 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
             max_tokens=question.max_tokens or 2_048,
         )
         return str((await self.provider.complete(request)).text)
+
+
+def _spoken(message: dict[str, Any]) -> str:
+    """A message with its speaker, without whom nobody knows what was asked and what was answered."""
+    text = "\n".join(texts(message))
+    return text if text.startswith("<") else f"{str(message.get('role', '')).upper()}: {text}"
 
 
 class RefoldWithoutModel(Refold):
@@ -98,36 +108,16 @@ class Neurolink(Refold):
 
 
 class Reader(Provider):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so
-    """Answers a question with the lines of the prompt that share most words with it."""
+    """Answers without a model: `refold.evals.reader`."""
 
     key: ClassVar[str] = "refold-reader"
 
     async def complete(self, request: Any) -> Any:
-        """The best lines; a request for a summary gets the last lines of the talk."""
-        context, _, question = str(request.prompt).rpartition("QUESTION:")
-        told = context.partition("prior conversation:")[2].rpartition("Based only on")[0] or question
-        lines = [line for line in told.split("\n") if line.strip()]
-        text = "\n".join(best(lines, question) if context else lines[-12:])
+        """What the stand-in says."""
+        text = reply(request.prompt, as_json=bool(request.response_format))
         return CompletionResponse(
             text=text,
             prompt_tokens=len(request.prompt) // 4,
             completion_tokens=len(text) // 4,
             model=request.model,
         )
-
-
-def best(lines: Iterable[str], question: str) -> list[str]:
-    """The three lines that share most words with a question, each read with its heading, in their order."""
-    wanted = _telling(question)
-    heading: set[str] = set()
-    ranked: list[tuple[int, int, str]] = []
-    for place, line in enumerate(lines):
-        if line.startswith(("#", "<")) or line.endswith(":"):
-            heading = _telling(line)
-        else:
-            ranked.append((-len(wanted & (_telling(line) | heading)), place, line))
-    return [line for _, _, line in sorted(sorted(ranked)[:3], key=lambda one: one[1])]
-
-
-def _telling(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower())) - COMMON

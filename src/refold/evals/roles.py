@@ -1,0 +1,70 @@
+"""Who and what is named in a talk, each with the words that say what it does there; no model asked."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from refold.core.fact_words import COMMON
+
+LONGEST: Final = 200
+"""Characters of a role."""
+_NAME: Final = r"(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?[A-Z][\w-]*[a-z](?: (?:(?:and|of|the) )?[A-Z][\w-]*[a-z]\b)*"
+_INSIDE: Final = re.compile(rf"(?<=[\w,;:'’\"(–—-] ){_NAME}")
+_ACTS: Final = r"will|would|is|was|has|had|can|must|should|may"
+_DOES: Final = r"[a-z]+s (?:the|an?|it|our|my|us|up|in|on|to|for|after|about)"
+"""What follows a name at the beginning of a sentence; `Log lines stay` begins with no name."""
+_SUBJECT: Final = re.compile(rf"{_NAME}(?=['’]s | (?:{_ACTS}|{_DOES})\b)")
+_ENGLISH: Final = re.compile(r"\b(?:the|is|will|with|for|and|of|to|on|by|from|after|has|it)\b", re.IGNORECASE)
+"""Elsewhere capitals say less: in German every noun has one."""
+_FIRST: Final = re.compile(_NAME)
+_CLAUSE: Final = re.compile(r"[,;:–—] (?:(?:and|but|while|so) )?| (?:and|but|while) (?=[A-Z])")
+_NO_NAMES: Final = frozenset(
+    "Somebody "  # noqa: SIM905  # what COMMON does not have
+    "Someone Everybody Everyone Everything Nobody Nothing Something Anything One Each Both Another "
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays "
+    "Saturdays Sundays January February March April May June July August September October November "
+    "December English Note Starting After Before Between During Without".split()
+)
+
+
+def roles(sentences: Iterable[str]) -> dict[str, str]:
+    """Each name of people, places and organisations with the clause that says most of it.
+
+    >>> roles(["On the tour, Ines will book the hotel, and Paulo drives the van."])
+    {'Ines': 'Ines will book the hotel', 'Paulo': 'Paulo drives the van'}
+    """
+    found: dict[str, str] = {}
+    for sentence in filter(_ENGLISH.search, sentences):
+        for clause in clauses(sentence):
+            for name, acts in _named(clause, starts=sentence.startswith(clause)):
+                said = clause if acts else _until(clause, name)
+                if name not in found or (acts and not found[name].startswith(name)):
+                    found[name] = said.strip()[:LONGEST]
+    return found
+
+
+def clauses(sentence: str) -> list[str]:
+    """The parts of a sentence that each say something of their own, without the marks between them."""
+    return _CLAUSE.split(sentence.rstrip(".!? "))
+
+
+def _named(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
+    """The names of a clause, and whether what follows is told of them."""
+    subject = (_SUBJECT if starts else _FIRST).match(clause)
+    first = subject[0] if subject and _is_name(subject[0]) else ""
+    if first:
+        yield first, True
+    for name in _INSIDE.findall(clause):
+        if _is_name(name) and name not in first:
+            yield name, False
+
+
+def _is_name(found: str) -> bool:
+    first = found.split(maxsplit=1)[0]
+    return first not in _NO_NAMES and first.lower() not in COMMON
+
+
+def _until(clause: str, name: str) -> str:
+    """A clause as far as its name; with what belongs to the name, where something does."""
+    end = clause.index(name) + len(name)
+    return clause if clause[end : end + 2] in {"'s", "’s"} else clause[:end]

@@ -3,16 +3,19 @@
 python scripts/plot_cost.py [bench/results/cost.json] [docs/decisions/0015-when-to-fold.md]
 """
 
+import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from refold import presets
+
 BEGIN, END = "<!-- written by scripts/plot_cost.py -->", "<!-- end -->"
 ROOT: Final = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 640, 300, 56, 16, 150, 44
-COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 
 def curves(row: Mapping[str, Any]) -> dict[int, list[tuple[int, float, bool]]]:
@@ -34,8 +37,8 @@ def kept(each: Mapping[str, Any]) -> bool:
     return each["keeps"] and not each["dearer"]
 
 
-def svg(row: Mapping[str, Any], thrifty: tuple[int, float]) -> str:
-    """The curves of one row, with the thrifty knobs marked."""
+def svg(row: Mapping[str, Any], rings: Sequence[tuple[int, float]]) -> str:
+    """The curves of one row, with the default and the thrifty knobs marked."""
     lines = curves(row)
     points = [point for line in lines.values() for point in line]
     left, right = min(p[0] for p in points), max(p[0] for p in points)
@@ -62,10 +65,11 @@ def svg(row: Mapping[str, Any], thrifty: tuple[int, float]) -> str:
             parts.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{fill}" stroke="{colour}"/>')
         at = TOP + 14 + number * 18
         parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{at}" style="fill:{colour}">to {target:,}</text>')
-    x, y = place(*thrifty)
-    parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
+    for ring in rings:
+        x, y = place(*ring)
+        parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
     note = TOP + 14 + len(lines) * 18
-    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">ring: thrifty</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">rings: default, thrifty</text>')
     parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note + 18}">filled: both promises</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -120,9 +124,10 @@ def main(source: Path, target: Path) -> None:
         for row in rows
         if (row["kind"], row["price"], row["summaries"]) == ("all", "anthropic", "passed over")
     )
-    target.with_suffix(".svg").write_text(
-        svg(row, (40_000, row["thrifty"]["against_none"])), encoding="utf-8"
-    )
+    default = inspect.signature(presets.refold).parameters["paid_history_tokens"].default
+    lines = {"default": default, "thrifty": presets.THRIFTY["history_tokens"]}
+    rings = [(line, row[name]["against_none"]) for name, line in lines.items()]
+    target.with_suffix(".svg").write_text(svg(row, rings), encoding="utf-8")
     text = target.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -8,6 +8,7 @@ six policies stand side by side, to be compared.
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -16,7 +17,7 @@ from refold.core import counters, fileops, frames, transcript
 from refold.core.budget import Levels, Reserve, Target, Trigger
 from refold.core.keeps import LastMessages, RecentBytes, RecentRoom, RecentShare, RecentTurns, Thread
 from refold.core.messages import Role
-from refold.core.policy import Policy
+from refold.core.policy import Paid, Policy
 from refold.core.windows import TABLES, lookup
 from refold.errors import RefoldError
 from refold.preset_knobs import OTHER_NAMES, codebuddy_chunk, neurolink_saver, window_of_codebuddy
@@ -272,11 +273,12 @@ def refold(
     *,
     trigger_fraction: float = 0.85,
     trigger_tokens: int | None = 200_000,
+    paid_history_tokens: int | None = 48_000,
     history_tokens: int | None = None,
-    history_tokens_asking: int | None = 64_000,
+    history_tokens_asking: int | None = None,
     target_fraction: float = 0.55,
-    target_tokens: int | None = 8_000,
-    tail_tokens: int | None = 3_000,
+    target_tokens: int | None = 16_000,
+    tail_tokens: int | None = 6_000,
     keep_tokens: int = 20_000,
     keep_fraction: float = 0.25,
     keep_user_tokens: int = 10_000,
@@ -294,8 +296,10 @@ def refold(
 ) -> Policy:
     """The house: cheapest stages first, to 55 % of the room; the floors need no model and always end.
 
-    With `history_tokens` a large window is not filled: what is carried on is paid for in every turn.
+    With `history_tokens` a large window is not filled: what is carried on is paid for in every turn. That is
+    what a session does by itself where its model has a price, with `paid_history_tokens`.
     """
+    knobs = locals()
     large = int((history_tokens or 0) / max(trigger_fraction, 0.01))  # a smaller room is full before
     keep = RecentRoom(
         tokens=keep_tokens,
@@ -313,7 +317,7 @@ def refold(
         originals=True,
         ledger_tokens=ledger_tokens,
     )
-    return Policy(
+    policy = Policy(
         name="refold",
         counter=counters.house(None),
         counters=counters.house,
@@ -360,9 +364,21 @@ def refold(
         user_words=keep_user_tokens,
         user_words_fraction=0.125,
     )
+    if (trigger_fraction, trigger_tokens, history_tokens) != (0.85, 200_000, None) or not paid_history_tokens:
+        return policy  # somebody has said when to fold
+    other = refold(**{**knobs, "history_tokens": paid_history_tokens})
+    now = (policy.trigger, policy.target, policy.stages)
+    paid = Paid(trigger=other.trigger, target=other.target, stages=other.stages, instead_of=now)
+    return replace(policy, paid=paid)
 
 
-THRIFTY: Final[Mapping[str, int]] = {"history_tokens": 40_000, "keep_user_tokens": 3_000}
+THRIFTY: Final[Mapping[str, int]] = {
+    "history_tokens": 40_000,
+    "history_tokens_asking": 64_000,
+    "target_tokens": 8_000,
+    "tail_tokens": 3_000,
+    "keep_user_tokens": 3_000,
+}
 """Knobs of the house for people who pay by the token: the cheapest way that forgets little (decision 15)."""
 
 PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {

@@ -6,6 +6,7 @@ house's own estimate is, tests/core says.
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold import presets
+from refold.core.budget import Trigger
 from refold.testing import Scripted
 
 PROSE = "and so the work goes on, step by step, through the day. "
@@ -172,6 +174,49 @@ class TestWhen:
                 session.say("hi")
                 assert session.budget().trigger_tokens == line
 
+    @pytest.mark.parametrize(
+        ("choices", "line"),
+        [
+            ({"model": "claude-sonnet-4-5"}, 48_000),
+            ({"model": "gpt-5", "ask": model("S")}, 48_000),
+            ({}, 156_074),  # nobody sends a bill
+            ({"model": "claude-sonnet-4-5", "endpoint": "http://127.0.0.1:8080/v1"}, 156_074),
+            ({"model": "nobody-knows-me"}, 156_074),
+        ],
+    )
+    def test_a_session_that_is_paid_for_folds_when_that_saves_money(self, choices, line):
+        """See decision 15; a window that is full before that is folded when it is full."""
+        with refold.open("s", store="memory:", window="200k", **choices) as session:
+            session.say("hi")
+            assert session.budget().trigger_tokens == line
+        with refold.open("s", store="memory:", window="40k", **choices) as session:
+            session.say("hi")
+            assert session.budget().trigger_tokens == 25_500
+
+    @pytest.mark.parametrize(
+        ("knobs", "line"),
+        [
+            ({"paid_history_tokens": None}, 156_074),
+            ({"paid_history_tokens": 60_000}, 60_000),
+            ({"trigger_fraction": 0.5}, 91_808),
+            ({"trigger_tokens": 90_000}, 90_000),
+            ({"history_tokens": 70_000}, 70_000),
+        ],
+    )
+    def test_who_says_when_is_obeyed(self, knobs, line):
+        policy = presets.get("refold", **knobs)
+        with refold.open("s", store="memory:", window="200k", model="gpt-5", policy=policy) as session:
+            session.say("hi")
+            assert session.budget().trigger_tokens == line
+
+    def test_a_policy_that_was_changed_stays_so_where_it_is_paid_for(self):
+        house = presets.get("refold")
+        never = replace(house, trigger=Trigger(enabled=False))
+        assert never.where_paid is never
+        louder = replace(house, user_words=1)
+        assert louder.where_paid == replace(house.where_paid, user_words=1)
+        assert house.where_paid.where_paid == house.where_paid != house
+
     def test_below_the_line_the_very_messages_come_back(self):
         messages = talk(20, 100)
         outcome = compact(messages)
@@ -280,7 +325,7 @@ class TestTarget:
 
     def test_thrifty_folds_go_far(self):
         """Folded to save money, not because the window is full; small windows keep their share."""
-        outcome = compact(talk(200, 400), window="200k", history_tokens=40_000)
+        outcome = compact(talk(200, 400), window="200k", **presets.THRIFTY)
         assert outcome.fits
         assert outcome.receipt.goal_tokens == 8_000
 

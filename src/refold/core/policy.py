@@ -1,7 +1,7 @@
 """A policy joins the three questions: when to act, what to keep, how to shrink. A value only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from refold.core.budget import Levels, Reserve, Target, Trigger
@@ -13,6 +13,16 @@ from refold.core.windows import Window
 Guard: TypeAlias = Literal[
     "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """When to act and how where tokens have a price, and what this stands instead of."""
+
+    trigger: Trigger
+    target: Target | None
+    stages: tuple[Stage, ...]
+    instead_of: tuple[Trigger, Target | None, tuple[Stage, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +70,14 @@ class Policy:
     """The model that summarises, where the system names one."""
     file_fraction: float = 0.6
     """The share of what remains that files may take."""
+    paid: Paid | None = None
+    """What is otherwise in a session whose tokens have a price."""
+
+    @property
+    def where_paid(self) -> "Policy":
+        """The policy in a session whose tokens have a price; who has changed it has the last word."""
+        if self.paid is None or (self.trigger, self.target, self.stages) != self.paid.instead_of:
+            return self
+        return replace(
+            self, trigger=self.paid.trigger, target=self.paid.target, stages=self.paid.stages, paid=None
+        )

@@ -17,4 +17,6 @@ def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Messag
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
     """A tool result that says something else."""
-    return replace(result, content=(Text(text),))
+    return ToolResult(
+        result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
+    )

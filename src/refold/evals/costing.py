@@ -42,7 +42,7 @@ _MISCOUNT_ELSEWHERE: Final = 1.6
 """How much larger than ours a policy's own count of the same text may be; other systems count otherwise."""
 
 HISTORY: Final = (16_000, 24_000, 32_000, 40_000, 48_000, 64_000, 96_000)
-TARGETS: Final = (5_000, 8_000, 12_000, 20_000)
+TARGETS: Final = (5_000, 8_000, 12_000, 16_000, 20_000)
 KEEPS: Final = (0.375, 0.75)
 _DEEPEST: Final = 0.55
 """The largest target as a share of the line: what saves less is folded again at once."""
@@ -232,7 +232,7 @@ class Played:
 
 
 def _policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
-    named = {name: presets.get(name) for name in presets.PRESETS}
+    named = {name: presets.get(name).where_paid for name in presets.PRESETS}
     named[THRIFTY] = presets.get("refold", **presets.THRIFTY)
     return named | {_name(knobs): presets.get("refold", **knobs) for knobs in points}
 

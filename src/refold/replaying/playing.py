@@ -72,6 +72,7 @@ def play(
     """
     chosen = none() if policy == NONE else presets.get(policy)
     found = price_of(price or recorded.model) if isinstance(price, str | None) else price
+    chosen = chosen if found is None else chosen.where_paid
     who = ask if ask is not None else stand_in if summaries == "stand-in" else None
     kept = session.open(
         "replay",

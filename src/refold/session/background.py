@@ -14,7 +14,7 @@ from refold.compacting import Wish
 from refold.core import breaker
 from refold.core.budget import Budget
 from refold.session.budgets import Around
-from refold.session.deciding import SOFT, attempt, standing
+from refold.session.deciding import NEAR, SOFT, attempt, standing
 from refold.session.effects import Do, Work
 from refold.session.folding import Made
 from refold.session.keeper import Keeper
@@ -29,14 +29,17 @@ LEASE_SECONDS: Final = 300.0
 """How long one may take; a process that dies meanwhile keeps others waiting no longer than that."""
 
 
-def is_time(keeper: Keeper, ratio: float) -> bool:
+def is_time(keeper: Keeper, budget: Budget) -> bool:
     """Whether a fold should be prepared now."""
     settings = keeper.settings
+    soft, line = SOFT * budget.room, budget.trigger_tokens
+    if line is not None and line < soft:
+        soft = NEAR * line
     return (
         bool(settings.background)
         and (keeper.ask is not None or settings.background == "queue")
         and keeper.waiting is None
-        and ratio >= SOFT
+        and budget.used >= soft
         and not _spent_out(keeper)
         and breaker.allows(keeper.breaker, keeper.now()).yes
     )

@@ -25,6 +25,8 @@ from refold.session.values import Ready
 
 SOFT: Final = 0.70
 """From this share of the room on a fold may be prepared in the background."""
+NEAR: Final = 0.82
+"""Where it is due before that share of the room: from this share of the line at which it is due."""
 WALL: Final = 0.95
 """From here on the caller waits for one that is being prepared."""
 
@@ -40,7 +42,7 @@ class Now:
 
 def prepare(keeper: Keeper, messages: Sequence[Any] | None, around: Around) -> Work[Ready]:
     """Store what is new, compact where it is time, and give what to send."""
-    yield from sure(keeper, lambda: _taken(keeper, messages))
+    as_said = yield from sure(keeper, lambda: _taken(keeper, messages))
     now = yield from standing(keeper, around)
     _warn(keeper, now.budget)
     keeper.refused = False
@@ -48,27 +50,29 @@ def prepare(keeper: Keeper, messages: Sequence[Any] | None, around: Around) -> W
     now = (yield from standing(keeper, around)) if made.fold else now
     keeper.sent_estimate = now.budget.breakdown.total
     keeper.sent_messages = len(keeper.shelf.messages)
-    whole = (
-        not keeper.view.standing and isinstance(messages, list) and len(messages) == len(keeper.shelf.items)
-    )
+    whole = as_said and not keeper.view.standing and len(messages or ()) == len(keeper.shelf.items)
     sent = messages if whole and isinstance(messages, list) else keeper.sent()
     return Ready(
         messages=sent, budget=now.budget, outcome=replace(made.outcome, messages=sent), fold=made.fold
     )
 
 
-def _taken(keeper: Keeper, messages: Sequence[Any] | None) -> Work[None]:
-    """Take in what the caller brings, and mend it where a provider would refuse it."""
-    said = keeper.view.said
+def _taken(keeper: Keeper, messages: Sequence[Any] | None) -> Work[bool]:
+    """Take in what the caller brings, and mend it where a provider would refuse it.
+
+    Gives whether it is what was said, and no view of it.
+    """
+    said, as_said = keeper.view.said, False
     if messages is None:
         yield from fresh(keeper)
     else:
-        yield from take_in(keeper, messages)
+        as_said = yield from take_in(keeper, messages)
     new = keeper.view.said - said
     if new > 0 and any(message.role == "assistant" for message in keeper.shelf.messages[-new:]):
         keeper.breaker = breaker.step(keeper.breaker, "turn", keeper.now())
     if keeper.shelf.sound is None:
         yield from _mend(keeper)
+    return as_said
 
 
 def _mend(keeper: Keeper) -> Work[None]:
@@ -220,6 +224,9 @@ def _numbers(keeper: Keeper) -> tuple[tuple[int, int] | None, ...]:
     """The numbers of the messages that each message of the view stands for."""
     found: list[tuple[int, int] | None] = []
     for atom in keeper.shelf.atoms:
+        if isinstance(atom, Run):
+            found.append((atom.first, atom.last))
+            continue
         runs = () if atom is None else keeper.view.originals(atom)
         found.append((runs[0].first, runs[-1].last) if runs else None)
     return tuple(found)

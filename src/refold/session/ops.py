@@ -64,7 +64,7 @@ class Acts:
         around = self.around
         around.system, around.tools, around.prompt, around.files = system, tools, prompt, files
         ready = yield from deciding.prepare(self.keeper, messages, around)
-        if background.is_time(self.keeper, ready.budget.ratio):
+        if background.is_time(self.keeper, ready.budget):
             if self.keeper.settings.background == "queue":
                 yield from background.offer(self.keeper, ready.budget)
             else:

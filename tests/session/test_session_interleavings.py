@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from unittest.mock import patch
 
 import pytest
 from talks import dumped, reply, sound, talk, user
@@ -121,6 +122,33 @@ def test_random_interleavings(sessions):
     for seed in range(RUNS):
         world = World(seed * 10 + sessions, sessions)
         views = asyncio.run(world.run())
+        check(world, views)
+
+
+def slowly(seed):
+    """Let calls of the store take steps of the loop instead of threads, some of them very many."""
+    chance = random.Random(seed)
+
+    async def pause():
+        for _ in range(chance.randrange(150 if chance.random() < 0.05 else 3)):
+            await asyncio.sleep(0)
+
+    async def steps(what, *args):
+        await pause()
+        result = what(*args)
+        await pause()
+        return result
+
+    return patch.object(asyncio, "to_thread", steps)
+
+
+@pytest.mark.parametrize("sessions", [2, 3])
+def test_interleavings_with_a_slow_store(sessions):
+    """What a loaded machine does once in a while, often, and the same for the same seed."""
+    for seed in range(RUNS):
+        with slowly(seed):
+            world = World(seed, sessions)
+            views = asyncio.run(world.run())
         check(world, views)
 
 

@@ -57,6 +57,24 @@ def test_a_cap_holds_for_somebody_who_goes_back_and_leaves(store, cap):
         assert session.stats().summaries.dollars == pytest.approx(3 * 0.208)
 
 
+@pytest.mark.parametrize("cap", ["max_dollars", "max_dollars_per_hour"])
+def test_a_cap_holds_for_somebody_who_edits_the_history_and_leaves(store, cap):
+    """Each fold is left behind on another branch, by a list that differs before it."""
+    dear = Dear()
+    with opened(store) as session:
+        fill(session)
+        history = session.view()
+    for turn in range(6):
+        with opened(store, dear, **{cap: 0.5}) as session:
+            session.compact()
+            changed = {"role": "user", "content": f"another beginning {turn}"}
+            session.prepare([changed, *history[1:]])
+    assert dear.asked == 3
+    with opened(store) as session:
+        assert session.stats().summaries.dollars == pytest.approx(3 * 0.208)
+        assert not list(session.keeper.store.check())
+
+
 def test_what_requests_cost_is_known_on_every_branch(store):
     with opened(store) as session:
         session.say("hi")

@@ -207,6 +207,24 @@ def test_the_database_of_another_program_is_left_alone(path):
     assert path.read_bytes() == content
 
 
+def test_a_new_file_that_another_makes_ready_meanwhile_is_no_other_programs(path, opened, monkeypatch):
+    """The marks of an empty file and the tables of one that is ready are never seen together."""
+    other = threading.Thread(target=lambda: opened().close())
+    look = sqlite_schema._pragma
+
+    def slowly(raw, name):
+        found = look(raw, name)
+        if name == "application_id" and other.ident is None:
+            other.start()
+            other.join(0.5)
+        return found
+
+    monkeypatch.setattr(sqlite_schema, "_pragma", slowly)
+    store = opened()
+    other.join()
+    assert filled(store, 3).said == 3
+
+
 # -- versions ----------------------------------------------------------------------------------------------
 
 

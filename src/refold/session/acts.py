@@ -24,7 +24,7 @@ from refold.session.incoming import instruct, is_system, shape_of
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied
 from refold.session.keeper import say as said
-from refold.session.loading import FOLDS, fill, fresh, load, sure
+from refold.session.loading import FOLDS, behind, fill, fresh, sure
 from refold.session.recalling import HANDLE, folds_named, gone, run_of
 from refold.session.values import FoldMade, Stats
 from refold.stores import START, Place
@@ -176,19 +176,14 @@ def unfold(keeper: Keeper, fold: str | FoldMade | None = None) -> Work[str | Non
         found = keeper.view.fold(name)
         if found is not None and not found.standing:
             return name
+        seen = keeper.seen
         yield from commit(keeper, [mark(keeper, "unfold", {"fold": name})])
         keeper.emit(Unfolded(session=keeper.name, at=keeper.now(), fold=name))
-        yield from _loaded(keeper)
+        yield from behind(keeper)
+        keeper.seen = seen  # what the caller holds is the same as before
         return name
 
     return (yield from sure(keeper, act))
-
-
-def _loaded(keeper: Keeper) -> Work[None]:
-    """Read the view anew, without forgetting what the caller holds."""
-    seen = keeper.seen
-    yield from load(keeper)
-    keeper.seen = seen
 
 
 def _fold_named(keeper: Keeper, word: str) -> str:
@@ -203,21 +198,22 @@ def _fold_named(keeper: Keeper, word: str) -> str:
 def rewind(keeper: Keeper, to: Any) -> Work[int]:
     """Move the head back to a message, an entry or a checkpoint; what came after stays on its own branch."""
 
-    def act() -> Work[int]:
+    def act() -> Work[tuple[int, dict[str, Any]]]:
         yield from fresh(keeper)
         place = yield from _place(keeper, to)
         before, keeper.purse = keeper.purse, keeper.purse.emptied()
         try:
             yield from commit(keeper, [], at=place)
-            yield from load(keeper)
+            yield from behind(keeper)
         finally:
             there, keeper.purse = keeper.purse, keeper.purse.with_all_of(before)
-        if about := before.lacking(there):  # money is spent on every branch
-            value = {"trigger": "rewind", "reason": "spent before", "counted": False}
-            yield from commit(keeper, [mark(keeper, "attempt", value, about)])
-        return keeper.view.said
+        return keeper.view.said, before.lacking(there)
 
-    return (yield from sure(keeper, act))
+    number, about = yield from sure(keeper, act)
+    if about:  # money is spent on every branch
+        value = {"trigger": "rewind", "reason": "spent before", "counted": False}
+        yield from sure(keeper, lambda: commit(keeper, [mark(keeper, "attempt", value, about)]))
+    return number
 
 
 def _unnamed(keeper: Keeper) -> str:

@@ -4,15 +4,21 @@ Folds, pins and checkpoints that only concern what stands before that place go a
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of, without_marks
-from refold.core.view import Piece, Run, View
+from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of
+from refold.core.money import Spent
+from refold.core.view import Piece, Put, Run, View
 from refold.session.effects import Do, Work
 from refold.session.keeper import Handed, Keeper, commit, spoken
-from refold.session.loading import load
+from refold.session.loading import behind, spent_at
+from refold.session.remembering import common, earlier
 from refold.stores import START, Place
+
+if TYPE_CHECKING:
+    from refold.session.purse import Purse
 
 PAGE: Final = 500
 """Names that are looked up at once."""
@@ -20,28 +26,81 @@ LEFT: Final = 64
 """How many branches that were left are remembered."""
 
 
-def _fork(
-    keeper: Keeper, body: Sequence[Any], handed: Sequence[Handed]
-) -> tuple[int, Sequence[Any], Sequence[Any] | None]:
-    """How many messages the list shares with what was said, directly or as sent; what follows; those."""
-    known = _known(keeper)
-    said = matched = common(known, body)
-    shared: Sequence[Any] | None = body[:said]
+class _Fork(NamedTuple):
+    """Where a list leaves what is known."""
+
+    said: int
+    """How many messages it shares with what was said."""
+    rest: Sequence[Any]
+    shared: Sequence[Any] | None
+    """Those it shares, as far as they are at hand."""
+    shows: bool = False
+    """Whether it shares them as a view that was sent, and not as they were said."""
+    goes_on: bool = False
+    """Whether that is the whole of a view that was given out here."""
+    hidden: Sequence[Run] = ()
+    """What stands behind a fold's words, where it leaves a view right after them."""
+
+
+def _directly(keeper: Keeper, body: Sequence[Any]) -> _Fork:
+    """How far the list goes along with what was said, word for word."""
+    matched = common(_known(keeper), body)
+    return _Fork(matched, body[matched:], body[:matched])
+
+
+def _fork(keeper: Keeper, body: Sequence[Any], handed: Sequence[Handed]) -> _Fork:
+    """How far the list goes along with what was said, directly or as sent."""
+    found = _directly(keeper, body)
+    matched = found.said
     fixed = keeper.shelf.fixed
-    now = (tuple(keeper.shelf.atoms[fixed:]), keeper.shelf.body)
-    for atoms, items in (now, *((one.atoms, one.items) for one in handed)):
-        count = common(items, body)
-        runs = [run for piece in atoms[:count] if piece for run in keeper.view.originals(piece)]
+    now = Handed(tuple(keeper.shelf.atoms[fixed:]), keeper.shelf.body, keeper.view.said, keeper.tip)
+    for one in (now, *handed):
+        count = common(one.items, body)
+        runs = _originals(keeper, one.atoms[:count])
         if count > matched and runs:
-            said, matched = max(run.last for run in runs), count
-            matched += _kept_beside(keeper, runs, said, body[count:])
+            whole = count == len(one.items)  # then also what it hides behind its last message
+            said = one.said if whole else max(run.last for run in runs)
+            matched = count + _kept_beside(keeper, one.atoms[count:], said, body[count:])
             shared = None if keeper.seen is None else keeper.seen[:said]
-    return said, body[matched:], shared
+            last = one.atoms[count - 1]
+            hidden = keeper.view.originals(last) if isinstance(last, Put) and not whole else ()
+            goes_on = whole and one is not now
+            found = _Fork(said, body[matched:], shared, shows=True, goes_on=goes_on, hidden=hidden)
+    return found
 
 
-def _kept_beside(keeper: Keeper, runs: Sequence[Run], said: int, rest: Sequence[Any]) -> int:
-    """How many of these are messages that stand beside a summary which covers what was said around them."""
-    numbers = set(range(1, said + 1)).difference(*(range(run.first, run.last + 1) for run in runs))
+def _repeats(keeper: Keeper, fork: _Fork) -> Work[bool]:
+    """Whether what follows is what stands behind the fold's words right before it.
+
+    Folds may put the same words, such as a notice: then it was another view, and nothing is said twice.
+    """
+    if not fork.hidden or not fork.rest or keeper.head is None:
+        return False
+    place = keeper.head.place
+    rest = {name_of(ROOT, "said", keeper.stored(item)) for item in fork.rest}
+
+    def look() -> bool:
+        return any(
+            name_of(ROOT, "said", one.value) in rest
+            for run in fork.hidden
+            for one in keeper.store.read(keeper.name, place, kinds=SAID, first=run.first, last=run.last)
+        )
+
+    found: bool = yield Do(look)
+    return found
+
+
+def _originals(keeper: Keeper, pieces: Sequence[Piece | None]) -> list[Run]:
+    return [run for piece in pieces if piece for run in keeper.view.originals(piece)]
+
+
+def _kept_beside(keeper: Keeper, pieces: Sequence[Piece | None], said: int, rest: Sequence[Any]) -> int:
+    """How many of these are messages that stand beside a summary which covers what was said around them.
+
+    pieces   what follows in that view; what it hides is not beside anything, and may well be said again
+    """
+    runs = _originals(keeper, pieces)
+    numbers = {number for run in runs for number in range(run.first, min(run.last, said) + 1)}
     at_hand = {atom.first: item for atom, item in _shown(keeper)}
     count = 0
     for number in sorted(numbers):
@@ -87,24 +146,18 @@ def _known(keeper: Keeper) -> Sequence[Any]:
     return body[:count]
 
 
-def common(known: Sequence[Any], body: Sequence[Any]) -> int:
-    """How many messages two lists begin with alike."""
-    count = 0
-    for old, new in zip(known, body, strict=False):
-        if old is not new and old != new and not _same_words(old, new):
-            break
-        count += 1
-    return count
+def branch(keeper: Keeper, body: list[Any]) -> Work[bool]:
+    """Go on from where the list leaves what is known, on a branch of its own or on one that is there.
 
-
-def _same_words(old: Any, new: Any) -> bool:
-    """Whether two messages differ only in marks of what is to be cached."""
-    return isinstance(old, dict) and isinstance(new, dict) and without_marks(old) == without_marks(new)
-
-
-def branch(keeper: Keeper, body: list[Any]) -> Work[None]:
-    """Go on from where the list leaves what is known, on a branch of its own or on one that is there."""
-    said, rest, shared = _fork(keeper, body, (yield from _still_here(keeper)))
+    Gives whether the list is all that was said, word for word, and not a view of it.
+    """
+    handed = yield from _still_here(keeper)
+    fork = _fork(keeper, body, handed)
+    if not fork.goes_on:
+        fork = _fork(keeper, body, [*handed, *(yield from earlier(keeper, body))])
+    if (yield from _repeats(keeper, fork)):
+        fork = _directly(keeper, body)
+    said, rest, shared = fork.said, fork.rest, fork.shared
     seen = None if shared is None else [*shared, *rest]
     base = yield from _behind(keeper, said)
     found, base = yield from _stored_already(keeper, rest, base)
@@ -116,21 +169,13 @@ def branch(keeper: Keeper, body: list[Any]) -> Work[None]:
         _leave(keeper)
         keeper.view, keeper.tip = View(said=said + found), base.tip
         entries = spoken(keeper, rest[found:], keeper.wire.parse(rest[found:]))
-        yield from commit(keeper, [*marks, *entries], at=base.place)
-        yield from load(keeper)
+        paid = yield from _spent_before(keeper, base, marks)
+        yield from commit(keeper, [*marks, *paid, *entries], at=base.place)
+        yield from behind(keeper)
     if seen is not None:
         _refresh(keeper, seen)
     keeper.seen = seen
-
-
-def _refresh(keeper: Keeper, said: Sequence[Any]) -> None:
-    """Send messages in the form the caller has them now, where that differs in what is no part of them."""
-    shelf = keeper.shelf
-    for index, atom in enumerate(shelf.atoms):
-        item = said[atom.first - 1] if isinstance(atom, Run) else shelf.items[index]
-        if item != shelf.items[index] and not shelf.wire.positional:
-            shelf.items[index] = item
-            (shelf.messages[index],) = shelf.wire.parse([item])
+    return not fork.shows
 
 
 class _Base:
@@ -142,6 +187,29 @@ class _Base:
         self.place = place
         self.name = name
         self.tip = tip
+
+
+def _spent_before(keeper: Keeper, base: _Base, marks: Sequence[Entry]) -> Work[list[Entry]]:
+    """What summaries have cost by now, for a branch that does not know of it: caps hold on every branch."""
+    if not keeper.purse.summaries.calls:
+        return []
+    there: Purse = yield Do(lambda: spent_at(keeper, base.place, marks))
+    about = replace(keeper.purse, own=Spent()).lacking(there)
+    if not about:
+        return []
+    parent, said = marks[-1].name if marks else base.name, keeper.view.said
+    value = {"trigger": "branch", "reason": "spent before", "counted": False}
+    return [entry("attempt", value, parent=parent, said=said, about=about, at=keeper.now())]
+
+
+def _refresh(keeper: Keeper, said: Sequence[Any]) -> None:
+    """Send messages in the form the caller has them now, where that differs in what is no part of them."""
+    shelf = keeper.shelf
+    for index, atom in enumerate(shelf.atoms):
+        item = said[atom.first - 1] if isinstance(atom, Run) else shelf.items[index]
+        if item != shelf.items[index] and not shelf.wire.positional:
+            shelf.items[index] = item
+            (shelf.messages[index],) = shelf.wire.parse([item])
 
 
 def _behind(keeper: Keeper, said: int) -> Work[_Base]:
@@ -219,7 +287,7 @@ def _carried(keeper: Keeper, said: int, base: _Base) -> Work[list[Entry]]:
         if (value := _carried_value(keeper, one, said, names)) is None:
             continue
         about = {**one.beside, **(keeper.purse.running if one.kind == "fold" else {})}
-        made = entry(one.kind, value, parent=above, said=said, about=about, at=keeper.now())
+        made = entry(one.kind, value, parent=above, said=said, about=about, at=one.at)
         if one.kind == "fold":
             names[one.name] = made.name
         above = made.name

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from refold import formats
 from refold.core.log import name_of
 from refold.core.messages import Message
+from refold.core.view import Run
 from refold.errors import FormatError
 from refold.formats import Format
-from refold.session.branching import branch, common
+from refold.session.branching import branch
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, mark, own, say
 from refold.session.loading import fill
+from refold.session.remembering import common
 from refold.session.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -31,8 +33,11 @@ TURNED: Final = (2_048, 64)
 """How many of the others are looked at in one turn, one stretch after the other."""
 
 
-def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
-    """Store what is new in a caller's list; one that cannot be read is refused before anything is stored."""
+def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[bool]:
+    """Store what is new in a caller's list; one that cannot be read is refused before anything is stored.
+
+    Gives whether the list may be sent as it is where nothing is folded: it is no view of another time.
+    """
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     given = messages if isinstance(messages, list) else list(messages)
@@ -43,10 +48,11 @@ def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
     known = _goes_on(keeper, given, fixed)
     if known is not None and (yield from _was_said(keeper, given[fixed + known :])):
         known = None
+    as_said = True
     new = [own(item) for item in (given if known is None else given[fixed + known :])]
     read = keeper.shelf.read(new) if known is not None else wire.parse(new)
     if known is None:
-        yield from branch(keeper, new[fixed:])
+        as_said = yield from branch(keeper, new[fixed:])
         new, read = [], ()
     if given[:fixed] == keeper.shelf.items[: keeper.shelf.fixed]:
         yield from say(keeper, new, read)
@@ -56,6 +62,7 @@ def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[None]:
         keeper.objects, known = [], 0
     keeper.objects += given[fixed + known :]
     keeper.held = given
+    return as_said
 
 
 def _was_said(keeper: Keeper, new: Sequence[Any]) -> Work[bool]:
@@ -126,7 +133,8 @@ def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> int | None:
     if keeper.view.said == 0:
         return 0
     seen = keeper.seen
-    if seen and given is keeper.held and fixed == keeper.shelf.fixed and len(given) >= fixed + len(seen):
+    same = given is keeper.held and fixed == keeper.shelf.fixed and len(given) >= fixed + len(seen or ())
+    if seen and same and len(keeper.objects) == len(seen):
         return len(seen) if _still_held(keeper, seen, given, fixed) else _continues(keeper, given[fixed:])
     return _continues(keeper, given[fixed:])
 
@@ -147,11 +155,21 @@ def _still_held(keeper: Keeper, seen: Sequence[Any], given: Sequence[Any], fixed
     return True
 
 
+def _may_be_another(keeper: Keeper) -> bool:
+    """Whether a list that begins with this view may come from an earlier one: folds may put the same words.
+
+    Only one that ends with a fold's own words, and that was not given out here.
+    """
+    if isinstance(keeper.shelf.atoms[-1], Run) or len(keeper.view.folds) == 1:
+        return False
+    return tuple(fold.name for fold in keeper.view.standing) not in keeper.handed
+
+
 def _continues(keeper: Keeper, body: list[Any]) -> int | None:
     """How many messages of the list are there already, where it goes on from them; None where it does not."""
     for known in (keeper.seen, keeper.shelf.body):
         if known and len(body) >= len(known) and body[: len(known)] == known:
-            return len(known)
+            return None if known is not keeper.seen and _may_be_another(keeper) else len(known)
     body_now = keeper.shelf.body
     if keeper.view.standing and body_now and common(body_now, body) == len(body_now):
         fixed = keeper.shelf.fixed  # our view with other marks of what is to be cached: send those

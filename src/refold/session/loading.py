@@ -20,9 +20,10 @@ from refold.errors import Conflict, LogCorrupt
 from refold.formats import Format, canonical
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, Reported, single
+from refold.session.purse import Purse
 from refold.session.shelf import Shelf
 from refold.session.values import Totals
-from refold.stores import Head, Place
+from refold.stores import Place
 
 T = TypeVar("T")
 
@@ -61,8 +62,18 @@ def sure(keeper: Keeper, act: Callable[[], Work[T]]) -> Work[T]:
 def load(keeper: Keeper) -> Work[None]:
     """Read the state from the store; until that is done there is none."""
     keeper.stale = True
-    head: Head | None = yield Do(lambda: keeper.store.head(keeper.name))
-    keeper.head = head
+    keeper.head = yield Do(lambda: keeper.store.head(keeper.name))
+    yield from behind(keeper)
+
+
+def behind(keeper: Keeper) -> Work[None]:
+    """Read the state as it is at this keeper's own head.
+
+    For one who has just written: another may have gone on behind it, which the next act will meet, and which
+    must not be taken for what was written here.
+    """
+    keeper.stale = True
+    head = keeper.head
     keeper.seen = [] if head is None or head.said == 0 else None
     marked = _Marked()
     recent: list[Entry] = []
@@ -135,13 +146,20 @@ def _marked(keeper: Keeper, place: Place, said: int) -> _Marked:
         elif one.kind == "system":
             done.system = one
     done.view = grown(done.view, said)
-    for name in {piece.fold: None for piece in done.view.pieces if isinstance(piece, Put)}:
-        fold = done.view.fold(name)
+    done.puts = puts_of(keeper, place, done.view)
+    return done
+
+
+def puts_of(keeper: Keeper, place: Place, view: View) -> dict[str, tuple[Message, ...]]:
+    """What the folds put of which something shows in a view."""
+    puts: dict[str, tuple[Message, ...]] = {}
+    for name in {piece.fold: None for piece in view.pieces if isinstance(piece, Put)}:
+        fold = view.fold(name)
         at = 0 if fold is None else fold.said
         for one in keeper.store.read(keeper.name, place, kinds=FOLDS, first=at, last=at):
             if one.name == name:
-                done.puts[name] = put_messages(one)
-    return done
+                puts[name] = put_messages(one)
+    return puts
 
 
 def system_in(one: Entry) -> list[Any]:
@@ -190,6 +208,11 @@ def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
     if len(found.attempts) >= len(keeper.breaker.attempts):
         keeper.breaker = found
     keeper.purse = keeper.purse.restored(fared)
+
+
+def spent_at(keeper: Keeper, place: Place, marks: Sequence[Entry] = ()) -> Purse:
+    """What a place of the log knows of what was spent, with marks that are to stand behind it."""
+    return keeper.purse.emptied().restored([*reversed(marks), *_fared(keeper, place)])
 
 
 def happening(one: Entry) -> breakers.Happening | None:

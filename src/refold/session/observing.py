@@ -1,22 +1,25 @@
 """What a provider's answer means: usage to build on, a refusal to recover from, a fold that did not help."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from math import floor
 from typing import Any, Final
 
 from refold.compacting import Wish
 from refold.core import breaker, learned
+from refold.core.log import entry
 from refold.core.money import Spent
 from refold.core.overflow import OverflowInfo, overflow
 from refold.core.responses import Response, read_response
 from refold.core.truncation import implied_limit, truncated_silently
+from refold.core.usage import Usage
 from refold.errors import Overflow
 from refold.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, standing
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, Reported, commit, mark
-from refold.session.loading import load, sure
+from refold.session.loading import behind, load, sure
 from refold.session.prefixing import price_of_talk
 from refold.session.values import Observed
 
@@ -52,19 +55,8 @@ def _answered(keeper: Keeper, response: Response, around: Around) -> Work[Observ
     if cut is not None:
         return cut
     estimate = keeper.sent_estimate or (yield from standing(keeper, around)).budget.breakdown.total
-    totals = keeper.totals.plus(usage)
-    model = keeper.settings.model or ""
-    value = {**asdict(usage), "estimate": estimate, "model": model}
-    report = Reported(
-        usage=usage, estimate=estimate, model=model, at=keeper.now(), messages=keeper.sent_messages
-    ).behind(keeper.report)
-    own = keeper.purse.own.plus(Spent.of(usage, price_of_talk(keeper, response.model)))
-    about = {"totals": asdict(totals), "spent": own.as_dict(), "grown": report.grown}
-    about |= keeper.purse.running
-    yield from sure(keeper, lambda: commit(keeper, [mark(keeper, "usage", value, about)]))
-    keeper.totals = totals
-    keeper.purse = replace(keeper.purse, own=own)
-    keeper.report = report
+    spent = Spent.of(usage, price_of_talk(keeper, response.model))
+    yield from sure(keeper, lambda: _reported(keeper, usage, estimate, spent))
     reverted = yield from _judged(keeper, usage.context)
     now = yield from standing(keeper, around)
     keeper.emit(
@@ -80,6 +72,23 @@ def _answered(keeper: Keeper, response: Response, around: Around) -> Work[Observ
     return Observed(
         reason="answered", usage=usage, finish=response.finish, budget=now.budget, reverted=reverted
     )
+
+
+def _reported(keeper: Keeper, usage: Usage, estimate: int, spent: Spent) -> Work[None]:
+    """Write down what was reported, with the sums by then; others may have reported as well."""
+    totals = keeper.totals.plus(usage)
+    own = keeper.purse.own.plus(spent)
+    model = keeper.settings.model or ""
+    value = {**asdict(usage), "estimate": estimate, "model": model}
+    report = Reported(
+        usage=usage, estimate=estimate, model=model, at=keeper.now(), messages=keeper.sent_messages
+    ).behind(keeper.report)
+    about = {"totals": asdict(totals), "spent": own.as_dict(), "grown": report.grown}
+    about |= keeper.purse.running
+    yield from commit(keeper, [mark(keeper, "usage", value, about)])
+    keeper.totals = totals
+    keeper.purse = replace(keeper.purse, own=own)
+    keeper.report = report
 
 
 def _silently_cut(keeper: Keeper, context: int, around: Around) -> Work[Observed | None]:
@@ -100,17 +109,22 @@ def _judged(keeper: Keeper, context: int) -> Work[str | None]:
     fold, before, size = trial
     if context < before + max(0, keeper.shelf.tokens - size):  # what was said since counts for both
         return None
+    reason = f"{context:,} tokens were reported after the fold and {before:,} before it"
+    value = {"trigger": "threshold", "reason": reason, "counted": True}
+    return (yield from sure(keeper, lambda: _reverted(keeper, fold, value)))
+
+
+def _reverted(keeper: Keeper, fold: str, why: Mapping[str, Any]) -> Work[str | None]:
+    """Undo a fold and say why, in one step; nothing where it does not stand in the view any more."""
     found = keeper.view.fold(fold)
     if found is None or not found.standing or keeper.view.covering(fold) is not None:
         return None
-    reason = f"{context:,} tokens were reported after the fold and {before:,} before it"
-    value = {"trigger": "threshold", "reason": reason, "counted": True}
-    attempt_mark = mark(keeper, "attempt", value)
-    yield from commit(keeper, [attempt_mark])
-    yield from commit(keeper, [mark(keeper, "unfold", {"fold": fold})])
-    keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
+    vain = mark(keeper, "attempt", why)
+    undone = entry("unfold", {"fold": fold}, parent=vain.name, said=vain.said, at=vain.at)
     report = keeper.report
-    yield from load(keeper)
+    yield from commit(keeper, [vain, undone])
+    keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
+    yield from behind(keeper)
     keeper.report = None if report is None else replace(report, holds=False)
     keeper.emit(Unfolded(session=keeper.name, at=keeper.now(), fold=fold))
     return fold

@@ -158,7 +158,9 @@ class Connection:
         """Look before anything is written, then set what holds for a connection, then make the tables."""
         raw.execute("PRAGMA trusted_schema = OFF")
         raw.execute("PRAGMA cell_size_check = ON")
+        raw.execute("BEGIN")  # one look: another process may be making the tables just now
         sqlite_schema.refuse_foreign(raw, self.path)
+        raw.execute("COMMIT")
         self._set_journal(raw)
         raw.execute(f"PRAGMA synchronous = {_FOR_GOOD[self.journal, self._durability]}")
         raw.execute("PRAGMA fullfsync = ON")  # macOS: down to the disk, not only to its cache

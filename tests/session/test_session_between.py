@@ -1,0 +1,129 @@
+"""Another writer is faster: what it adds between a session's writing and its reading again stays its own."""
+
+import pytest
+from talks import SUMMARY, dumped, reply, talk, usage, user
+
+import refold
+from refold.stores import open_store
+from refold.testing import Scripted
+
+
+class Between:
+    """A store in which something else happens right behind or right before one write of a session's."""
+
+    def __init__(self):
+        self.inner = open_store("memory:")
+        self.before = self.behind = None
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def append(self, session, entries, **how):
+        before, self.before = self.before, None
+        if before is not None:
+            before()
+        head = self.inner.append(session, entries, **how)
+        behind, self.behind = self.behind, None
+        if behind is not None:
+            behind()
+        return head
+
+
+@pytest.fixture
+def store():
+    return Between()
+
+
+def opened(store, **choices):
+    return refold.open("talk", store=store, window=8_000, **choices)
+
+
+def path(store):
+    return [one.value for one in store.read("talk", store.head("talk").place, kinds=("said",))]
+
+
+def goes_on(store, one, other):
+    """A list that the other session gave goes on in the first; no message is there twice, and none is lost."""
+    shown = other.view()
+    ready = one.prepare([*shown, user("and now")])
+    assert ready.messages == [*shown, user("and now")]
+    found = [dumped(message) for message in path(store)]
+    assert len(found) == len(set(found))
+    assert found[-2:] == [dumped(user("meanwhile")), dumped(user("and now"))]
+    assert not list(store.check())
+    assert one.view() == other.view() == opened(store).view()
+
+
+def test_words_behind_a_branch_are_not_said_twice(store):
+    one, other = opened(store), opened(store)
+    one.prepare([user("a"), reply("b"), user("c")])
+    store.behind = lambda: other.say("meanwhile")
+    one.prepare([user("a"), reply("b"), user("another c")])
+    goes_on(store, one, other)
+    assert path(store)[2:3] == [user("another c")]
+
+
+def test_many_words_behind_a_branch_are_no_error(store):
+    """The caller's list is shorter by then than what was said."""
+    one, other = opened(store), opened(store)
+    one.prepare([user("a"), reply("b")])
+    store.behind = lambda: other.say([reply("c"), user("d"), reply("e"), user("meanwhile")])
+    assert one.prepare([user("another a")]).messages == [user("another a")]
+    goes_on(store, one, other)
+
+
+def test_words_behind_an_unfold_are_not_said_twice(store):
+    one, other = opened(store, ask=Scripted(SUMMARY)), opened(store)
+    history = talk(6)
+    one.prepare(history)
+    assert one.compact(target=300).compacted
+    store.behind = lambda: other.say("meanwhile")
+    assert one.unfold()
+    goes_on(store, one, other)
+    assert path(store)[:-2] == history
+
+
+def test_words_behind_a_rewind_are_no_part_of_it(store):
+    one, other = opened(store), opened(store)
+    one.prepare([user("a"), reply("b"), user("c")])
+    store.behind = lambda: other.say("meanwhile")
+    assert one.rewind("#1") == 1
+    goes_on(store, one, other)
+
+
+def test_words_behind_a_rewind_stay_when_money_is_noted(store):
+    """What was spent is noted behind the place that was gone back to, wherever others are by then."""
+    one, other = opened(store), opened(store)
+    one.prepare([user("a"), reply("b"), user("c")])
+    one.observe(usage(20))
+    store.behind = lambda: other.say("meanwhile")
+    one.rewind("#1")
+    assert path(store) == [user("a"), user("meanwhile")]
+    assert opened(store).stats().spent.calls == 1
+    goes_on(store, one, other)
+
+
+def test_a_fold_that_did_not_help_is_undone_though_others_write(store):
+    one, other = opened(store, ask=Scripted(SUMMARY)), opened(store)
+    one.prepare(talk(40, size=800))
+    assert one.folds()[-1].standing
+
+    def said_before_the_next():
+        store.before = lambda: other.say("meanwhile")
+
+    store.behind = said_before_the_next  # the usage is noted; then the fold is judged
+    assert one.observe(usage(50_000)).reverted
+    assert [entry.kind for entry in other.log()][-3:] == ["said", "attempt", "unfold"]
+    assert path(store) == one.view() == other.view() == [*talk(40, size=800), user("meanwhile")]
+    assert not list(store.check())
+
+
+def test_usage_that_two_sessions_report_at_once_counts_twice(store):
+    one, other = opened(store), opened(store)
+    one.prepare([user("a")])
+    other.view()
+    store.before = lambda: other.observe(usage(100))
+    one.observe(usage(200))
+    assert one.stats().totals.requests == opened(store).stats().totals.requests == 2
+    assert one.stats().spent.calls == opened(store).stats().spent.calls == 2
+    assert one.stats().totals.input == 300

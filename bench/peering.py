@@ -38,7 +38,11 @@ class Pin:
     ways: tuple[str, ...]
     asks: tuple[str, ...] = ()
     no_budget: tuple[str, ...] = ()
-    """Ways that shorten what they can and promise no size."""
+    """Ways that promise no size: they shorten what they can, or keep a number of messages."""
+    drops: tuple[str, ...] = ()
+    """Windows and trims: what is old leaves, as their documentation says."""
+    uses: str = ""
+    """What a program takes from the module."""
     docs: str = ""
     set_up: str = ""
 
@@ -73,7 +77,16 @@ OURS: Final = Pin(
     packages=(),
     adapter="with_refold.py",
     module="refold",
-    ways=("refold", "ripple", "codebuddy", "umwelten", "neurolink", "opal", "stateless", "model", "truncate"),
+    uses="compact, measure, open",
+    ways=(
+        "refold",
+        "ripple",
+        "codebuddy",
+        "umwelten",
+        "neurolink",
+        "opal",
+        *("stateless", "session", "model", "truncate"),
+    ),
     asks=("refold", "ripple", "codebuddy", "umwelten", "neurolink", "opal"),
     set_up="refold.compact(window=budget, policy=...); in turns, a session in memory with say and prepare.",
 )
@@ -86,7 +99,7 @@ def table() -> dict[str, Any]:
 
 def pins() -> list[Pin]:
     """The peers."""
-    lists = ("packages", "ways", "asks", "no_budget")
+    lists = ("packages", "ways", "asks", "no_budget", "drops")
     return [
         Pin(**{key: tuple(value) if key in lists else value for key, value in row.items()})
         for row in table()["peer"]
@@ -120,6 +133,8 @@ class Peer:
     """Another program than the pin's adapter."""
     asked: list[str] = field(default_factory=list)
     """What the model was asked in the last call."""
+    counter: Callable[[str], int] | None = None
+    """An exact count, for those that ask how a provider would count; without it they estimate."""
     _process: subprocess.Popen[str] | None = None
     _lines: "queue.Queue[str | None]" = field(default_factory=queue.Queue)
 
@@ -142,7 +157,7 @@ class Peer:
         """Tell the adapter to do something; answer what it asks meanwhile, but not more often than `most`."""
         self.asked.clear()
         deadline = time.monotonic() + seconds
-        self._write({"id": 1, "op": what, **told})
+        self._write({"id": 1, "op": what, **({"counts": True} if self.counter else {}), **told})
         while True:
             try:
                 line = self._lines.get(timeout=max(0.01, deadline - time.monotonic()))
@@ -153,6 +168,10 @@ class Peer:
                 self.stop()
                 return {"error": "the process ended"}
             reply: dict[str, Any] = json.loads(line)
+            if "count" in reply:
+                assert self.counter is not None  # noqa: S101  # only then an adapter asks
+                self._write({"id": 1, "tokens": self.counter(reply["count"])})
+                continue
             if "ask" not in reply:
                 return reply
             self.asked.append(reply["ask"])

@@ -10,40 +10,56 @@ WORDS: Final = {
     "decide": (
         "Decide, nothing to do",
         (
-            "CPU milliseconds a turn to find that it is not yet time. `refold` is a session: one message"
-            " more is said"
-            " and judged. `refold stateless` is `refold.measure` over the whole list each time, for"
-            " those who keep no"
-            " session. `headroom` has no question of its own and runs its pass; `openai-agents` fetches"
-            " its items."
+            "CPU milliseconds a turn to find that it is not yet time. `refold` is a session that keeps"
+            " what it counted: one message more is said and judged. Most of the others are given the whole"
+            " list and look at all of it, and so does `refold stateless`: `refold.measure` over the list,"
+            " each time. Compare like with like: sessions, and windows that count messages, with the"
+            " first; functions over a list with the second. `strands` starts from the usage that its model"
+            " reported last; `litellm` and `llama-index` count with a tokenizer, the others estimate;"
+            " `headroom` has no question of its own and runs its pass; `openai-agents` fetches its items."
         ),
     ),
     "act": (
         "Act",
         (
-            "CPU milliseconds for one cut: to a quarter, or by the library's own measure, with a model"
-            " that answers at"
-            " once where one is asked. `refold` is a whole compaction without a model, from plain dicts"
-            " to plain dicts,"
-            " facts and digest included; `refold model` has the summary too; `refold truncate` is a"
-            " session whose old messages leave the view, which is what a window does. Windows and trims"
-            " that drop messages and"
-            " keep nothing of them do less, and are faster."
+            "CPU milliseconds for one cut: to a quarter, or by the library's own measure (`strands`"
+            " summarises three tenths of the messages, or drops those over its window; `headroom` shortens"
+            " what it can), with a model that answers at once where one is asked. These do not do the same"
+            " work. `refold` is a whole compaction without a model, from plain dicts to plain dicts, facts"
+            " and digest included; `refold session` is the same where the messages were said before, read"
+            " and counted, as the others hold theirs; `refold model` has the summary too, and is the one"
+            " to compare with those that ask a model; `refold truncate` is a session whose old messages"
+            " leave the view, which is what a window does, and the one to compare with windows and trims."
+            " A library that"
+            " leaves the work to its summariser does less itself, and is faster; the model's own time,"
+            " which is not here, is far larger than any of these."
         ),
     ),
     "count": (
         "Count exactly",
-        "CPU milliseconds to count the whole conversation with a tokenizer (o200k; cl100k for llama-index).",
+        (
+            "CPU milliseconds to count the whole conversation with a tokenizer (o200k; cl100k for llama-"
+            " index), by the function that each decides with. `llama-index summary` counts contents alone,"
+            " `llama-index memory` the calls too, `litellm` and `refold` also what a provider adds around"
+            " each message. The tokenizers differ: tiktoken there, splintr here. The others have no"
+            " counter of their own that runs without a network."
+        ),
     ),
     "estimate": (
         "Estimate",
         (
             "CPU milliseconds to estimate the whole conversation without a tokenizer, and the error"
-            " against our exact"
-            " count at the largest size. Most divide characters by four: faster, and further off."
+            " against our exact count (o200k, with calls and framing) at the largest size. Most divide"
+            " characters by four: faster, and further off. The text here is common words without numbers"
+            " or code, longer than most text for its tokens, so that dividing by four says too much; on"
+            " the requests of real agents it says too little. `agent-framework` counts its messages as"
+            " JSON."
         ),
     ),
 }
+
+LIKE: Final = {"decide": "refold stateless", "act": "refold truncate"}
+"""The way of ours that does what functions over a list, or windows, do."""
 
 
 def section(found: dict[str, Any], plots: Path) -> str:
@@ -54,11 +70,11 @@ def section(found: dict[str, Any], plots: Path) -> str:
         "## Beside other libraries\n",
         (
             f"`{found['command']}` ({found['machine']}, Python {found['python']}). {_runs(found['runs'])}"
-            " Within a step the libraries take turns, each in a process and an environment of its"
-            " own; CPU time, the"
-            " fewest of some runs; an agent's conversation with tool calls in OpenAI's shape, 0.77"
-            " kB a message. Read"
-            " the ratios inside one table, not the times. A **bold** cell is the fastest of its column.\n"
+            " Within a step the libraries take turns, each in a process and an environment of its own; CPU"
+            " time, the fewest of some runs over one conversation: an agent's, with tool calls, 0.77 kB a"
+            " message, in the library's own shape before the clock starts (ours is plain dicts, so that"
+            " reading them is in our times). Read the ratios inside one table, not the times. A **bold**"
+            " cell is the fastest of its column.\n"
         ),
         f"Versions: {versions}. How each is set up: [the torture matrix](torture.md#how-each-is-set-up).\n",
     ]
@@ -72,6 +88,8 @@ def section(found: dict[str, Any], plots: Path) -> str:
             _errors(found["rows"]) if step == "estimate" else "",
         ]
         parts.append(faster(rows, step))
+        if step in LIKE:
+            parts.append(faster(rows, step, LIKE[step]))
         picture = plots / f"{step}.svg"
         picture.write_text(drawn(rows, title), encoding="utf-8")
         parts.append(f"![{title}: milliseconds by messages](plots/{picture.name})\n")
@@ -147,9 +165,9 @@ def number(value: float) -> str:
     return f"{value:.2g}" if value < 1 else f"{value:.1f}"
 
 
-def faster(rows: Sequence[dict[str, Any]], step: str) -> str:
-    """Say who is faster than we are, at the largest size that all could run."""
-    ours = {row["messages"]: row["ms"] for row in rows if row["subject"] == "refold" and "ms" in row}
+def faster(rows: Sequence[dict[str, Any]], step: str, name: str = "refold") -> str:
+    """Say who is faster than one of our ways, at the largest size that it ran."""
+    ours = {row["messages"]: row["ms"] for row in rows if row["subject"] == name and "ms" in row}
     if not ours:
         return ""
     size = max(ours)
@@ -164,11 +182,13 @@ def faster(rows: Sequence[dict[str, Any]], step: str) -> str:
         if r["messages"] == size and "ms" in r and r["ms"] > ours[size] and "refold" not in r["subject"]
     ]
     if not better:
-        return f"At {size:,} messages nobody here is faster than `refold` ({len(slower)} are slower).\n"
+        return f"At {size:,} messages nobody here is faster than `{name}` ({len(slower)} are slower).\n"
+    missed = sum(r["messages"] == size and "ms" not in r for r in rows)
+    late = f", {missed} were not run at this size" if missed else ""
     names = ", ".join(
         f"{r['subject']} ({ours[size] / r['ms']:,.1f} times)" for r in sorted(better, key=lambda r: r["ms"])
     )
-    return f"At {size:,} messages faster than `refold` to {step}: {names}; {len(slower)} are slower.\n"
+    return f"At {size:,} messages faster than `{name}` to {step}: {names}; {len(slower)} are slower{late}.\n"
 
 
 def drawn(rows: Sequence[dict[str, Any]], title: str) -> str:
@@ -184,14 +204,21 @@ def _unless_failed(value: float | None, unit: str) -> str:
     return "failed" if value is None else f"{value:,.0f} {unit}"
 
 
+def _grown(row: dict[str, Any], key: str) -> str:
+    if row.get(key) is None:
+        return "over 120 s" if "no answer in" in row.get("note", "") else _unless_failed(None, "MB")
+    return _unless_failed(row[key], "MB")
+
+
 def _memory(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return ""
-    lines = [f"| {row['subject']} | {_unless_failed(row['mb'], 'MB')} |" for row in rows]
+    lines = [f"| {row['subject']} | {_grown(row, 'held_mb')} | {_grown(row, 'mb')} |" for row in rows]
     head = (
-        f"### Memory\n\nWhat a fresh process grows by with one decision and one cut at"
-        f" {rows[0]['messages']:,} messages,"
-        " over the conversation itself.\n\n| | growth |\n|---|---|\n"
+        f"### Memory\n\nWhat a fresh process grows by at {rows[0]['messages']:,} messages, over the plain"
+        " list of dicts: to hold the conversation in the library's own shape (its message classes, a"
+        " session, a store), and at most during one decision or one cut.\n\n"
+        "| | to hold | to decide or cut |\n|---|---|---|\n"
     )
     return head + "\n".join(lines) + "\n"
 
@@ -200,12 +227,16 @@ def _weight(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [
-        f"| {row['name']} | {_unless_failed(row['import_ms'], 'ms')} | {row['megabytes']:,.1f} MB |"
+        f"| {row['name']} | {_unless_failed(row['import_ms'], 'ms')}"
+        f" | {_unless_failed(row.get('names_ms'), 'ms')} | {row['megabytes']:,.1f} MB |"
         for row in rows
     ]
     head = (
-        "### Import and size\n\nCPU time to import what a program imports, and the size of the"
-        " package with all that"
-        " it needs.\n\n| | import | size |\n|---|---|---|\n"
+        "### Import and size\n\nCPU time to import the module alone, which loads little where names are"
+        " loaded when they are used, and with the names that a program needs for a compaction; and the"
+        " size of the package with all that it needs. Most of these are whole frameworks, of which"
+        " compaction is a small part. `refold` is its core without extras: `refold[exact]`, which the exact"
+        " counts above need, brings a tokenizer with its vocabularies on top.\n\n"
+        "| | the module | its names | size |\n|---|---|---|---|\n"
     )
     return head + "\n".join(lines) + "\n"

@@ -3,8 +3,9 @@
     python -m bench.speed [--quick] [--peers all|ready|none] [--steps decide,act] [--json FILE]
 
 CPU milliseconds inside each one's own process, the fewest of some runs; the subjects take turns at each
-step, so that a busy machine is busy for all of them. What would take longer than the limit, judged by how
-the time grew so far, is not run and says so.
+step, so that a busy machine is busy for all of them. The conversation is in the library's own shape, and what
+can be made once is made, before the clock starts. What would take longer than the limit, judged by how the
+time grew so far, is not run and says so.
 """
 
 import argparse
@@ -25,7 +26,7 @@ RESULTS: Final = peering.BENCH / "results"
 STEPS: Final = ("decide", "act", "count", "estimate")
 ALL: Final = (*STEPS, "weight", "memory")
 SIZES: Final = (100, 1_000, 10_000, 20_000)
-OURS: Final = ("refold", "stateless", "model", "truncate")
+OURS: Final = ("refold", "stateless", "session", "model", "truncate")
 CHEAP: Final = "pydantic-ai"
 """The peer that the quick form installs where nothing is there: the smallest of them."""
 
@@ -100,7 +101,7 @@ def _ours(way: str, step: str) -> bool:
     return (
         way == "refold"
         or (way == "stateless" and step == "decide")
-        or (way in ("model", "truncate") and step == "act")
+        or (way in ("session", "model", "truncate") and step == "act")
     )
 
 
@@ -133,19 +134,14 @@ def memory(subjects: Sequence[peering.Peer], size: int) -> list[dict[str, Any]]:
         subject.stop()
         reply = subject.call("memory", messages=size, seed=7, seconds=120)
         note = {"note": reply["error"][:160]} if "error" in reply else {}
-        rows.append({"subject": subject.name, "messages": size, "mb": reply.get("mb"), **note})
+        found = {"mb": reply.get("mb"), "held_mb": reply.get("held_mb")}
+        rows.append({"subject": subject.name, "messages": size, **found, **note})
         subject.stop()
     return rows
 
 
 def weight(pin: peering.Pin) -> dict[str, Any]:
     """CPU milliseconds of importing what a program imports, and the megabytes that an installation has."""
-    code = f"import time; s = time.process_time(); import {pin.module}; print(time.process_time() - s)"
-    took = []
-    for _ in range(3):
-        done = subprocess.run([str(pin.python), "-c", code], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            took.append(float(done.stdout.strip().splitlines()[-1]))
     if pin.packages:
         folders = [*pin.home.glob("lib/python*/site-packages")]
     else:
@@ -153,9 +149,21 @@ def weight(pin: peering.Pin) -> dict[str, Any]:
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not _apart(path)]
     return {
         "name": pin.name,
-        "import_ms": min(took) * 1_000 if took else None,
+        "import_ms": _imported(pin, f"import {pin.module}"),
+        # some load nothing until a name is used, ours among them
+        "names_ms": _imported(pin, f"from {pin.module} import {pin.uses}") if pin.uses else None,
         "megabytes": sum(path.stat().st_size for path in files) / 1e6,
     }
+
+
+def _imported(pin: peering.Pin, statement: str) -> float | None:
+    code = f"import time; s = time.process_time(); {statement}; print(time.process_time() - s)"
+    took = []
+    for _ in range(3):
+        done = subprocess.run([str(pin.python), "-c", code], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            took.append(float(done.stdout.strip().splitlines()[-1]) * 1_000)
+    return min(took, default=None)
 
 
 def _apart(path: Path) -> bool:

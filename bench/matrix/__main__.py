@@ -14,6 +14,8 @@ from bench.matrix import __doc__ as about
 from bench.matrix import cases_loops, cases_shapes, cases_words, page
 from bench.matrix.subjects import CASES, Subject, judged
 
+from refold import exact
+
 RESULTS: Final = peering.BENCH / "results" / "matrix.json"
 PAGE: Final = peering.BENCH.parent / "docs" / "torture.md"
 POLICIES: Final = peering.OURS.ways[:6]
@@ -23,7 +25,7 @@ _FILES: Final = (cases_loops, cases_shapes, cases_words)
 def column(pin: peering.Pin, way: str, only: str) -> dict[str, Any]:
     """Every case against one subject."""
     cells = {}
-    with peering.Peer(pin, way) as peer:
+    with peering.Peer(pin, way, counter=exact.counter("o200k")) as peer:
         version = peer.call("about").get("version", "?")
         subject = Subject(peer)
         for this in sorted(CASES, key=lambda each: each.name):

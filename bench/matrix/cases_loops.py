@@ -1,8 +1,8 @@
 """Cases A, B and I: loops, requests to the summariser that do not fit, and prefixes that move."""
 
-from bench.matrix.checks import wrong
-from bench.matrix.scripts import Script, fails, too_large
-from bench.matrix.subjects import BUDGET, WINDOW, NotApplicable, Subject, case, words
+from bench.matrix.checks import emptied, wrong
+from bench.matrix.scripts import Narrow, Script, fails, too_large
+from bench.matrix.subjects import BUDGET, WINDOW, Messages, NotApplicable, Subject, Unfolded, case, words
 from bench.matrix.talks import SYSTEM, TASK, agent_talk, assistant, step, steps, text, user
 
 
@@ -11,7 +11,6 @@ from bench.matrix.talks import SYSTEM, TASK, agent_talk, assistant, step, steps,
     "The fixed part alone is too big",
     "A system prompt larger than the budget, three short turns: no model is asked, the last words stay.",
     "kimi-code#2498",
-    "gemini-cli#15225",
 )
 def fixed_part(subject: Subject) -> str:
     """The fixed part alone is too big."""
@@ -31,6 +30,7 @@ def fixed_part(subject: Subject) -> str:
     " view in budget.",
     "OpenHands#8630",
     "goose#5255",
+    "gemini-cli#15225",
     "claude-code#94481",
 )
 def never_helps(subject: Subject) -> str:
@@ -51,7 +51,7 @@ def never_helps(subject: Subject) -> str:
     "The last exchange alone is too big",
     "A last result larger than the budget, five turns: at most one call a turn, a valid view each time.",
     "OpenHands#10873",
-    "goose#4635",
+    "harness-sdk#981",
 )
 def last_exchange(subject: Subject) -> str:
     """The last exchange alone is too big."""
@@ -67,7 +67,8 @@ def last_exchange(subject: Subject) -> str:
 @case(
     "A4",
     "Twice in a row",
-    "A view that was just made is folded again: it stays as it is, and no model is asked.",
+    "A view that was just made is folded three times more: it comes to rest, after one call more at most.",
+    "goose#4635",
     "amplifier#352",
 )
 def twice(subject: Subject) -> str:
@@ -76,10 +77,12 @@ def twice(subject: Subject) -> str:
     if subject.within(view):
         raise NotApplicable("the first view is over the budget already")
     before = subject.calls
-    again = subject.fold(view)
-    if subject.calls > before:
+    for _ in range(3):
+        last, view = view, subject.fold(view)
+    if subject.calls > before + 1:
         return f"asked the model {subject.calls - before} more times"
-    return "" if [m.get("role") for m in again] == [m.get("role") for m in view] else "the view changed again"
+    roles = [[message.get("role") for message in each] for each in (last, view)]
+    return "" if roles[0] == roles[1] else "the view changes each time"
 
 
 @case(
@@ -97,62 +100,64 @@ def results_weigh(subject: Subject) -> str:
 @case(
     "B1",
     "The history is six times the summariser's window",
-    "Every request to the summariser fits its window of 4,000 tokens.",
+    "The summariser takes 4,000 tokens and refuses more: the view is inside the budget all the same.",
+    "zed#61373",
+    "deepagents#5913",
     "opencode#15849",
     "codex#29319",
-    "zed#61373",
 )
 def request_fits(subject: Subject) -> str:
     """The history is six times the summariser's window."""
     subject.needs_model()
-    view = subject.fold(agent_talk(130), window=4_000)
-    return _too_long(subject, 4_000) or wrong(view)
+    talk = agent_talk(130)
+    return _folded(subject, talk, subject.fold(talk, model=Narrow(window=4_000), window=4_000))
 
 
-def _too_long(subject: Subject, window: int) -> str:
-    largest = max((len(request) // 4 for request in subject.requests), default=0)
-    return f"a request of {largest:,} tokens to a window of {window:,}" if largest > window * 1.1 else ""
+def _folded(subject: Subject, talk: Messages, view: Messages) -> str:
+    """Whether a view is in budget and valid; one that is the conversation as it came is no damage."""
+    if words(view) == words(talk) and subject.within(view):
+        raise Unfolded
+    return subject.within(view) or wrong(view)
 
 
 @case(
     "B2",
     "One huge message",
-    "An old result of 20,000 tokens: every request fits the summariser's 8,000 tokens, the view the budget.",
+    "An old result of 20,000 tokens, and a summariser that takes 8,000 and refuses more: the view is inside"
+    " the budget all the same.",
     "zed#64560",
-    "goose#8642",
-    "harness-sdk#981",
 )
 def huge_message(subject: Subject) -> str:
     """One huge message."""
-    view = subject.fold([*agent_talk(8), *step("huge", 16_000), *steps(8, prefix="late")], window=8_000)
-    return _too_long(subject, 8_000) or subject.within(view) or wrong(view)
+    talk = [*agent_talk(8), *step("huge", 16_000), *steps(8, prefix="late")]
+    return _folded(subject, talk, subject.fold(talk, model=Narrow(window=8_000), window=8_000))
 
 
 @case(
     "B3",
     "The summariser refuses for size",
     "The summariser always says that the request is too long: the view is inside the budget all the same.",
+    "goose#8642",
     "codex#24732",
     "gemini-cli#14766",
 )
 def refuses_for_size(subject: Subject) -> str:
     """The summariser refuses for size."""
     subject.needs_model()
-    view = subject.fold(agent_talk(), model=fails("overflow"))
-    return subject.within(view) or wrong(view)
+    return _folded(subject, agent_talk(), subject.fold(agent_talk(), model=fails("overflow")))
 
 
 @case(
     "B4",
     "The summariser is down",
     "The summariser only fails: the view is inside the budget all the same, after at most four calls.",
-    "deepagents#5913",
+    "langchain#38867",
 )
 def down(subject: Subject) -> str:
     """The summariser is down."""
     subject.needs_model()
     view = subject.fold(agent_talk(), model=fails("server"))
-    return subject.within(view) or wrong(view) or (f"{subject.calls} calls" if subject.calls > 4 else "")
+    return _folded(subject, agent_talk(), view) or (f"{subject.calls} calls" if subject.calls > 4 else "")
 
 
 @case(
@@ -164,15 +169,14 @@ def down(subject: Subject) -> str:
 def hangs(subject: Subject) -> str:
     """The summariser hangs."""
     subject.needs_model()
-    view = subject.fold(agent_talk(), model=fails("timeout"))
-    return subject.within(view) or wrong(view)
+    return _folded(subject, agent_talk(), subject.fold(agent_talk(), model=fails("timeout")))
 
 
 @case(
     "I1",
     "The prefix stays between folds",
     "Ten short turns after a fold: each view begins with the whole of the one before, but for two at most.",
-    "headroom#2438",
+    "headroom#327",
     "stella#3690",
 )
 def prefix_stays(subject: Subject) -> str:
@@ -186,7 +190,7 @@ def prefix_stays(subject: Subject) -> str:
         before = view
         view = subject.turn(step(f"next_{number}", 10))
         moved += view[: len(before)] != before
-    return f"the prefix moved in {moved} of 10 turns" if moved > 2 else ""
+    return f"the prefix moved in {moved} of 10 turns" if moved > 2 else emptied(view)
 
 
 @case(
@@ -205,8 +209,8 @@ def batches(subject: Subject) -> str:
         before = view
         view = subject.turn(step(f"next_{number}", 150))
         moved += view[: len(before)] != before
-    if subject.within(view):
-        return subject.within(view)
+    if problem := subject.within(view) or emptied(view):
+        return problem
     return f"the prefix moved in {moved} of 40 turns" if moved > 10 else ""
 
 
@@ -214,8 +218,8 @@ def batches(subject: Subject) -> str:
     "K1",
     "Something is said while the summary is made",
     "A message that arrives while the model thinks is in the next view.",
+    "openai-agents-python#4679",
     "opencode#27359",
-    "claude-code#93732",
     "pi#2206",
 )
 def meanwhile(subject: Subject) -> str:

@@ -3,11 +3,9 @@
 import base64
 import random
 
-from bench.matrix.checks import refused, thoughts, wrong
-from bench.matrix.subjects import BUDGET, Messages, NotApplicable, Subject, case, words
+from bench.matrix.checks import emptied, refused, thoughts, wrong
+from bench.matrix.subjects import Messages, NotApplicable, Subject, case, words
 from bench.matrix.talks import SYSTEM, TASK, agent_talk, assistant, call, result, step, steps, text, user
-
-from refold import exact
 
 BUDGETS = (600, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 6_000)
 
@@ -23,9 +21,10 @@ def parallel(number: int) -> Messages:
     "C1",
     "Parallel calls under every budget",
     "Three calls at once with results out of order, ten budgets: every view is valid.",
-    "adk-python#4740",
     "openclaw#8525",
-    "openai-agents-python#2317",
+    "langmem#126",
+    "langchain#38352",
+    "openai-agents-python#4322",
 )
 def parallel_calls(subject: Subject) -> str:
     """Parallel calls under every budget."""
@@ -39,16 +38,19 @@ def parallel_calls(subject: Subject) -> str:
 @case(
     "C2",
     "An open call at the end",
-    "The last call has no result yet: it is still there, open or closed, and the view is valid.",
-    "langchain#38360",
-    "adk-python#7236",
+    "A fold comes while a call waits for its result, which comes in the next turn: the next view has both and"
+    " is valid.",
+    "adk-python#4740",
+    "langchain#34282",
 )
 def open_call(subject: Subject) -> str:
     """An open call at the end."""
-    talk = [*agent_talk(), assistant("Now the tests.", call("open_call", "bash", command="make test"))]
-    view = subject.fold(talk)
+    subject.start()
+    waiting = assistant("Now the tests.", call("open_call", "bash", command="make test"))
+    subject.turn([*agent_talk(), waiting])
+    view = subject.turn([result("open_call", "3 passed")])
     calls = [told["id"] for message in view for told in message.get("tool_calls", ())]
-    return refused(view) or ("" if "open_call" in calls else "the open call is gone")
+    return wrong(view) or ("" if "open_call" in calls else "the open call is gone")
 
 
 @case(
@@ -56,8 +58,8 @@ def open_call(subject: Subject) -> str:
     "A call that never got its result",
     "An old call was interrupted and the user spoke: what arrives broken is mended or folded, the"
     " view is valid.",
+    "openclaw#93320",
     "openclaw#4739",
-    "openai-agents-python#2727",
 )
 def dead_call(subject: Subject) -> str:
     """A call that never got its result."""
@@ -65,30 +67,38 @@ def dead_call(subject: Subject) -> str:
     for place in (6, 40, -6):
         talk = agent_talk(30)
         cut = place if talk[place]["role"] == "assistant" else place + 1
-        view = subject.fold([*talk[:cut], *dead, *talk[cut:]])
-        if problem := wrong(view):
-            return f"left as it came: {problem}"
+        talk = [*talk[:cut], *dead, *talk[cut:]]
+        if problem := _mended(talk, subject.fold(talk)):
+            return problem
     return ""
+
+
+def _mended(talk: Messages, view: Messages) -> str:
+    """What is wrong with a view of a broken conversation; to leave it as broken as it came is no fault."""
+    problem = wrong(view)
+    if problem and problem == wrong(talk):
+        raise NotApplicable(f"does not claim to mend what arrives broken: {problem}, as it came")
+    return problem
 
 
 @case(
     "C4",
     "A result without its call",
     "Somebody cut the history before and left a result behind: it is mended or folded, the view is valid.",
+    "openai-agents-python#4827",
     "Codewhale#6119",
 )
 def orphan(subject: Subject) -> str:
     """A result without its call."""
-    view = subject.fold([SYSTEM, result("lost", "An old result."), *agent_talk(30)[1:]])
-    problem = wrong(view)
-    return f"left as it came: {problem}" if problem else ""
+    talk = [SYSTEM, result("lost", "An old result."), *agent_talk(30)[1:]]
+    return _mended(talk, subject.fold(talk))
 
 
 @case(
     "C5",
     "The same ids again and again",
     "Every step calls its call `call_0`, as some providers do, ten budgets: every view is valid.",
-    "openai-agents-python#2727",
+    "mini-swe-agent#888",
 )
 def same_ids(subject: Subject) -> str:
     """The same ids again and again."""
@@ -120,8 +130,8 @@ def thoughtful(count: int = 40) -> Messages:
     "Thinking is verbatim or absent",
     "Signed thinking in every step, ten budgets: each block of a view is one of the conversation's,"
     " to the letter.",
-    "claude-code#12973",
-    "opencode#39291",
+    "claude-code#24087",
+    "opencode#41738",
 )
 def thinking_verbatim(subject: Subject) -> str:
     """Thinking is verbatim or absent."""
@@ -181,7 +191,8 @@ def waits(subject: Subject) -> str:
 @case(
     "H2",
     "The last request stays the last request",
-    "The user's last request came before a long loop of calls: it is in the view, word for word.",
+    "The user's last request came before a long loop of calls, and the summary does not mention it: it is in"
+    " the view, word for word, and the view inside the budget.",
     "pi#4274",
     "codex#25792",
 )
@@ -189,12 +200,7 @@ def last_request(subject: Subject) -> str:
     """The last request stays the last request."""
     request = user("Rename the class Tokenizer to Lexer, but leave the file name as it is.")
     view = subject.fold([*agent_talk(20), assistant("Yes?"), request, *steps(40, prefix="late")])
-    return "" if request["content"] in words(view) else "the request is not in the view"
-
-
-def _exactly(view: Messages, budget: int) -> str:
-    tokens = exact.counter("o200k")(words(view))
-    return f"{tokens:,} tokens (o200k) for a budget of {budget:,}" if tokens > budget * 1.05 else ""
+    return subject.keeps(view, "the request", request["content"])
 
 
 @case(
@@ -216,7 +222,8 @@ def chinese(subject: Subject) -> str:
             assistant("我看一下。", call(f"z{number}")),
             result(f"z{number}", "".join(rng.choices(letters, k=400))),
         ]
-    return _exactly(subject.fold(talk), BUDGET)
+    view = subject.fold(talk)
+    return subject.counted(view) or emptied(view)
 
 
 @case(
@@ -232,7 +239,8 @@ def encoded(subject: Subject) -> str:
     for number in range(40):
         data = base64.b64encode(rng.randbytes(450)).decode()
         talk += [assistant("I fetch it.", call(f"b{number}")), result(f"b{number}", data)]
-    return _exactly(subject.fold(talk), BUDGET)
+    view = subject.fold(talk)
+    return subject.counted(view) or emptied(view)
 
 
 @case(
@@ -249,4 +257,4 @@ def arguments_weigh(subject: Subject) -> str:
         written = call(f"w{number}", "write_file", path=f"src/f{number}.py", text=text(250, number))
         talk += [assistant("I write it.", written), result(f"w{number}", "ok")]
     view = subject.fold(talk)
-    return _exactly(view, BUDGET) or wrong(view)
+    return subject.counted(view) or emptied(view)

@@ -17,8 +17,8 @@ def wrong(view: Messages) -> str:
 
 def refused(view: Messages) -> str:
     """The first thing that OpenAI's chat completions would refuse."""
-    if not any(message.get("role") != "system" for message in view):
-        return "nothing but a system prompt is left"
+    if problem := emptied(view):
+        return problem
     waiting: set[str] = set()
     for message in view:
         role = message.get("role")
@@ -39,6 +39,12 @@ def refused(view: Messages) -> str:
         waiting = set(calls)
     # calls that still wait at the very end are open: their results are to come
     return ""
+
+
+def emptied(view: Messages) -> str:
+    """Whether nothing is left to send; a summary in the system's role beside the prompt is something."""
+    alone = len(view) < 2 and all(message.get("role") == "system" for message in view)
+    return "nothing but a system prompt is left" if alone else ""
 
 
 def _content(message: dict[str, Any], has_calls: bool) -> str:  # noqa: FBT001  # a fact about the message

@@ -6,33 +6,45 @@ from typing import Any, Final
 from bench import peering
 from bench.matrix.subjects import BUDGET, WINDOW, Case
 
-OWNERS: Final = {
-    "adk-python": "google",
-    "agent-framework": "microsoft",
-    "camel": "camel-ai",
-    "claude-code": "anthropics",
-    "cline": "cline",
-    "codex": "openai",
-    "Codewhale": "Hmbown",
-    "deepagents": "langchain-ai",
-    "deepagentsjs": "langchain-ai",
-    "gemini-cli": "google-gemini",
-    "goose": "block",
-    "headroom": "headroomlabs-ai",
-    "hermes-agent": "NousResearch",
-    "inspect_ai": "UKGovernmentBEIS",
-    "langchain": "langchain-ai",
-    "langmem": "langchain-ai",
-    "neurolink": "juspay",
-    "openai-agents-python": "openai",
-    "openclaw": "openclaw",
-    "opencode": "sst",
-    "OpenHands": "OpenHands",
-    "pi": "earendil-works",
-    "Roo-Code": "RooCodeInc",
-    "zed": "zed-industries",
+READ: Final = {
+    "anomalyco": ("opencode#18794", "opencode#41738"),
+    "anthropics": ("claude-code#24087", "claude-code#4017"),
+    "aaif-goose": ("goose#5255", "goose#8642"),
+    "can1357": ("oh-my-pi#8727",),
+    "code-yeongyu": ("senpi#1067",),
+    "earendil-works": ("pi#7048",),
+    "google": ("adk-python#4740",),
+    "google-gemini": ("gemini-cli#15225", "gemini-cli#4777"),
+    "headroomlabs-ai": ("headroom#327",),
+    "juspay": ("neurolink#1281",),
+    "langchain-ai": (
+        "deepagents#5913",
+        "langchain#34282",
+        "langchain#38352",
+        "langchain#38867",
+        "langchain#39261",
+        "langmem#126",
+    ),
+    "MemTensor": ("MemOS#1269",),
+    "microsoft": ("agent-framework#8099",),
+    "NousResearch": ("hermes-agent#9200",),
+    "openai": (
+        "openai-agents-python#3116",
+        "openai-agents-python#4322",
+        "openai-agents-python#4679",
+        "openai-agents-python#4827",
+    ),
+    "openclaw": ("openclaw#120663", "openclaw#70052", "openclaw#8525", "openclaw#93320"),
+    "OpenHands": ("OpenHands#10873", "OpenHands#8630"),
+    "pydantic": ("pydantic-ai#7452",),
+    "RooCodeInc": ("Roo-Code#7644",),
+    "strands-agents": ("harness-sdk#981",),
+    "SWE-agent": ("mini-swe-agent#888",),
+    "zed-industries": ("zed#61373", "zed#64560"),
 }
-"""Whose repository an issue is in; issues of others are named without a link."""
+"""Threads that a search found, by the owner of their repository; others are named without a link."""
+
+OWNERS: Final = {issue: owner for owner, issues in READ.items() for issue in issues}
 
 MARKS: Final = {"survives": "yes", "stops": "stops", "breaks": "**no**", "n/a": "-"}
 
@@ -59,17 +71,28 @@ Failures of real compactors, taken from public issues, as small cases that run a
 other libraries on the same inputs with the same scripted model. This page is written by `{command}` ({date},
 Python {python}, {seconds} s); nothing in it is edited by hand, and the cases stand in `bench/matrix/`.
 
+The cases were chosen by those who build Refold, from failures that it was built against. That its own column
+is full is therefore what one should expect, and no measure of quality; that a case fails elsewhere says what
+happens there, not that it should matter to you. Nothing here measures how good a summary by a real model is.
+Rows F, G and H2 ask that a library distrusts its summariser: the model here is scripted to do badly, and what
+it leaves out must come from somewhere else. Most libraries trust their model, which is a choice, and with a
+good model a fair one: G4 is the same rule with a summariser that does its work.
+
 Every subject is set up as its own documentation says ([below](#how-each-is-set-up)) by an adapter in
 `bench/peers/` and runs in an environment of its own with pinned versions (`bench/peers/pins.toml`). Unless a
 case says otherwise a view may have {budget:,} tokens and the summariser takes {window:,}. Whether a provider
 would take a view is judged by a checker written for the matrix (`bench/matrix/checks.py`) and by
-`refold.validate`; sizes by the kinder of four characters a token and an exact count, a tenth allowed. If you
-maintain one of these libraries and find a cell unfair, the adapter or the case is wrong: please say so.
+`refold.validate`; sizes by the kinder of four characters a token and an exact count, in rows J by the exact
+count alone, a tenth allowed. Each counts with its default counter; several would take a tokenizer instead,
+which would mend most of rows J1 and J2. If you maintain one of these libraries and find a cell unfair, the
+adapter or the case is wrong: please say so.
 
 - **yes**: what must happen, happened.
-- **stops**: an error was raised and nothing was changed. No damage, but no next turn either.
+- **stops**: it did not fold, and nothing was changed: an error was raised, or the conversation was passed on
+  as it came, too large.
 - **no**: something else happened; the notes say what.
-- **-**: there is no such feature; the notes say why.
+- **-**: there is no such feature, or the library does not claim what the case asks (a window that drops old
+  messages is not asked whether it kept them), or it was not tried; the notes say which.
 """
 
 
@@ -111,7 +134,23 @@ def _totals(columns: Sequence[dict[str, Any]]) -> str:
         name = f"refold, policy {column['way']}" if column["name"] == "refold" else _title(column)
         rows.append(f"| {name} | {column['version']} | {counts} |")
     head = "| subject | version | yes | stops | no | - |\n|---|---|---|---|---|---|\n"
-    return "## In all\n\n" + head + "\n".join(rows) + "\n"
+    return "## In all\n\n" + head + "\n".join(rows) + "\n" + _better(columns)
+
+
+def _better(columns: Sequence[dict[str, Any]]) -> str:
+    """Say where another survives and one of our policies does not."""
+    ours = [column for column in columns if column["name"] == "refold"]
+    lines = []
+    for mine in ours:
+        won: dict[str, list[str]] = {}
+        for column in columns:
+            for name, cell in column["cells"].items():
+                lost = mine["cells"].get(name, {}).get("verdict") in ("breaks", "stops")
+                if column["name"] != "refold" and lost and cell["verdict"] == "survives":
+                    won.setdefault(_title(column), []).append(name)
+        told = "; ".join(f"{title} ({', '.join(names)})" for title, names in won.items())
+        lines.append(f"- policy `{mine['way']}`: {told or 'nobody'}.")
+    return "\nWho survives where ours does not:\n\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def _table(cases: Sequence[Case], columns: Sequence[dict[str, Any]]) -> str:
@@ -126,7 +165,13 @@ def _table(cases: Sequence[Case], columns: Sequence[dict[str, Any]]) -> str:
 
 
 def _cases(cases: Sequence[Case]) -> str:
-    lines = ["## The cases, and how each is judged\n"]
+    lines = [
+        "## The cases, and how each is judged\n",
+        (
+            "An issue or pull request with a link was looked up for this page and is about what the case"
+            " tests; most are closed, and fixed. Those without one were reported to us and not looked up.\n"
+        ),
+    ]
     letter = ""
     for case in cases:
         if case.name[0] != letter:
@@ -137,15 +182,15 @@ def _cases(cases: Sequence[Case]) -> str:
 
 
 def link(issue: str) -> str:
-    """`codex#25792` with its address, where that is known.
+    """`zed#64560` with its address, where it was looked up.
 
-    >>> link("codex#25792")
-    '[codex#25792](https://github.com/openai/codex/issues/25792)'
+    >>> link("zed#64560"), link("tau#452")
+    ('[zed#64560](https://github.com/zed-industries/zed/issues/64560)', 'tau#452')
     """
-    name, number = issue.split("#")
-    if name not in OWNERS:
+    if issue not in OWNERS:
         return issue
-    return f"[{issue}](https://github.com/{OWNERS[name]}/{name}/issues/{number})"
+    name, number = issue.split("#")
+    return f"[{issue}](https://github.com/{OWNERS[issue]}/{name}/issues/{number})"
 
 
 def _notes(columns: Sequence[dict[str, Any]]) -> str:

@@ -35,6 +35,29 @@ def says(text: str, *, finish: str = "stop", calls: int = 0) -> Script:
     return Script(({"answer": text, "finish": finish, "calls": calls},))
 
 
+@dataclass
+class Narrow(Script):
+    """Gives its lines to requests that fit a window, and refuses larger ones as a provider does."""
+
+    window: int = 0
+
+    def __call__(self, prompt: str) -> dict[str, Any]:
+        """The next line, or a refusal."""
+        return {"error": "overflow"} if len(prompt) // 4 > self.window * 1.1 else super().__call__(prompt)
+
+
+@dataclass
+class Repeats(Script):
+    """A faithful summariser: repeats a sentence wherever the request has it."""
+
+    sentence: str = ""
+
+    def __call__(self, prompt: str) -> dict[str, Any]:
+        """The next line, with the sentence behind it."""
+        line = super().__call__(prompt)
+        return {**line, "answer": f"{line['answer']} {self.sentence}"} if self.sentence in prompt else line
+
+
 def fails(kind: str) -> Script:
     """A model that never answers: `timeout`, `server` or `overflow`."""
     return Script(({"error": kind},))

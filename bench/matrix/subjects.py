@@ -27,7 +27,11 @@ class Stopped(Exception):
 
 
 class NotApplicable(Exception):
-    """The subject has no such feature."""
+    """The subject has no such feature, or does not claim what the case asks."""
+
+
+class Unfolded(Exception):
+    """The subject gave back what it was given: no damage, but nothing is smaller either."""
 
 
 @dataclass
@@ -59,6 +63,18 @@ class Subject:
         if not self.asks:
             raise NotApplicable("asks no model")
 
+    def keeps(self, view: Messages, what: str, *parts: str) -> str:
+        """Whether these words are in a view that was folded; a window that drops what is old is not asked."""
+        if all(part in words(view) for part in parts):
+            return "" if self.peer.way in self.peer.pin.no_budget else self.within(view)
+        return self.gone(what)
+
+    def gone(self, what: str) -> str:
+        """Something old is not in the view: how it broke; for a window it is what was asked of it."""
+        if self.peer.way in self.peer.pin.drops:
+            raise NotApplicable(f"drops what is old, as documented: {what} is gone")
+        return f"{what} is gone"
+
     def fold(
         self, messages: Messages, *, model: Script | None = None, budget: int = BUDGET, window: int = WINDOW
     ) -> Messages:
@@ -84,12 +100,19 @@ class Subject:
 
     def within(self, view: Messages, budget: int = BUDGET) -> str:
         """How much a view has over its budget, by the kinder of two counts; "" for at most a tenth."""
-        tokens = min(size(view), exact.counter("o200k")(words(view)))
-        if tokens <= budget * 1.1:
-            return ""
+        tokens = min(size(view), exactly(view))
+        return self._over(f"{tokens:,} tokens for a budget of {budget:,}") if tokens > budget * 1.1 else ""
+
+    def counted(self, view: Messages, budget: int = BUDGET) -> str:
+        """The same by an exact count alone."""
+        tokens = exactly(view)
+        over = f"{tokens:,} tokens (o200k) for a budget of {budget:,}"
+        return self._over(over) if tokens > budget * 1.1 else ""
+
+    def _over(self, how: str) -> str:
         if self.peer.way in self.peer.pin.no_budget:
-            raise NotApplicable("keeps no budget: it shortens what it can")
-        return f"{tokens:,} tokens for a budget of {budget:,}"
+            raise NotApplicable(f"promises no number of tokens: {how}")
+        return how
 
     def _view(
         self, what: str, messages: Messages, model: Script | None, budget: int, window: int
@@ -143,6 +166,8 @@ def judged(this: Case, subject: Subject) -> dict[str, Any]:
         verdict = "breaks" if how else "survives"
     except NotApplicable as why:
         verdict, how = "n/a", str(why)
+    except Unfolded:
+        verdict, how = "stops", "the conversation is passed on as it came, unfolded"
     except Stopped as error:
         verdict, how = "stops", str(error)
         if subject.calls > LOOP:
@@ -161,6 +186,11 @@ def _text(message: dict[str, Any]) -> str:
     for call in message.get("tool_calls", ()):
         text += call["function"]["name"] + call["function"]["arguments"]
     return text
+
+
+def exactly(messages: Any) -> int:
+    """Tokens by the o200k vocabulary."""
+    return exact.counter("o200k")(words(messages))
 
 
 def words(messages: Any) -> str:

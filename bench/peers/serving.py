@@ -6,16 +6,23 @@ An adapter is a program that runs in its peer's own environment. It is told, one
     {"id": 2, "op": "fold", "messages": [...], "budget": 4000}   -> {"id": 2, "messages": [...]}
     {"id": 3, "op": "start"}                                     a new conversation
     {"id": 4, "op": "turn", "messages": [...], "budget": 4000}   these were said; what goes to the model now?
-    {"id": 5, "op": "decide", "messages": 1000, "seed": 7}       -> {"id": 5, "ms": ...}; act, count,
-    estimate too {"id": 6, "op": "memory", "messages": 1000, "seed": 7}       -> {"id": 6, "mb": ...}
+    {"id": 5, "op": "decide", "messages": 1000, "seed": 7}       -> {"id": 5, "ms": ...}
+    {"id": 6, "op": "memory", "messages": 1000, "seed": 7}       -> {"id": 6, "mb": ..., "held_mb": ...}
+
+`act`, `count` and `estimate` are told like `decide`.
 
 Messages have OpenAI's chat shape; an assistant's content may also be a list with Anthropic's thinking blocks.
 `window` is the summariser's window where it is known. While it works, an adapter may ask the model:
 `{"id": 2, "ask": "prompt"}` gets `{"id": 2, "answer": "..."}`, with `"finish"` and `"calls"` where the answer
-ended in another way than by `stop`, or `{"id": 2, "error": "timeout"}` (also `server` and `overflow`). What
-goes wrong in a peer comes back as `{"id": 2, "error": "..."}`; what it does not offer as `"offered": false`.
+ended in another way than by `stop`, or `{"id": 2, "error": "timeout"}` (also `server` and `overflow`). Where
+the line says `"counts": true` it may ask how many tokens a provider would count: `{"id": 2, "count": "..."}`
+gets `{"id": 2, "tokens": 12}`. What goes wrong in a peer comes back as `{"id": 2, "error": "..."}`; what it
+does not offer as `"offered": false`.
 """
 
+import contextlib
+import ctypes
+import gc
 import importlib.metadata
 import importlib.util
 import json
@@ -78,6 +85,8 @@ class Adapter:
         self.history: Messages = []
         self.told: dict[str, Any] = {}
         """The line that is being done, for wishes that only some understand."""
+        self.counted: Callable[[str], int] = quarter
+        """How many tokens a provider would count; four characters a token where nobody can be asked."""
 
     def fold(
         self,
@@ -122,6 +131,11 @@ class Adapter:
     def estimate(self, messages: Messages) -> Thunk:  # noqa: ARG002  # for those who offer it
         """Estimate; the thunk gives the tokens."""
         raise NotOffered("estimate")
+
+
+def quarter(text: str) -> int:
+    """Four characters a token."""
+    return len(text) // 4
 
 
 def at_once(_prompt: str) -> Answer:
@@ -204,9 +218,19 @@ class Server:
 
         return ask
 
+    def _count(self, number: Any) -> Callable[[str], int]:
+        @lru_cache(maxsize=100_000)
+        def count(text: str) -> int:
+            self._say({"id": number, "count": text})
+            tokens: int = json.loads(sys.stdin.readline())["tokens"]
+            return tokens
+
+        return count
+
     def _done(self, told: dict[str, Any]) -> dict[str, Any]:
         adapter, what = self._adapter, told["op"]
         adapter.told = told
+        adapter.counted = self._count(told.get("id")) if told.get("counts") else quarter
         if what == "about":
             return {"name": adapter.way, "version": importlib.metadata.version(adapter.package)}
         if what in ("fold", "turn"):
@@ -231,12 +255,45 @@ class Server:
         return best(getattr(adapter, what)(messages), told.get("spend", 1.0))
 
     def _memory(self, messages: Messages) -> dict[str, Any]:
-        """How much the process grew by a decision and a cut; the conversation itself was there before."""
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self._adapter.decide(messages)()()
-        self._adapter.act(messages)()()
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {"mb": (after - before) / 1_024, "process_mb": after / 1_024}
+        """How much the process grows by holding a conversation in its own shape, and by its work on it.
+
+        The first is what the adapter makes of the list before the clock would start: messages of the
+        library's own classes, a session, a store. The second is one decision and one cut.
+        """
+        empty = _settled()
+        fresh = self._adapter.decide(messages)
+        held = _settled()
+        fresh()()
+        decided = _most()
+        del fresh
+        cut = self._adapter.act(messages)()
+        before = _settled()
+        cut()
+        worked = max(decided - held, _most() - before)
+        return {"mb": max(0, worked) / 1_024, "held_mb": max(0, held - empty) / 1_024}
+
+
+def _settled() -> int:
+    """Kilobytes in use now, what was freed given back; the highest mark is set anew where that can be."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _status("VmRSS")
+
+
+def _most() -> int:
+    """Kilobytes at the highest mark."""
+    return _status("VmHWM")
+
+
+def _status(what: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(what):
+                return int(line.split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def serve(make: type[Adapter]) -> None:

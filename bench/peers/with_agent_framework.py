@@ -4,7 +4,7 @@ The order is that of its documentation, gentle to hard: old tool results collaps
 (at most the summariser's window at once), then a sliding window; its own fallback enforces the budget.
 `truncation` is the TruncationStrategy alone, to a quarter of the budget's trigger.
 
-https://learn.microsoft.com/agent-framework/agents/conversations/compaction
+https://learn.microsoft.com/agent-framework/concepts/agents/conversations/compaction
 """
 
 import asyncio

@@ -1,8 +1,10 @@
 """AutoGen: the model contexts that keep a part of the history; none of them asks a model.
 
-    tokens    TokenLimitedChatCompletionContext(token_limit=budget); the client counts four characters a
-              token, because the OpenAI client's own counter loads its vocabulary from the network
-    buffered  BufferedChatCompletionContext, as many messages as fit the budget on average
+    tokens     TokenLimitedChatCompletionContext(token_limit=budget); the client counts as a provider does
+               where it can ask (the matrix) and four characters a token where not (the speed): the OpenAI
+               client's own counter loads its vocabulary from the network
+    buffered   BufferedChatCompletionContext, as many messages as fit the budget on average of the first turn
+    head_tail  HeadAndTailChatCompletionContext, a fifth of that number at the head, the rest at the tail
 
 https://microsoft.github.io/autogen/stable/user-guide/core-user-guide/components/model-context.html
 """
@@ -13,7 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autogen_core import FunctionCall
-from autogen_core.model_context import BufferedChatCompletionContext, TokenLimitedChatCompletionContext
+from autogen_core.model_context import (
+    BufferedChatCompletionContext,
+    HeadAndTailChatCompletionContext,
+    TokenLimitedChatCompletionContext,
+)
 from autogen_core.models import (
     AssistantMessage,
     FunctionExecutionResult,
@@ -28,22 +34,28 @@ from serving import HUGE, Adapter, Answer, Messages, Thunk, serve, tokens
 class Client(ReplayChatCompletionClient):
     """The client for tests, with a counter that knows calls and results."""
 
+    def __init__(self, counted: Callable[[str], int]) -> None:
+        super().__init__([])
+        self.counted = counted
+
     def count_tokens(self, messages: Sequence[Any], *, tools: Sequence[Any] = ()) -> int:
-        """Four characters a token, and four tokens a message."""
+        """What is said, and four tokens a message."""
         del tools
-        return sum(len(str(message.content)) // 4 + 4 for message in messages)
+        return sum(self.counted(str(message.content)) + 4 for message in messages)
 
 
 class AutoGen(Adapter):
-    """The two contexts."""
+    """The three contexts."""
 
     package = "autogen-core"
-    ways = ("tokens", "buffered")
+    ways = ("tokens", "buffered", "head_tail")
 
     def __init__(self, way: str) -> None:
         super().__init__(way)
         self.loop = asyncio.new_event_loop()
         self.said: Messages = []
+        self.size = 0
+        """Messages that a buffer of this conversation holds; chosen once."""
 
     def fold(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """What the context shows."""
@@ -55,11 +67,12 @@ class AutoGen(Adapter):
     def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """The context keeps every message and shows a part."""
         self.said += messages
+        self.size = self.size or _fitting(messages, budget)
         return self.fold(self.said, budget, ask, window)
 
     def start(self) -> None:
         """A new conversation."""
-        self.said = []
+        self.said, self.size = [], 0
 
     def kept(self) -> str:
         """Everything stays in the context."""
@@ -67,10 +80,14 @@ class AutoGen(Adapter):
 
     def _context(self, messages: Messages, budget: int) -> Any:
         chat = to_autogen(messages)
+        if self.way == "tokens":
+            client = Client(self.counted)
+            return TokenLimitedChatCompletionContext(client, token_limit=budget, initial_messages=chat)
+        size = max(2, min(self.size or _fitting(messages, budget), len(chat)))
         if self.way == "buffered":
-            size = max(1, len(chat) * budget // max(1, tokens(messages)))
-            return BufferedChatCompletionContext(buffer_size=min(size, len(chat)), initial_messages=chat)
-        return TokenLimitedChatCompletionContext(Client([]), token_limit=budget, initial_messages=chat)
+            return BufferedChatCompletionContext(buffer_size=size, initial_messages=chat)
+        head = max(1, size // 5)
+        return HeadAndTailChatCompletionContext(head, max(1, size - head), initial_messages=chat)
 
     def _shown(self, context: Any) -> list[Any]:
         shown: list[Any] = self.loop.run_until_complete(context.get_messages())
@@ -85,6 +102,11 @@ class AutoGen(Adapter):
         """Cut to a quarter."""
         context = self._context(messages, tokens(messages) // 4)
         return lambda: lambda: self._shown(context)
+
+
+def _fitting(messages: Messages, budget: int) -> int:
+    """How many messages like these fit a budget."""
+    return len(to_autogen(messages)) * budget // max(1, tokens(messages))
 
 
 def to_autogen(messages: Messages) -> list[Any]:

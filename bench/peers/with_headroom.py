@@ -1,7 +1,9 @@
 """headroom-ai: `headroom.compress`, as its README sets it up; no model is asked.
 
-The budget is `model_limit`. Its text compressor is a model from a hub that this benchmark does not reach, so
-`kompress_model="disabled"`, as its documentation names it: the rest of the pipeline runs.
+The budget is `model_limit`. Its compressor for prose is a model from a hub that this benchmark does not
+reach, so `kompress_model="disabled"`, as its documentation names it: the rest of the pipeline runs, which
+handles JSON, logs and the like. In turns `frozen_message_count` is what was sent before, as its documentation
+asks of those who call the function in a loop of their own.
 
 https://github.com/headroomlabs-ai/headroom
 """
@@ -28,9 +30,22 @@ class Headroom(Adapter):
         del ask, window  # no model is asked
         return self._folded(copy.deepcopy(messages), budget)
 
+    def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
+        """A function: the caller keeps the whole list and says how much of it was sent before."""
+        del ask, window
+        sent = len(self.history)
+        self.history = [*self.history, *messages]
+        return self._folded(copy.deepcopy(self.history), budget, sent)
+
     @staticmethod
-    def _folded(messages: Messages, budget: int) -> Messages:
-        done = compress(messages, model="gpt-4o", model_limit=budget, kompress_model="disabled")
+    def _folded(messages: Messages, budget: int, sent: int = 0) -> Messages:
+        done = compress(
+            messages,
+            model="gpt-4o",
+            model_limit=budget,
+            kompress_model="disabled",
+            frozen_message_count=sent,
+        )
         return done.messages
 
     def decide(self, messages: Messages) -> Callable[[], Thunk]:

@@ -1,8 +1,11 @@
 """LiteLLM: `litellm.compress` and `litellm.utils.trim_messages`; neither asks a model.
 
-    compress   BM25 stubs: trigger and target are the budget
+    compress   BM25 stubs: trigger at the budget, target half of it, as its quick start has them
     trim       trim_messages(max_tokens=budget)
 
+Both are functions: in turns the caller keeps the whole list.
+
+https://docs.litellm.ai/docs/completion/prompt_compression
 https://docs.litellm.ai/docs/completion/message_trimming
 """
 
@@ -14,7 +17,6 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # no network
 
 import litellm
-from litellm.compression.compress import compress
 from litellm.utils import trim_messages
 from serving import HUGE, Adapter, Answer, Messages, Thunk, serve, tokens
 
@@ -40,13 +42,20 @@ class LiteLLM(Adapter):
         if self.way == "trim":
             trimmed: Messages = trim_messages(messages, model=MODEL, max_tokens=budget)
             return trimmed
-        done = compress(messages, model=MODEL, compression_trigger=budget, compression_target=budget)
+        done = litellm.compress(  # type: ignore[attr-defined]  # loaded lazily
+            messages, model=MODEL, compression_trigger=budget, compression_target=max(1, budget // 2)
+        )
         self.cache.update(done["cache"])
-        return done["messages"]
+        return done["messages"]  # type: ignore[no-any-return]
+
+    def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
+        """What would be sent of the whole list."""
+        self.history = [*self.history, *messages]
+        return self.fold(self.history, budget, ask, window)
 
     def kept(self) -> str:
         """What was stubbed out can be fetched by the retrieval tool; trimming is a function."""
-        return self.held() + str(self.cache) if self.way == "compress" else super().kept()
+        return str(self.cache) if self.way == "compress" else super().kept()
 
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time."""
@@ -55,7 +64,8 @@ class LiteLLM(Adapter):
     def act(self, messages: Messages) -> Callable[[], Thunk]:
         """Cut to a quarter."""
         quarter = tokens(messages) // 4
-        return lambda: lambda: self._folded(messages, quarter)
+        budget = quarter if self.way == "trim" else quarter * 2
+        return lambda: lambda: self._folded(messages, budget)
 
     def count(self, messages: Messages) -> Thunk:
         """`token_counter` with the vocabulary in the package."""

@@ -1,13 +1,12 @@
 """LlamaIndex: the Memory that its documentation recommends, and the ChatSummaryMemoryBuffer before it.
 
+    summary   ChatSummaryMemoryBuffer(llm, token_limit=budget / 2): deprecated, but the one that summarises
     memory    Memory.from_defaults(token_limit=budget): the newest messages stay in the queue, no model is
-    asked summary   ChatSummaryMemoryBuffer(llm, token_limit=budget / 2): deprecated, but the one that
-    summarises
+              asked. It never cuts inside a user's turn: a loop of calls stays whole however long it is
 
 https://developers.llamaindex.ai/python/framework/module_guides/deploying/agents/memory/
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,6 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.llms import CustomLLM
 from llama_index.core.memory import ChatSummaryMemoryBuffer, Memory
-from llama_index.core.utils import get_tokenizer
 from serving import HUGE, Adapter, Answer, Messages, Thunk, at_once, serve, tokens
 
 
@@ -119,17 +117,13 @@ class LlamaIndex(Adapter):
         return fresh
 
     def count(self, messages: Messages) -> Thunk:
-        """Its tokenizer over the contents and calls."""
-        encode = get_tokenizer()
-
-        def counted() -> int:
-            return sum(
-                len(encode(message.get("content") or ""))
-                + len(encode(json.dumps(message.get("tool_calls", ""))))
-                for message in messages
-            )
-
-        return counted
+        """As each counts its own messages, with the tokenizer that is the default."""
+        chat = to_llama(messages)
+        if self.way == "summary":
+            buffer = ChatSummaryMemoryBuffer.from_defaults(llm=Scripted(ask=at_once, window=HUGE))
+            return lambda: buffer._token_count_for_messages(chat)  # noqa: SLF001  # what it decides by
+        memory = Memory.from_defaults(token_limit=HUGE)
+        return lambda: memory._estimate_token_count(chat)  # noqa: SLF001  # what it decides by
 
 
 def to_llama(messages: Messages) -> list[ChatMessage]:

@@ -1,13 +1,14 @@
 """OpenAI's Agents SDK: a real run over a SQLiteSession with a limit; no model summarises.
 
-The limit is a number of items: as many as fit the budget on average. Its OpenAIResponsesCompactionSession
-needs OpenAI's service and is left out.
+The limit is a number of items: as many as fit the budget on average of the first turn. Its
+OpenAIResponsesCompactionSession needs OpenAI's service and is left out.
 
 https://openai.github.io/openai-agents-python/sessions/
 """
 
 import asyncio
 import json
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +48,7 @@ class OpenAIAgents(Adapter):
         super().__init__(way)
         self.loop = asyncio.new_event_loop()
         self.session = SQLiteSession("matrix")
-        self.said: list[Any] = []
+        self.limit = 0
 
     def fold(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """What a run sends."""
@@ -56,20 +57,22 @@ class OpenAIAgents(Adapter):
 
     def start(self) -> None:
         """A new session in memory."""
-        self.session = SQLiteSession(f"matrix-{id(object())}")
-        self.said = []
+        self.session = SQLiteSession(uuid.uuid4().hex)
+        self.limit = 0
 
     def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """The last message is the run's input, what was said before stands in the session."""
         del ask, window  # no model is asked
         head = messages[:1] if messages and messages[0]["role"] == "system" else []
         items = to_items(messages[len(head) :])
-        self.said += items
-        whole = max(1, len(flat(self.said)) // 4)
-        limit = len(self.said) if whole <= budget * 1.1 else max(1, len(self.said) * budget // whole)
-        self.loop.run_until_complete(self.session.add_items(items[:-1]))
+        self.limit = self.limit or max(1, len(items) * budget // max(1, len(flat(items)) // 4))
+        waits = items[-1].get("type") == "function_call"  # then the tools run before there is a request
+        self.loop.run_until_complete(self.session.add_items(items if waits else items[:-1]))
+        if waits:
+            return head + from_items(self.loop.run_until_complete(self.session.get_items(self.limit)))
         model = Recorder()
-        self.loop.run_until_complete(self._run(model, items[-1:], limit))
+        self.loop.run_until_complete(self._run(model, items[-1:], self.limit))
+        self.loop.run_until_complete(self.session.pop_item())  # what the model said is not part of the case
         return head + from_items(model.sent)
 
     async def _run(self, model: Recorder, items: list[Any], limit: int) -> None:
@@ -129,10 +132,30 @@ def to_items(messages: Messages) -> list[Any]:
     return made
 
 
+def _beside(items: list[Any]) -> list[Any]:
+    """The same items, each result behind its call: the Responses API matches them by id alone."""
+    made: list[Any] = []
+    for item in items:
+        place = len(made)
+        if item.get("type") == "function_call_output":
+            calls = [
+                n for n, other in enumerate(made) if _pair(other) and other["call_id"] == item["call_id"]
+            ]
+            place = calls[-1] + 1 if calls else place
+            while place < len(made) and _pair(made[place]):
+                place += 1
+        made.insert(place, item)
+    return made
+
+
+def _pair(item: Any) -> bool:
+    return item.get("type") in ("function_call", "function_call_output")
+
+
 def from_items(items: list[Any]) -> Messages:
     """Back to chat messages: what an assistant said, thought and called in a row is one message."""
     made: Messages = []
-    for item in items:
+    for item in _beside(items):
         kind = item.get("type", "message")
         if kind == "compaction":
             made.append(item)

@@ -1,12 +1,18 @@
-"""summarization-pydantic-ai: the ContextManagerCapability that its README recommends, and the sliding window.
+"""summarization-pydantic-ai: the ContextManagerCapability that its README recommends, and its two processors.
 
-    manager   ContextManagerCapability(max_tokens=budget): compresses at 90 %, keeps what is in flight
-    sliding   SlidingWindowProcessor: trigger at the budget, the last half of it kept
+    manager     ContextManagerCapability(max_tokens=budget): compresses at 90 %, keeps what is in flight
+    processor   create_summarization_processor: trigger at the budget, the last half of it kept
+    sliding     create_sliding_window_processor: the same without a model
+
+With the pydantic-ai that is pinned, what a capability's hook gives is the request alone: the run's history
+stays whole, and the manager summarises anew at every request over its threshold. What a processor gives
+replaces the history. No request is made while a call waits for its result.
 
 https://github.com/vstorm-co/summarization-pydantic-ai
 """
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -26,19 +32,22 @@ from pydantic_ai_summarization import (
     ContextManagerCapability,
     count_tokens_approximately,
     create_sliding_window_processor,
+    create_summarization_processor,
 )
 from serving import HUGE, Adapter, Answer, Messages, Thunk, at_once, flat, serve
 
 
 class PydanticAI(Adapter):
-    """The two ways."""
+    """The three ways."""
 
     package = "summarization-pydantic-ai"
-    ways = ("manager", "sliding")
+    ways = ("manager", "processor", "sliding")
 
     def __init__(self, way: str) -> None:
         super().__init__(way)
         self.loop = asyncio.new_event_loop()
+        self.head: Messages = []
+        self.chat: list[Any] = []
 
     def fold(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """What the capability gives to the model."""
@@ -48,12 +57,15 @@ class PydanticAI(Adapter):
         return head + from_pydantic(self._folder(budget, ask)(to_pydantic(messages[len(head) :])))
 
     def _folder(self, budget: int, ask: Callable[[str], Answer]) -> Callable[[list[Any]], list[Any]]:
-        if self.way == "sliding":
-            processor = create_sliding_window_processor(
-                trigger=("tokens", budget), keep=("tokens", max(1, budget // 2))
+        model = FunctionModel(lambda chat, info: _answered(ask, chat, info))
+        if self.way != "manager":
+            sizes: Any = {"trigger": ("tokens", budget), "keep": ("tokens", max(1, budget // 2))}
+            processor: Any = (
+                create_sliding_window_processor(**sizes)
+                if self.way == "sliding"
+                else create_summarization_processor(model=model, **sizes)
             )
             return lambda chat: self.loop.run_until_complete(_awaited(processor(chat)))
-        model = FunctionModel(lambda chat, info: _answered(ask, chat, info))
         manager = ContextManagerCapability(max_tokens=budget, summarization_model=model)
         wishes = ModelRequestParameters()
 
@@ -67,14 +79,25 @@ class PydanticAI(Adapter):
 
         return folded
 
+    def start(self) -> None:
+        """A new run."""
+        self.head, self.chat = [], []
+
     def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
-        """A capability changes the request; the run's history keeps every message."""
-        self.history += messages
-        return self.fold(self.history, budget, ask, window)
+        """A capability changes the request, a processor the run's history too."""
+        del window
+        head = messages[:1] if messages and messages[0]["role"] == "system" else []
+        self.head = head or self.head
+        self.chat = [*self.chat, *to_pydantic(messages[len(head) :], self.chat)]
+        if _waits(self.chat):
+            return self.head + from_pydantic(self.chat)
+        sent = self._folder(budget, ask)(self.chat)
+        self.chat = self.chat if self.way == "manager" else list(sent)
+        return self.head + from_pydantic(sent)
 
     def kept(self) -> str:
-        """The history as it was said."""
-        return self.held()
+        """The run's history, `all_messages`."""
+        return json.dumps(from_pydantic(self.chat), ensure_ascii=False)
 
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time, with a budget that is never reached."""
@@ -93,6 +116,12 @@ class PydanticAI(Adapter):
         return lambda: count_tokens_approximately(chat)
 
 
+def _waits(chat: list[Any]) -> bool:
+    """Whether the last message is a response with calls: the tools run before there is a request again."""
+    last = chat[-1]
+    return isinstance(last, ModelResponse) and any(isinstance(part, ToolCallPart) for part in last.parts)
+
+
 async def _awaited(value: Any) -> Any:
     return await value if asyncio.iscoroutine(value) else value
 
@@ -105,10 +134,15 @@ def _answered(ask: Callable[[str], Answer], chat: list[Any], info: Any) -> Model
     return ModelResponse(parts=parts, finish_reason=ends.get(said.finish, "stop"))
 
 
-def to_pydantic(messages: Messages) -> list[Any]:
+def to_pydantic(messages: Messages, before: list[Any] | None = None) -> list[Any]:
     """OpenAI's shape as requests and responses; results of parallel calls share a request."""
     made: list[Any] = []
-    names: dict[str, str] = {}
+    names: dict[str, str] = {
+        part.tool_call_id: part.tool_name
+        for message in before or ()
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    }
     for message in messages:
         role, content = message["role"], message.get("content")
         if role == "assistant":

@@ -29,7 +29,7 @@ class Asked:
 
 
 class Refold(Adapter):
-    """A policy; for timing also the house's own `stateless`, with a `model`, or only to `truncate`."""
+    """A policy; for timing also `stateless`, in a `session`, with a `model`, or only to `truncate`."""
 
     package = "refold"
     ways = (
@@ -40,6 +40,7 @@ class Refold(Adapter):
         "neurolink",
         "opal",
         "stateless",
+        "session",
         "model",
         "truncate",
     )
@@ -112,8 +113,8 @@ class Refold(Adapter):
 
     def act(self, messages: Messages) -> Callable[[], Thunk]:
         """Compact to a quarter, without a model unless the way is `model`."""
-        if self.way == "truncate":
-            return lambda: self._truncation(messages)
+        if self.way in ("truncate", "session"):
+            return lambda: self._truncation(messages) if self.way == "truncate" else self._fold(messages)
         ask = Asked(at_once, 128_000) if self.way == "model" else None
         whole = refold.count(messages)
 
@@ -121,6 +122,15 @@ class Refold(Adapter):
             return refold.compact(messages, window=whole, target=whole // 4, ask=ask).messages
 
         return lambda: cut
+
+    @staticmethod
+    def _fold(messages: Messages) -> Thunk:
+        """A whole fold in a session that has heard and counted the messages before."""
+        whole = refold.count(messages)
+        policy = refold.presets.get("refold", trigger_tokens=None, target_fraction=0.25, reserve_tokens=0)
+        session = refold.open("bench", store="memory:", window=whole, policy=policy)
+        session.say(messages)
+        return session.prepare
 
     @staticmethod
     def _truncation(messages: Messages) -> Thunk:

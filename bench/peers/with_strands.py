@@ -1,14 +1,19 @@
 """Strands: a real agent with the SummarizingConversationManager, as its documentation sets it up.
 
-Proactive compression is on (70 % of the window, which is the budget); where the model still refuses, the
-agent reduces and asks again, as it does in life. The summariser is the agent's `aux_model`. `sliding` is the
-SlidingWindowConversationManager, the agent's default.
+Proactive compression is on (70 % of the window, which is the budget); where the model still refuses, by the
+exact count of a provider and with a tenth to spare, the agent reduces and asks again, as it does in life.
+The summariser is the agent's `aux_model`. Ten recent messages are kept, as by default, and fewer where the
+budget is so small that ten of them could never fit. In turns a FileSessionManager stores the conversation.
+`sliding` is the SlidingWindowConversationManager, the agent's default.
 
-https://strandsagents.com/latest/documentation/docs/user-guide/concepts/agents/conversation-management/
+https://strandsagents.com/docs/user-guide/concepts/agents/conversation-management/
+https://strandsagents.com/docs/user-guide/concepts/agents/session-management/
 """
 
 import asyncio
 import json
+import tempfile
+import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -19,8 +24,9 @@ from strands.agent.conversation_manager import (
     SummarizingConversationManager,
 )
 from strands.event_loop.event_loop import _estimate_input_tokens
-from strands.hooks import BeforeModelCallEvent
+from strands.hooks import BeforeModelCallEvent, MessageAddedEvent
 from strands.models.model import Model
+from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
 
@@ -69,34 +75,89 @@ class Strands(Adapter):
     package = "strands-agents"
     ways = ("summarizing", "sliding")
 
+    def __init__(self, way: str) -> None:
+        super().__init__(way)
+        self.head: Messages = []
+        self.agent: Agent | None = None
+        self.stored = tempfile.TemporaryDirectory(prefix="strands-")
+        self.session: FileSessionManager | None = None
+
     def fold(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
         """What the agent sends when the model takes no more than the budget."""
-        sent: list[Any] = []
-        system = messages[0]["content"] if messages and messages[0]["role"] == "system" else None
-        agent = self._agent(to_strands(messages), budget, _summariser(ask, window), _taking(budget, sent))
-        agent()
-        head: Messages = [{"role": "system", "content": system}] if system else []
-        return head + from_strands(sent)
+        head = messages[:1] if messages and messages[0]["role"] == "system" else []
+        agent = self._agent(to_strands(messages), budget, _summariser(ask, window))
+        return head + self._sent(agent, budget)
 
-    def _agent(self, messages: list[Any], budget: int, aux: Model, answer: Any) -> Agent:
+    def start(self) -> None:
+        """A new agent."""
+        self.head, self.agent = [], None
+
+    def turn(self, messages: Messages, budget: int, ask: Callable[[str], Answer], window: int) -> Messages:
+        """The agent goes on: its messages are changed in place, and a session manager stores what is said."""
+        head = messages[:1] if messages and messages[0]["role"] == "system" else []
+        self.head, said = head or self.head, to_strands(messages)
+        aux = _summariser(ask, window)
+        if self.agent is None:
+            self.session = FileSessionManager(uuid.uuid4().hex, storage_dir=self.stored.name)
+            self.agent = self._agent(said, budget, aux, session_manager=self.session)
+        else:
+            self.agent.aux_model = aux
+            for message in said:
+                self.agent.messages.append(message)
+                self.agent.hooks.invoke_callbacks(MessageAddedEvent(agent=self.agent, message=message))
+        if any("toolUse" in block for block in self.agent.messages[-1]["content"]):
+            return self.head + from_strands(self.agent.messages)  # tools run first; no model is called
+        sent = self._sent(self.agent, budget)
+        self.agent.messages.pop()  # what the model said is not part of the case
+        return self.head + sent
+
+    def _sent(self, agent: Agent, budget: int) -> Messages:
+        """What the model takes when the agent is called."""
+        sent: list[Any] = []
+        agent.model.answer = self._taking(budget, sent)  # type: ignore[attr-defined]  # a Scripted
+        agent()
+        return from_strands(sent)
+
+    def _taking(self, budget: int, sent: list[Any]) -> Callable[[list[Any], str], Answer]:
+        """A model that refuses what is over the budget and remembers what it took."""
+
+        def answer(messages: list[Any], _system: str) -> Answer:
+            if sum(self.counted(_text(message)) for message in from_strands(messages)) > budget * 1.1:
+                raise ContextWindowOverflowException("prompt is too long")
+            sent[:] = [dict(message) for message in messages]
+            return Answer("Done.")
+
+        return answer
+
+    def _agent(self, messages: list[Any], budget: int, aux: Model, **more: Any) -> Agent:
         manager: Any = SlidingWindowConversationManager(proactive_compression=True)
         if self.way == "summarizing":
-            manager = SummarizingConversationManager(proactive_compression=True)
-        model = Scripted(answer, budget)
+            manager = SummarizingConversationManager(
+                preserve_recent_messages=max(1, min(10, budget // 400)), proactive_compression=True
+            )
+        model = Scripted(lambda *_: Answer("Done."), budget)
         return Agent(
-            model=model, aux_model=aux, messages=messages, conversation_manager=manager, callback_handler=None
+            model=model,
+            aux_model=aux,
+            messages=messages,
+            conversation_manager=manager,
+            callback_handler=None,
+            **more,
         )
 
     def kept(self) -> str:
-        """The agent's messages are changed in place."""
-        return self.held()
+        """What the session manager stored."""
+        assert self.session is not None  # noqa: S101  # a conversation was started
+        assert self.agent is not None  # noqa: S101  # with an agent
+        stored = self.session.list_messages(self.session.session_id, self.agent.agent_id)
+        return json.dumps(from_strands([entry.to_message() for entry in stored]), ensure_ascii=False)
 
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """The estimate from the last usage and the threshold, as before every call of the model."""
         chat = to_strands(messages)
         last = max(place for place, message in enumerate(chat) if message["role"] == "assistant")
         chat[last]["metadata"] = {"usage": {"inputTokens": 1_000, "outputTokens": 20, "totalTokens": 1_020}}
-        agent = self._agent(chat, HUGE, _summariser(at_once, 128_000), lambda *_: Answer("Done."))
+        agent = self._agent(chat, HUGE, _summariser(at_once, 128_000))
         manager = agent.conversation_manager
         loop = asyncio.new_event_loop()
 
@@ -113,7 +174,7 @@ class Strands(Adapter):
         chat, aux = to_strands(messages), _summariser(at_once, 128_000)
 
         def fresh() -> Thunk:
-            agent = self._agent(list(chat), HUGE, aux, lambda *_: Answer("Done."))
+            agent = self._agent(list(chat), HUGE, aux)
             return lambda: agent.conversation_manager.reduce_context(agent)
 
         return fresh
@@ -136,16 +197,13 @@ def _summariser(ask: Callable[[str], Answer], window: int) -> Scripted:
     return Scripted(answer, window)
 
 
-def _taking(budget: int, sent: list[Any]) -> Callable[[list[Any], str], Answer]:
-    """A model that refuses what is over the budget and remembers what it took."""
-
-    def answer(messages: list[Any], _system: str) -> Answer:
-        if len(flat(from_strands(messages))) // 4 > budget:
-            raise ContextWindowOverflowException("prompt is too long")
-        sent[:] = [dict(message) for message in messages]
-        return Answer("Done.")
-
-    return answer
+def _text(message: dict[str, Any]) -> str:
+    """What a provider counts of a message."""
+    content = message["content"]
+    calls = "".join(
+        call["function"]["name"] + call["function"]["arguments"] for call in message.get("tool_calls", ())
+    )
+    return (content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)) + calls
 
 
 def to_strands(messages: Messages) -> list[Any]:

@@ -2,8 +2,9 @@
 
 import pytest
 from bench.matrix import checks, page, subjects, talks
-from bench.matrix.scripts import Script, fails, says
-from bench.matrix.subjects import Case, NotApplicable, Stopped, judged
+from bench.matrix.scripts import Narrow, Repeats, Script, fails, says
+from bench.matrix.subjects import Case, NotApplicable, Stopped, Subject, Unfolded, judged
+from bench.peering import Peer, Pin
 
 CALL = talks.assistant("I look.", talks.call("a"))
 RESULT = talks.result("a", "x = 1")
@@ -13,6 +14,7 @@ HI = talks.user("hi")
 def test_a_sound_conversation_passes():
     assert checks.wrong(talks.agent_talk(5)) == ""
     assert checks.wrong([HI, CALL]) == ""  # an open call at the end
+    assert checks.wrong([talks.SYSTEM, {"role": "system", "content": "A summary."}]) == ""
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,7 @@ def test_verdicts():
         "calls": 0,
     }
     assert verdict(lambda _s: leave(Stopped("boom")))["verdict"] == "stops"
+    assert verdict(lambda _s: leave(Unfolded()))["verdict"] == "stops"
 
     def loops(subject):
         subject.calls = 1_900
@@ -84,6 +87,38 @@ def test_scripts_repeat_their_last_line():
     assert says("x", finish="length")("")["finish"] == "length"
 
 
-def test_issues_link_where_the_owner_is_known():
-    assert page.link("codex#1") == "[codex#1](https://github.com/openai/codex/issues/1)"
+def test_a_summariser_with_a_small_window_refuses_and_a_faithful_one_repeats():
+    narrow = Narrow(window=100)
+    assert narrow("x" * 400)["answer"]
+    assert narrow("x" * 500) == {"error": "overflow"}
+    faithful = Repeats(sentence="Never edit billing.py.")
+    assert faithful("... Never edit billing.py. ...")["answer"].endswith("Never edit billing.py.")
+    assert "billing" not in faithful("something else")["answer"]
+
+
+def subject(way):
+    pin = Pin("p", (), "", "", ("keeps", "drops", "loose"), no_budget=("loose",), drops=("drops",))
+    return Subject(Peer(pin, way))
+
+
+def test_what_is_gone_breaks_but_a_window_that_drops_is_not_asked():
+    view, long = [talks.user("Never edit billing.py.")], [talks.user("word " * 9_000)]
+    assert subject("keeps").keeps(view, "the rule", "billing.py") == ""
+    assert subject("keeps").keeps(long, "the rule", "billing.py") == "the rule is gone"
+    with pytest.raises(NotApplicable, match="as documented"):
+        subject("drops").keeps(long, "the rule", "billing.py")
+
+
+def test_a_size_is_asked_of_those_who_promise_one():
+    long = [talks.user("word " * 9_000)]
+    assert "tokens for a budget of 4,000" in subject("keeps").within(long)
+    assert "(o200k)" in subject("keeps").counted(long)
+    assert subject("keeps").keeps(long, "the word", "word").endswith("for a budget of 4,000")
+    assert subject("loose").keeps(long, "the word", "word") == ""
+    with pytest.raises(NotApplicable, match="promises no number of tokens"):
+        subject("loose").within(long)
+
+
+def test_issues_that_were_read_again_link():
+    assert page.link("zed#64560") == "[zed#64560](https://github.com/zed-industries/zed/issues/64560)"
     assert page.link("unheard-of#1") == "unheard-of#1"

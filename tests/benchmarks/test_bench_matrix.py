@@ -54,3 +54,19 @@ def test_the_page_comes_from_the_results():
     assert "A1 breaks: 9 / calls &lt;x>" in text
     assert "- peer: could not be installed." in text
     assert f"| refold, policy refold | 0 | {len(CASES)} | 0 | 0 | 0 |" in text
+    assert "- policy `refold`: nobody." in text
+
+
+def test_the_page_says_who_survives_where_ours_does_not():
+    cells = {case.name: {"verdict": "survives", "how": "", "calls": 0} for case in CASES}
+    ours = {**cells, "B4": {"verdict": "breaks", "how": "too large", "calls": 1}}
+    columns = [
+        {"name": "refold", "way": "refold", "version": "0", "cells": ours},
+        {"name": "langchain", "way": "trim", "version": "1", "cells": cells},
+    ]
+    about = {"command": "c", "date": "d", "python": "3", "seconds": 1, "left_out": {}}
+    assert "- policy `refold`: langchain trim (B4)." in page.written({**about, "columns": columns}, CASES)
+
+
+def test_every_thread_that_links_is_cited():
+    assert set(page.OWNERS) <= {issue for case in CASES for issue in case.issues}

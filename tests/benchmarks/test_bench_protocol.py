@@ -45,6 +45,20 @@ def test_a_model_that_fails_raises_in_the_peer(peer, kind):
     assert reply["error"].startswith("ModelFailed")
 
 
+def test_one_that_asks_how_a_provider_counts_is_told(peer):
+    told = {"messages": TALK[:1], "budget": 10_000, "count": "how many?"}
+    assert peer.call("fold", **told)["messages"][0]["content"] == "2 tokens"  # nobody to ask: an estimate
+    peer.counter = len
+    assert peer.call("fold", **told)["messages"][0]["content"] == "9 tokens"
+
+
+def test_memory_is_what_is_held_and_what_the_work_takes(peer):
+    reply = peer.call("memory", messages=100, seed=3)
+    assert set(reply) == {"id", "mb", "held_mb"}
+    assert reply["held_mb"] >= 0
+    assert reply["mb"] >= 0
+
+
 def test_turns_grow_one_conversation(peer):
     peer.call("start")
     peer.call("turn", messages=TALK[:3], budget=10_000)
@@ -86,7 +100,9 @@ def test_one_that_ends_is_an_error():
 def test_every_pin_names_an_adapter_that_is_there():
     for pin in [*peering.pins(), peering.OURS]:
         assert (peering.BENCH / "peers" / pin.adapter).exists()
-        assert set(pin.asks) | set(pin.no_budget) <= set(pin.ways)
+        assert set(pin.asks) | set(pin.no_budget) | set(pin.drops) <= set(pin.ways)
+        assert pin.uses
+        assert pin.set_up
         assert all("==" in package for package in pin.packages)
 
 

@@ -38,10 +38,11 @@ def speed():
         "left_out": {"gone": "could not be installed"},
         "rows": rows,
         "memory": [
-            {"subject": "refold", "messages": 10_000, "mb": 12.4},
-            {"subject": "peer way", "messages": 10_000, "mb": None},
+            {"subject": "refold", "messages": 10_000, "mb": 12.4, "held_mb": 30.2},
+            {"subject": "peer way", "messages": 10_000, "mb": None, "note": "the process ended"},
+            {"subject": "slow way", "messages": 10_000, "mb": None, "note": "no answer in 120 s"},
         ],
-        "weight": [{"name": "peer", "import_ms": 812.0, "megabytes": 41.23}],
+        "weight": [{"name": "peer", "import_ms": 12.0, "names_ms": 812.0, "megabytes": 41.23}],
     }
 
 
@@ -55,14 +56,30 @@ def test_the_page_is_written_from_what_is_there(tmp_path):
     assert "| refold | **0.1** | **0.1** |" in text
     assert "2 runs; decide, act: 2026-01-01, load 0.1 (ended early); count: 2026-01-02, load 0.2." in text
     assert "| slow way | 900 | about 700 s |" in text
-    assert "At 1,000 messages faster than `refold` to act: peer way (20.0 times); 0 are slower." in text
+    better = "At 1,000 messages faster than `refold` to act: peer way (20.0 times); 0 are slower"
+    assert f"{better}, 1 were not run at this size." in text
     assert "Error: refold -2%, peer way +30%." in text
-    assert "| peer way | failed |" in text
-    assert "| peer | 812 ms | 41.2 MB |" in text
+    assert "| refold | 30 MB | 12 MB |" in text
+    assert "| peer way | failed | failed |" in text
+    assert "| slow way | over 120 s | over 120 s |" in text
+    assert "| peer | 12 ms | 812 ms | 41.2 MB |" in text
     assert "gone (could not be installed)" in text
     assert {path.name for path in (docs / "plots").iterdir()} == {
         f"{step}.svg" for step in report_peers.WORDS
     }
+
+
+def test_who_is_faster_than_the_way_of_ours_that_does_the_same():
+    rows = [
+        {"step": "decide", "messages": 100, "subject": "refold stateless", "ms": 4.0},
+        {"step": "decide", "messages": 100, "subject": "peer way", "ms": 1.0},
+    ]
+    told = report_peers.faster(rows, "decide", report_peers.LIKE["decide"])
+    assert (
+        told
+        == "At 100 messages faster than `refold stateless` to decide: peer way (4.0 times); 0 are slower.\n"
+    )
+    assert report_peers.faster(rows, "decide") == ""
 
 
 def test_without_results_there_is_only_the_head(tmp_path):

@@ -11,14 +11,14 @@ from refold.core.log import SAID, Entry
 from refold.core.log import entry as made
 from refold.core.messages import Message
 from refold.core.money import Spent
-from refold.core.view import Change, Piece, Put, Run, changes_to_json, step
+from refold.core.view import Change, Piece, Put, Run, View, changes_to_json, step
 from refold.errors import Conflict
 from refold.events import CompactionEnd
 from refold.formats import canonical
 from refold.outcome import Outcome, Receipt
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, commit, mark, single
-from refold.session.loading import happening, load, put_messages
+from refold.session.loading import folding_by, load, put_messages
 from refold.session.shelf import Shelf
 
 
@@ -64,12 +64,14 @@ def install(
             return Installed(None, reason)
         entry = _entry(keeper, drafted, facts, receipt)
         put = put_messages(entry)  # as they will be read back, so that reopening changes nothing
-        shelf = _shelf(keeper, entry, put)
+        view = step(keeper.view, entry)
+        shelf = _shelf(keeper, view, entry.name, put)
         if receipt is not None and _worse(keeper.shelf, shelf):
             return Installed(None, "a provider would refuse what it leaves")
         expected = keeper.head
         try:
-            yield from commit(keeper, [entry, *_moved(keeper, entry, drafted, facts)], fence=fence)
+            moved = _moved(keeper, entry, drafted, facts)
+            yield from commit(keeper, [entry, *moved], fence=fence, first=view)
             break
         except Conflict:
             if since is None:  # nobody can tell whether the edits still apply
@@ -98,9 +100,10 @@ def told(keeper: Keeper, entry: Entry, outcome: Outcome, used: int) -> Made:
     """
     keeper.saved[entry.name] = (outcome.tokens_before, outcome.tokens_after)
     keeper.purse = keeper.purse.paid(outcome.receipt.spent, entry.at)
-    if (what := happening(entry)) is not None:
+    trigger = outcome.receipt.trigger
+    if (what := folding_by(trigger)) is not None:
         keeper.breaker = breaker.step(keeper.breaker, what, keeper.now())
-    by_itself = entry.value["trigger"] in ("threshold", "background")
+    by_itself = trigger in ("threshold", "background")
     keeper.trial = (entry.name, used, keeper.shelf.tokens) if by_itself else None
     summary = outcome.summary if keeper.redact is None else keeper.redact(outcome.summary)
     outcome = replace(outcome, messages=keeper.sent(), summary=summary)
@@ -199,17 +202,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _shelf(keeper: Keeper, entry: Entry, put: Sequence[Message]) -> Shelf:
-    """The shelf as it will be behind the fold."""
+def _shelf(keeper: Keeper, view: View, fold: str, put: Sequence[Message]) -> Shelf:
+    """The shelf as it will be behind a fold."""
     old = keeper.shelf
     known = {atom: index for index, atom in enumerate(old.atoms) if atom is not None}
     shelf = Shelf(old.wire, old.counter, fixed=old.fixed)
     shelf.add(old.atoms[: old.fixed], old.items[: old.fixed], old.messages[: old.fixed])
-    atoms = [atom for piece in step(keeper.view, entry).pieces for atom in single(piece)]
+    atoms = [atom for piece in view.pieces for atom in single(piece)]
     items: list[Any] = []
     messages: list[Message] = []
     for atom in atoms:
-        if isinstance(atom, Put) and atom.fold == entry.name:
+        if isinstance(atom, Put) and atom.fold == fold:
             message = put[atom.place]
             items += old.wire.render([message])
             messages.append(message)

@@ -210,9 +210,17 @@ class Keeper:
 
 
 def commit(
-    keeper: Keeper, entries: Sequence[Entry], *, at: Place | None = None, fence: int | None = None
+    keeper: Keeper,
+    entries: Sequence[Entry],
+    *,
+    at: Place | None = None,
+    fence: int | None = None,
+    first: View | None = None,
 ) -> Work[None]:
-    """Append entries; the view follows unless they go elsewhere than behind the head."""
+    """Append entries; the view follows unless they go elsewhere than behind the head.
+
+    `first`: the view after the first of them, where somebody has worked it out already.
+    """
     expect = keeper.head
     keeper.stale = True
     keeper.head = yield Do(
@@ -220,7 +228,8 @@ def commit(
     )
     if at is None:
         for one in entries:
-            keeper.view = step(keeper.view, one)
+            known = first if one is entries[0] else None
+            keeper.view = step(keeper.view, one) if known is None else known
         keeper.stale = False
 
 

@@ -220,8 +220,13 @@ def happening(one: Entry) -> breakers.Happening | None:
     if one.kind == "usage":
         return "turn"
     if one.kind == "fold":
-        return _TRIGGERS.get(one.value.get("trigger"), "fold")
+        return folding_by(one.value.get("trigger"))
     return "failed" if one.kind == "attempt" and one.value.get("counted") else None
+
+
+def folding_by(trigger: str | None) -> breakers.Happening | None:
+    """What a fold means to the breaker, by what it was made for."""
+    return _TRIGGERS.get(trigger, "fold")
 
 
 def reported_in(one: Entry) -> Reported:
@@ -245,15 +250,19 @@ def _grown(value: Any) -> tuple[int, int]:
 
 def put_messages(one: Entry) -> tuple[Message, ...]:
     """The messages that a fold put."""
-    return tuple(_put(value, one.beside.get("format", formats.DEFAULT)) for value in one.value["messages"])
+    wire = formats.get(one.beside.get("format", formats.DEFAULT))
+    return tuple(_put(value, wire) for value in one.value["messages"])
 
 
-def _put(value: Mapping[str, Any], wire: str) -> Message:
+def _put(value: Mapping[str, Any], wire: Format) -> Message:
     if "message" in value:
         return canonical.from_json(value["message"])
-    (message,) = formats.get(wire).parse([value["wire"]])
-    meta = canonical.from_json({"role": "user", "meta": value.get("meta", {})}).meta
-    return replace(message, source=value.get("source"), meta=meta or EMPTY)
+    (message,) = wire.parse([value["wire"]])
+    source, meta = value.get("source"), value.get("meta")
+    if source is None and not meta:
+        return message
+    meta = canonical.from_json({"role": "user", "meta": meta or {}}).meta
+    return replace(message, source=source, meta=meta or EMPTY)
 
 
 def fill(keeper: Keeper, system: Sequence[Any], wire: Format | None = None) -> Work[None]:

@@ -33,7 +33,7 @@ test: setup            ## all tests, then the coverage that the pure rooms promi
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=
 	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing
 
-bench: setup           ## speed and error beside the peers, and the torture matrix; QUICK=1: three minutes and the guard
+bench: setup           ## speed and error beside the peers, and the torture matrix; DATA=folder (MODEL=file.gguf): what is kept; QUICK=1: three minutes and the guard
 ifdef QUICK
 	$(BIN)/python -m bench.speed --quick
 	$(BIN)/python bench/instructions.py --quick --json bench/results/instructions.json
@@ -45,7 +45,9 @@ else
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.matrix
 ifdef DATA
-	sh bench/retention_peers.sh $(DATA) bench/results/retention-peers.json
+	$(BIN)/refold eval retention $(DATA) --json bench/results/retention.json
+	$(BIN)/python -m bench.retention $(DATA)
+	$(if $(MODEL),$(BIN)/python -m bench.retention $(DATA) --model $(MODEL))
 endif
 	$(BIN)/python bench/report.py
 endif

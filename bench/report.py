@@ -12,6 +12,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench.report_peers import section as _speed  # noqa: E402  # found from the root
+from bench.report_retention import beside as _beside  # noqa: E402
+from bench.report_retention import models as _models  # noqa: E402
 
 RESULTS: Final = ROOT / "bench" / "results"
 
@@ -41,6 +43,7 @@ def write(results: Path, docs: Path) -> None:
         ("torture", _torture),
         ("retention", _retention),
         ("retention-peers", _beside),
+        ("retention-model", _models),
         ("injections", _injections),
         ("secrets", _secrets),
         ("laws", _laws),
@@ -53,6 +56,8 @@ def write(results: Path, docs: Path) -> None:
 
 def _results(results: Path, name: str) -> Any:
     """A result by its name; all campaigns of a torture together; nothing where it was not run."""
+    if name == "retention-model":  # one for each model
+        return [json.loads(path.read_text()) for path in sorted(results.glob("retention-model*.json"))]
     if name == "torture":
         return {path.stem: json.loads(path.read_text()) for path in sorted(results.glob("torture-*.json"))}
     path = results / f"{name}.json"
@@ -129,23 +134,6 @@ def _retention(found: dict[str, Any]) -> str:
         " extractors were tuned on this data and on the first two sets of rules; the fresh set was written"
         " before and its losses were never looked at: read it as the truth about rules."
         f"\n\n| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
-    )
-
-
-def _beside(found: dict[str, Any]) -> str:
-    ways = list(dict.fromkeys(row["way"] for row in found["rows"]))
-    kept: dict[str, dict[str, str]] = {}
-    for row in found["rows"]:
-        kept.setdefault(row["measure"], {})[row["way"]] = f"{row['kept']:.0%}"
-    rows = "\n".join(
-        f"| {measure} | {' | '.join(by.get(way, '') for way in ways)} |" for measure, by in kept.items()
-    )
-    return (
-        "## Retention beside other libraries\n\n`sh bench/retention_peers.sh DATASET RESULT.json`: one"
-        " summariser for all (`bench/extractive.py`: sentences of the prompt, no model of language) and the"
-        " same tokens for the view; a sample of each folder. A real model writes better summaries for"
-        " everybody; this shows what each system keeps whatever its summariser writes.\n\n"
-        f"| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
     )
 
 

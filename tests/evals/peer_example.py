@@ -22,6 +22,15 @@ for line in sys.stdin:
         sys.stdout.flush()
     elif MODE == "silent":
         continue
+    elif MODE == "circles":
+        while True:
+            say({"id": request["id"], "ask": "Again."})
+            sys.stdin.readline()
+    elif MODE == "counts":
+        say({"id": request["id"], "count": "one two three"})
+        told = json.loads(sys.stdin.readline())
+        words = f"{told['tokens']} tokens, a window of {request.get('window')}"
+        say({"id": request["id"], "messages": [{"role": "user", "content": words}]})
     elif MODE == "dies":
         sys.exit(3)
     elif MODE == "late":

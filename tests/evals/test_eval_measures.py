@@ -5,6 +5,7 @@ import pytest
 
 from refold.evals import answers, planting, recalls, reuse, templates
 from refold.evals.layouts import Dataset, Question, Run, Talk, read
+from refold.evals.peers import PeerFailed, PeerLate
 from refold.evals.tallies import Tally, bootstrap, row
 from refold.evals.ways import Contest, Way, by_tail, open_ways, tokens
 
@@ -49,8 +50,23 @@ def test_a_transcript_is_measured_beside_its_own_summary(tmp_path):
 
 def test_an_answer_word_counts_beside_its_neighbour_only():
     talk = Talk("t", [{"role": "user", "content": "I paid 840 euros for it."}], (Question("?", "840", (0,)),))
-    (pairs,) = answers.in_context(talk.questions[0], talk)
-    assert pairs == ["paid 840", "840 euros"]
+    assert answers.in_context(talk.questions[0], talk) == {"840": ["paid 840", "840 euros"]}
+
+
+def test_an_answer_word_counts_plainly_wherever_it_stands():
+    talk = Talk("t", [{"role": "user", "content": "I paid 840 euros for it."}], (Question("?", "840", (0,)),))
+    far = Way("far", lambda *_: [{"role": "user", "content": "Bus 840 leaves, 8400 stays."}])
+    near = Way("near", lambda *_: [{"role": "user", "content": "paid 840 for it"}])
+    kinds = (answers.ANYWHERE, answers.WORDS)
+    rows = list(answers.measured("t", [talk], contest(far, near, NONE), (0.1,), kinds))
+    assert kept(rows) == {
+        ("answer words, t, 10%", "far"): 1.0,
+        ("answer words, t, 10%", "near"): 1.0,
+        ("answer words, t, 10%", "nothing"): 1.0,
+        ("answers, t, 10%", "far"): 0.0,
+        ("answers, t, 10%", "near"): 1.0,
+        ("answers, t, 10%", "nothing"): 1.0,
+    }
 
 
 def test_answers_with_recall_find_what_the_view_lost(tmp_path):
@@ -59,6 +75,46 @@ def test_answers_with_recall_find_what_the_view_lost(tmp_path):
     assert found["answers, lme, 10%", "all"] == 1.0
     assert found["answers, lme, 10%", "nothing"] == 0.0
     assert found["answers with recall, lme, 10%", "nothing"] == 1.0
+
+
+def broken(failure):
+    def fold(*_):
+        raise failure("it is out of order")
+
+    return Way("broken", fold)
+
+
+def test_where_one_way_fails_the_others_are_measured_and_it_is_said(tmp_path):
+    run, talks = Run("r", eval_data.run()), read(eval_data.write_all(tmp_path) / "lme").longmemeval
+    pool = planting.pool_of(Dataset(), 0)
+    ways = contest(KEEP, broken(PeerFailed))
+    for rows in (
+        list(reuse.measured("runs", [run], ways, (0.1,))),
+        list(answers.measured("lme", talks, ways, (0.1,), (answers.WORDS,))),
+        list(planting.measured("facts", planting.facts(5, 0), pool, ways, (1, 2))),
+    ):
+        whole, failed = rows[0], [one for one in rows if one["way"] == "broken"]
+        assert whole["kept"] == 1.0
+        assert "failed" not in whole
+        assert all(one["failed"] == one["folds_tried"] > 0 and not one["of"] for one in failed)
+        assert {one["why"] for one in failed} == {"it is out of order"}
+
+
+def test_whoever_is_late_again_and_again_is_given_up_until_the_next_measure():
+    ways = contest(broken(PeerLate))
+    tried = [ways.trial(ways.ways[0], [], 1).why for _ in range(4)]
+    assert tried[:2] == ["it is out of order"] * 2
+    assert tried[2:] == ["given up after 2 folds that ended late"] * 2
+    ways.begin()
+    assert ways.trial(ways.ways[0], [], 1).why == "it is out of order"
+
+
+def test_a_row_tells_what_was_asked_and_what_was_allowed():
+    asking = Way("asking", lambda history, _budget, ask: [ask("?"), ask("?")] and history)
+    (found,) = reuse.measured("runs", [Run("r", eval_data.run())], contest(asking, ask=str), (0.1,))
+    assert found["asks"] == 2
+    assert found["tokens"] == 1.0
+    assert found["of_budget"] > 5
 
 
 def test_a_model_that_reads_the_view_is_judged_by_words(tmp_path):

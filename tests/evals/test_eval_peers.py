@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from refold.core.flow import Answer
 from refold.errors import AnswerFailed, RefoldError
-from refold.evals.peers import Peer, PeerFailed, peer
+from refold.evals.peers import Peer, PeerFailed, _answered, peer
 
 PROGRAM = str(Path(__file__).with_name("peer_example.py"))
 TALK = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
@@ -55,12 +56,41 @@ def test_a_model_that_fails_is_told_to_the_peer(started):
         ("error", "no, thank you"),
         ("garbage", "no JSON object"),
         ("dies", "ended without"),
-        ("silent", "said nothing"),
+        ("silent", "gave no view in 1 seconds"),
+        ("circles", "asked the summariser more than 100 times"),
     ],
 )
 def test_a_peer_that_misbehaves_is_one_line(started, mode, words):
     with pytest.raises(PeerFailed, match=words):
         started(mode, 1.0 if mode == "silent" else 20.0).fold(TALK, 100, None)
+
+
+def test_parts_that_are_all_text_reach_a_peer_as_one_text(started):
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    image = [*parts, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    (told,) = started("late").fold([{"role": "user", "content": parts}], 100, None)
+    assert told["content"] == "one\ntwo"
+    (told,) = started("late").fold([{"role": "user", "content": image}], 100, None)
+    assert told["content"] == image
+
+
+def test_a_peer_may_count_as_everybody_is_counted_and_knows_the_window(started):
+    class Model:
+        window = 4_096
+
+        def __call__(self, _question):
+            return ""
+
+    (told,) = started("counts").fold(TALK, 100, Model())
+    assert told["content"] == "3 tokens, a window of 4096"
+
+
+def test_how_an_answer_ended_is_told_to_the_peer():
+    assert _answered("?", lambda _question: Answer(text="cut", finish="length")) == {
+        "answer": "cut",
+        "finish": "length",
+    }
+    assert _answered("?", lambda _question: Answer(text="whole")) == {"answer": "whole"}
 
 
 def test_what_a_peer_says_about_something_else_is_passed_over(started):

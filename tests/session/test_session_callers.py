@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user
+from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
 from refold.core.view import Run
 from refold.stores import open_store
@@ -34,6 +34,11 @@ def alone(view, said, known):
     return all(len(words) - len(said) == len(other) - len(view) for other, words in alike)
 
 
+def told_apart(given, said, now, said_now):
+    """Whether a list cannot be read as the view that stands now with other words said behind it."""
+    return given[: len(now)] != now or [*said_now, *given[len(now) :]] == said
+
+
 class Callers(RuleBasedStateMachine):
     """The model is the list of what was said on this branch; every view remembers what it was a view of."""
 
@@ -44,6 +49,7 @@ class Callers(RuleBasedStateMachine):
         self.said = []
         self.own = []
         self.views = []
+        self.kept = None
         self.went_back = False
 
     @initialize(window=st.sampled_from([1_000, 3_000]), policy=st.sampled_from(POLICIES))
@@ -65,15 +71,16 @@ class Callers(RuleBasedStateMachine):
         """A session of another process."""
         return opened(store=self.store, window=self.window, now=self.clock, policy=self.policy)
 
-    def words(self, texts):
+    def words(self, texts, said=None):
         made = []
         for text in texts:
-            last = (self.said + made)[-1:]
+            last = [*(self.said if said is None else said), *made][-1:]
             made.append(reply(text) if last and last[0]["role"] == "user" else user(text))
         return made
 
     def prepared(self, given, said):
         self.clock.time += 30
+        self.kept = (deepcopy(given), deepcopy(said))
         ready = self.session.prepare(given)
         self.said = deepcopy(said)
         assert not sound(ready.messages)
@@ -112,16 +119,32 @@ class Callers(RuleBasedStateMachine):
         """A view that was given out on the way here; what was said since is on another branch.
 
         Not one that ends with a fold's own words, nor one of two that look alike: nobody could tell those.
+        Nor one that looks like the view of now with something said behind it, which it is then taken for.
         """
         here = [(view, said) for view, said in self.views if said == self.said[: len(said)]]
-        known = [*self.views, (self.session.view(), self.said)]
+        now = self.session.view()
+        known = [*self.views, (now, self.said)]
         views = [(view, said) for view, said in here if view[-1:] == said[-1:] and alone(view, said, known)]
         if not views:
             return
+        view, said = views[int(share * len(views))]
+        new = self.words(texts, said)
+        if not told_apart([*view, *new], [*said, *new], now, self.said):
+            return
         self.went_back = True
-        view, self.said = views[int(share * len(views))]
+        self.prepared([*deepcopy(view), *deepcopy(new)], [*said, *new])
+
+    @precondition(lambda self: self.kept)
+    @rule(texts=WORDS)
+    def kept_on(self, texts):
+        """The list that was brought last goes on with all that was said since, whatever was given out for it."""
+        kept, said = self.kept
+        if said != self.said[: len(said)]:
+            return
         new = self.words(texts)
-        self.prepared([*deepcopy(view), *deepcopy(new)], [*self.said, *new])
+        given = [*kept, *self.said[len(said) :], *new]
+        if told_apart(given, [*self.said, *new], self.session.view(), self.said):
+            self.prepared(deepcopy(given), [*self.said, *new])
 
     @precondition(lambda self: self.said)
     @rule(texts=WORDS, share=SHARES)
@@ -247,6 +270,22 @@ def test_words_that_were_said_and_hidden_before_are_said_again():
     assert said_in(store) == [*said, user("ok")]
 
 
+def test_the_view_of_now_goes_on_before_one_that_began_alike():
+    """An earlier view was the same notice and an "ok"; what is said behind the notice of now is new."""
+    store = open_store("memory:")
+    said = [user("ok"), reply("ok"), user("ok"), reply(ALPHA), user("ok")]
+    session = opened(store=store, window=1_000, now=Clock(), ask=lambda _ask: SAME, policy="umwelten")
+    session.prepare(list(said))
+    session.compact()
+    shown = session.view()
+    said.append(reply("ok"))
+    session.say(said[-1])
+    session.compact()
+    assert [*session.view(), user("ok")] == shown
+    session.prepare([*session.view(), user("ok")])
+    assert said_in(store) == [*said, user("ok")]
+
+
 def test_a_view_from_before_an_unfold_is_not_sent_again():
     """It has as many messages as were said, and one of them is shortened."""
     session = opened(window=1_000)
@@ -257,6 +296,67 @@ def test_a_view_from_before_an_unfold_is_not_sent_again():
     assert session.unfold()
     ready = session.prepare([*shown, user("more")])
     assert ready.messages == session.view() == [user("ok"), reply(ALPHA), user("more")]
+
+
+def test_a_list_held_from_before_an_unfold_is_never_sent_again():
+    """It has as many messages as were said, only old ones are shortened, and it is the same list for long."""
+    session = opened(window=100_000)
+    history = wired(values(60, size=600), "openai")
+    session.prepare(list(history))
+    assert session.compact(strategy="codebuddy", target=int(session.budget().used * 0.8)).compacted
+    held = session.view()
+    assert len(held) == len(history)
+    session.prepare(held)
+    assert session.unfold()
+    for number in range(60):
+        held += [user(f"question {number}"), reply("answer")]
+        ready = session.prepare(held)
+        assert ready.messages == session.view() == [*history, *held[len(history) :]]
+
+
+class Asked:
+    """A store that tells what it was asked for."""
+
+    def __init__(self):
+        self.inner = open_store("memory:")
+        self.asked = []
+
+    def __getattr__(self, name):
+        def call(*args, **how):
+            self.asked.append(name)
+            return getattr(self.inner, name)(*args, **how)
+
+        return call
+
+
+@pytest.mark.parametrize("replies", ["in the list", "said as well"])
+@pytest.mark.parametrize("begins", ["all", "now", "before"])
+@pytest.mark.parametrize("copy", [lambda held: held, deepcopy])
+def test_an_ordinary_turn_reads_nothing_whatever_the_caller_holds(replies, begins, copy):
+    """All that was said, the view of now, or one of before, of which what was said since is no part."""
+    store = Asked()
+    session = opened(store=store, window=100_000)
+    history = talk(60)
+    session.prepare(history)
+    assert session.compact(target=3_000).compacted
+    held = history if begins == "all" else session.view()
+    held += [reply("so"), *talk(20, start=100)]
+    session.prepare(held)
+    assert session.compact(target=1_500).compacted
+    if begins == "now":
+        held = session.view()
+    for number in range(12):
+        said = reply(f"answer {number}")
+        if replies == "said as well":
+            session.say(dict(said))
+        held += [said, user(f"question {number}")]
+        store.asked.clear()
+        session.prepare(copy(held))
+        assert set(store.asked) == {"append"}
+    path = said_in(store)
+    assert path[-1] == user("question 11")
+    assert len(path) == 121 + 42 + 24
+    assert not list(store.check())
 
 
 @pytest.mark.parametrize("reopened", [False, True])

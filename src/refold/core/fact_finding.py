@@ -23,10 +23,12 @@ from refold.core.sentences import LONGEST, judged, sentences
 from refold.core.texts import first_line
 from refold.core.voices import named, own_words, speaker
 
-STEPS: Final = 400
-"""Messages, the newest, in which agents and tools are listened to; people are heard however long ago.
+OUTPUTS: Final = 400
+"""Messages, the newest, in which tools are listened to; older output is hardly used again (measured)."""
+STEPS: Final = 1_000
+"""Messages, the newest, in which the model is read: what it answered is asked for again however long ago.
 
-What an agent saw and did before is hardly used again (measured); it bounds the work on a huge history.
+People are heard in all of them. More would only find what the budget has no room for.
 """
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
@@ -108,6 +110,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
     """The facts in these messages, in order; `numbers` are those that handles name them by."""
     found = _Found(people=named(messages))
     oldest = max(0, len(messages) - STEPS)
+    heard = len(messages) - OUTPUTS
     links = link(messages[oldest:])
     waiting = open_calls(messages[oldest:], links)
     for index, message in enumerate(messages):
@@ -124,7 +127,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                     told = links.answered.get((index - oldest, place))
                     result = messages[oldest + told[0]].parts[told[1]] if told else None
                     result = result if isinstance(result, ToolResult) else None
-                    _from_call(found, call, result, at)
+                    _from_call(found, call, result, at, read=index >= heard)
                     if result is None and index - oldest in waiting:
                         found.add(
                             "open call",
@@ -133,7 +136,7 @@ def find(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> l
                             at=at,
                             weight=6.0,
                         )
-        elif voice == "tool":
+        elif voice == "tool" and index >= heard:
             _from_tool(found, message, at)
     return [*found.facts, *listed(found.answers)]
 
@@ -232,8 +235,11 @@ def _boxes(found: _Found, text: str, at: int) -> None:
 # -- tools -------------------------------------------------------------------------------------------------
 
 
-def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int) -> None:
-    """A call with its outcome: what was done, which file, which names; and what went wrong."""
+def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int, *, read: bool) -> None:
+    """A call with its outcome: what was done, which file, which names; and what went wrong.
+
+    `read`: whether the result is read as well.
+    """
     arguments = arguments_of(call)
     _todos(found, arguments, at)
     about = main_argument(call)
@@ -248,7 +254,7 @@ def _from_call(found: _Found, call: ToolCall, result: ToolResult | None, at: int
     changed = (*files.modified, *files.read)
     file = changed[0] if changed else ""
     file = _names(found, ends(strings_of(arguments), OUTPUT_CHARS, 4 / 3), file, at, 2.5) or file
-    if result is None:
+    if result is None or not read:
         found.add("done", text, "", at=at, weight=2.0)
         return
     _outcome(found, text, result.text, at, failed=result.is_error)

@@ -1,9 +1,9 @@
 """Answers: how many of the words that answer a question are in the view, and whether a model finds them.
 
-Without a model: words of an answer that its evidence holds, kept where they still stand beside a neighbour
-from the evidence. With recall: the same, with the view and the first ten hits of a search for the question's
-words. With a model: it gets the view and the question, and its answer is judged by the words it shares with
-the right one.
+Without a model: words of an answer that its evidence holds; plainly, kept where they stand anywhere in the
+view, and strictly, where they still stand beside a neighbour from the evidence. With recall: the strict one,
+with the view and the first ten hits of a search for the question's words. With a model: it gets the view and
+the question, and its answer is judged by the words it shares with the right one.
 """
 
 import re
@@ -16,7 +16,7 @@ from refold.evals.layouts import Question, Talk
 from refold.evals.recalls import Recalled
 from refold.evals.reuse import shown
 from refold.evals.tallies import Tally, row
-from refold.evals.ways import Contest, tokens
+from refold.evals.ways import Asker, Contest, tokens
 
 WORD: Final = re.compile(r"\w+(?:[.,:'’-]\w+)*")
 COMMON: Final = frozenset(
@@ -25,7 +25,8 @@ COMMON: Final = frozenset(
     "might also like such which who what when where how do does did have has had about more most some "
     "any all will can user prefer responses".split()
 )
-WORDS, RECALL, ANSWERED = "answers", "answers with recall", "answered by the model"
+ANYWHERE, WORDS = "answer words", "answers"
+RECALL, ANSWERED = "answers with recall", "answered by the model"
 RIGHT: Final = 0.5
 """The share of an answer's telling words that a model's answer must have to count as right."""
 ANSWER_TOKENS: Final = 120
@@ -37,12 +38,18 @@ _PROMPT: Final = (
 
 
 def measured(
-    name: str, talks: Sequence[Talk], contest: Contest, shares: Sequence[float]
+    name: str,
+    talks: Sequence[Talk],
+    contest: Contest,
+    shares: Sequence[float],
+    kinds: Sequence[str] = (ANYWHERE, WORDS, RECALL, ANSWERED),
 ) -> Iterator[dict[str, Any]]:
-    """The rows of each way at each share of the tokens."""
-    recalled = [Recalled.of(talk, contest.told) for talk in talks]
-    kinds = (WORDS, RECALL, *((ANSWERED,) if contest.ask else ()))
+    """The rows of each way at each share of the tokens; nobody is asked where there is no model."""
+    kinds = [kind for kind in kinds if kind != ANSWERED or contest.ask]
+    nothing = Recalled((), ())
+    recalled = [Recalled.of(talk, contest.told) if RECALL in kinds else nothing for talk in talks]
     for share in shares:
+        contest.begin()
         tallies = {(kind, way.name): Tally() for kind in kinds for way in contest.ways}
         for number, (talk, hits) in enumerate(zip(talks, recalled, strict=True)):
             contest.told(f"answers, {name}, {share:.0%}", number, len(talks))
@@ -56,19 +63,34 @@ def _count(
 ) -> None:
     """One talk with all its questions, under every way."""
     size = tokens(talk.messages)
+    budget = int(size * share)
     for way in contest.ways:
-        view = way.fold(talk.messages, int(size * share), contest.ask)
-        tallies[WORDS, way.name].add(0, 0, tokens=tokens(view), of=size)
-        text = shown(view)
-        said = spelt(text)
-        for question, found in zip(talk.questions, hits.texts, strict=True):
-            wanted = in_context(question, talk)
-            tallies[WORDS, way.name].add(sum(_stands(pairs, said) for pairs in wanted), len(wanted))
-            more = said + spelt("\n".join(found))
-            tallies[RECALL, way.name].add(sum(_stands(pairs, more) for pairs in wanted), len(wanted))
-            if contest.ask:
-                right = judged(replied(contest.ask, text, question.text), question.answer)
-                tallies[ANSWERED, way.name].add(right, 1)
+        mine = {kind: tally for (kind, name), tally in tallies.items() if name == way.name}
+        trial = contest.trial(way, talk.messages, budget)
+        for tally in mine.values():
+            tally.tried(trial.asks, trial.why)
+        if trial.view is None:
+            continue
+        for kind in {ANYWHERE, WORDS} & set(mine):
+            mine[kind].add(0, 0, tokens=tokens(trial.view), of=size)
+            mine[kind].spent(tokens(trial.view), budget)
+        _judge(talk, hits, shown(trial.view), contest.ask, mine)
+
+
+def _judge(talk: Talk, hits: Recalled, text: str, ask: Asker, tallies: dict[str, Tally]) -> None:
+    """Every question of a talk against one view."""
+    said = spelt(text)
+    there = set(said.split())
+    for number, question in enumerate(talk.questions):
+        wanted = in_context(question, talk)
+        for kind, tally in tallies.items():
+            if kind == ANSWERED and ask is not None:
+                tally.add(judged(replied(ask, text, question.text), question.answer), 1)
+            elif kind == ANYWHERE:
+                tally.add(sum(word in there for word in wanted), len(wanted))
+            elif kind in {WORDS, RECALL}:
+                more = said if kind == WORDS else said + spelt("\n".join(hits.texts[number]))
+                tally.add(sum(_stands(pairs, more) for pairs in wanted.values()), len(wanted))
 
 
 def spelt(text: str) -> str:
@@ -76,7 +98,7 @@ def spelt(text: str) -> str:
     return " " + " ".join(word.lower() for word in WORD.findall(text)) + " "
 
 
-def in_context(question: Question, talk: Talk) -> list[list[str]]:
+def in_context(question: Question, talk: Talk) -> dict[str, list[str]]:
     """For each word of an answer that the evidence holds: the pairs of words it stands in there."""
     wanted = telling(question.answer)
     pairs: dict[str, list[str]] = {}
@@ -86,7 +108,7 @@ def in_context(question: Question, talk: Talk) -> list[list[str]]:
             if word in wanted:
                 around = words[max(0, at - 1) : at + 1], words[at : at + 2]
                 pairs.setdefault(word, []).extend(" ".join(two) for two in around if len(two) == 2)
-    return list(pairs.values())
+    return pairs
 
 
 def telling(text: str) -> set[str]:

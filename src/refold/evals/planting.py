@@ -16,7 +16,7 @@ from refold.core.voices import observed
 from refold.evals.layouts import Dataset
 from refold.evals.reuse import shown
 from refold.evals.tallies import Tally, row
-from refold.evals.ways import Asker, Contest, Way, Wire, tokens
+from refold.evals.ways import Contest, Trial, Way, Wire, tokens
 
 BUDGET: Final = 2_500
 """Tokens of a view after each fold: small, so that ten folds press on what is kept."""
@@ -82,21 +82,21 @@ def facts(count: int, seed: int) -> list[Planted]:
     return made
 
 
-def pool_of(found: Dataset, seed: int) -> list[Wire]:
-    """Talk to fold between: the data's own where it has any, else made up."""
+def pool_of(found: Dataset, seed: int, size: int = TALK_TOKENS) -> list[Wire]:
+    """Talk to fold between, in pieces of a size: the data's own where it has any, else made up."""
     talks = [plain(talk.messages) for talk in (*found.talks, *found.longmemeval[:4])]
     talks += [plain(run.messages) for run in found.runs[:20]] if not talks else []
-    pieces = [piece for talk in talks for piece in _pieces(talk)]
+    pieces = [piece for talk in talks for piece in _pieces(talk, size)]
     return pieces or _made_up(seed)
 
 
-def _pieces(talk: Wire) -> list[Wire]:
+def _pieces(talk: Wire, most: int) -> list[Wire]:
     """A long talk in pieces, so that no fold meets a history of another size than the others."""
     pieces: list[Wire] = [[]]
     size = 0
     for message in talk:
         weight = tokens([message])
-        if size + weight > TALK_TOKENS and pieces[-1]:
+        if size + weight > most and pieces[-1]:
             pieces.append([])
             size = 0
         pieces[-1].append(message)
@@ -139,20 +139,20 @@ def measured(
     name: str, planted: Sequence[Planted], pool: Sequence[Wire], contest: Contest, rounds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """The decay curve of each way."""
+    contest.begin()
     groups = [planted[at : at + GROUP] for at in range(0, len(planted), GROUP)]
     tallies = {(fold, way.name): Tally() for fold in rounds for way in contest.ways}
     for way in contest.ways:
         for number, group in enumerate(groups):
             contest.told(f"{name}, {way.name}", number, len(groups))
 
-            def look(fold: int, view: Wire, *, way: str = way.name, group: Sequence[Planted] = group) -> None:
+            def look(fold: int, seen: Seen, *, way: str = way.name, group: Sequence[Planted] = group) -> None:
                 if (tally := tallies.get((fold, way))) is not None:
-                    text = shown(view)
-                    tally.add(sum(one.stands_in(text) for one in group), len(group))
+                    count(group, seen, tally)
 
             first, at = next_talk(pool, number * 7)
-            history = _with(first, [one.text for one in group])
-            folded(Rounds(way, contest.ask, pool, max(rounds)), history, at, look)
+            history = said_in(first, [one.text for one in group])
+            folded(Rounds(way, contest, pool, max(rounds)), history, at, look)
     for (fold, way_name), tally in tallies.items():
         yield row(f"{name}, {after(fold)}", way_name, tally, folds=fold)
 
@@ -167,31 +167,57 @@ class Rounds:
     """How a history is folded again and again."""
 
     way: Way
-    ask: Asker
+    contest: Contest
     pool: Sequence[Wire]
     count: int
 
 
-def folded(rounds: Rounds, first: Wire, at: int, look: Callable[[int, Wire], None]) -> None:
-    """Fold the first talk, go on with new talk, fold again; `look` sees every view."""
-    history: Wire = [{"role": "user", "content": _OPENING}, *first]
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What became of a history in one fold, the tokens that it had and those that were allowed."""
+
+    trial: Trial
+    of: int
+    budget: int
+
+
+def count(group: Sequence[Planted], seen: Seen, tally: Tally) -> None:
+    """Count what is left of a group in a view."""
+    tally.tried(seen.trial.asks, seen.trial.why)
+    if (view := seen.trial.view) is not None:
+        text = shown(view)
+        left = sum(one.stands_in(text) for one in group)
+        tally.add(left, len(group), tokens=tokens(view), of=seen.of)
+        tally.spent(tokens(view), seen.budget)
+
+
+def folded(rounds: Rounds, first: Wire, at: int, look: Callable[[int, Seen], None]) -> None:
+    """Fold the first talk, go on with new talk, fold again; `look` sees each fold, failed ones too."""
+    history: Wire = opened(first)
+    trial = Trial(history)
     for fold in range(1, rounds.count + 1):
-        history = rounds.way.fold(history, BUDGET, rounds.ask)
-        look(fold, history)
+        if trial.view is not None:  # whoever failed once has nothing to go on with
+            trial = rounds.contest.trial(rounds.way, history, BUDGET)
+        look(fold, Seen(trial, tokens(history), BUDGET))
         talk, at = next_talk(rounds.pool, at)
-        history = [*history, *talk]
+        history = [*(trial.view or ()), *talk]
 
 
-def next_talk(pool: Sequence[Wire], at: int) -> tuple[Wire, int]:
+def opened(talk: Wire) -> Wire:
+    """The talk behind a first request, as every history has one."""
+    return [{"role": "user", "content": _OPENING}, *talk]
+
+
+def next_talk(pool: Sequence[Wire], at: int, size: int = TALK_TOKENS) -> tuple[Wire, int]:
     """About so many tokens of talk, and where the next begins."""
     talk: Wire = []
-    while tokens(talk) < TALK_TOKENS:
+    while tokens(talk) < size:
         talk += pool[at % len(pool)]
         at += 1
     return talk, at
 
 
-def _with(talk: Wire, said: Sequence[str]) -> Wire:
+def said_in(talk: Wire, said: Sequence[str]) -> Wire:
     """The talk with each thing said in a place of its own: alone, with a lead, or behind other words."""
     talk = [dict(one) for one in talk]
     for number, text in enumerate(said):

@@ -8,15 +8,16 @@ from typing import Any, Final
 from refold.errors import RefoldError
 from refold.evals import Screen, answers, planting, recalls, reuse, templates
 from refold.evals.layouts import Dataset, read
-from refold.evals.peers import Peer, peer
+from refold.evals.peers import PATIENCE, Peer, peer
 from refold.evals.printing import printed
 from refold.evals.ways import Contest, open_ways
 
 ASKS: Final = True
 EXAMPLES: Final = """\
   refold eval retention DATASET
-  refold eval retention DATASET --policy refold --policy opal --ask local --sample 3
-  refold eval retention DATASET --only planted --folds 1,3,10 --json retention.json
+  refold eval retention DATASET --policy refold --policy opal --sample 3
+  refold eval retention DATASET --ask local --json retention.json
+  refold eval retention DATASET --only planted --folds 1,3,10
   refold eval retention DATASET --peer langchain='python adapter.py'
 """
 MEASURES: Final = ("reuse", "answers", "planted", "recall")
@@ -33,6 +34,8 @@ def arguments(parser: ArgumentParser) -> None:
     add("--policy", metavar="NAME", action="append", default=[], help=told)
     told = "another system, as a program that speaks JSON lines; repeatable"
     add("--peer", metavar="NAME=COMMAND", action="append", default=[], help=told)
+    told = "seconds that one fold of a peer may take, answers not counted (600); a late one is a failure"
+    add("--peer-seconds", metavar="N", type=float, default=PATIENCE, help=told)
     told = "tokens of a view, as a share of the history; repeatable; 0.05, 0.08 and 0.1 by default"
     add("--share", metavar="SHARE", type=float, action="append", help=told)
     add("--folds", metavar="N,N", default="1,3,10", help="after how many folds to look; 1,3,10 by default")
@@ -50,7 +53,9 @@ def run(args: Namespace, screen: Screen) -> int:
         raise RefoldError("--share takes parts of the history between 0 and 1, as in 0.08")
     if args.sample is not None and args.sample < 1:
         raise RefoldError("--sample takes at least one file")
-    others = [peer(text) for text in args.peer]
+    if args.peer_seconds <= 0:
+        raise RefoldError("--peer-seconds takes seconds above 0")
+    others = [peer(text, args.peer_seconds) for text in args.peer]
     ways = open_ways(args.policy, others)
     found = read(args.dataset, sample=args.sample, seed=args.seed, told=screen.show)
     for name in found.passed_over:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from refold.evals.layouts import Run
 from refold.evals.tallies import Tally, row
-from refold.evals.ways import Contest, Wire, head_of, texts, tokens
+from refold.evals.ways import Contest, Way, Wire, head_of, texts, tokens
 from refold.replaying.facts import ENTITY
 
 CUTS: Final = (0.4, 0.6, 0.8)
@@ -69,6 +69,7 @@ def measured(
     """The rows of each way at each share of the tokens behind the head."""
     cases = [(run, _at_assistant(run.messages, at)) for run in runs for at in _cuts(run)]
     for share in shares:
+        contest.begin()
         tallies = {way.name: Tally() for way in contest.ways}
         for number, (run, cut) in enumerate(cases):
             contest.told(f"re-use, {name}, {share:.0%}", number, len(cases))
@@ -84,32 +85,41 @@ def _count(run: Run, cut: int, share: float, contest: Contest, tallies: dict[str
     before = run.messages[:cut]
     head = head_of(before)
     wanted = reused(run.messages, cut)
-    size, fixed = tokens(before[head:]), tokens(before[:head])
+    budget = int(tokens(before[head:]) * share)
     for way in contest.ways:
-        view = way.fold(before, fixed + int(size * share), contest.ask)
-        text = shown(view)
-        tallies[way.name].add(
-            sum(has(text, entity) for entity in wanted), len(wanted), tokens=tokens(view) - fixed, of=size
-        )
+        _fold(way, (before, wanted), budget, contest, tallies[way.name])
+
+
+def _fold(way: Way, case: tuple[Wire, set[str]], budget: int, contest: Contest, tally: Tally) -> None:
+    """One fold of what stands before a cut and is wanted, with so many tokens beside the head's."""
+    before, wanted = case
+    head = head_of(before)
+    size, fixed = tokens(before[head:]), tokens(before[:head])
+    trial = contest.trial(way, before, fixed + budget)
+    tally.tried(trial.asks, trial.why)
+    if trial.view is not None:
+        text = shown(trial.view)
+        kept = sum(has(text, entity) for entity in wanted)
+        taken = tokens(trial.view)
+        tally.add(kept, len(wanted), tokens=max(0, taken - fixed), of=size)  # some lose the head as well
+        tally.spent(taken, fixed + budget)
 
 
 def _beside_their_own(name: str, runs: Sequence[Run], contest: Contest) -> Iterator[dict[str, Any]]:
     """At the agents' own compactions, with as many tokens as their own summaries have."""
+    contest.begin()
     tallies = {OWN: Tally()} | {way.name: Tally() for way in contest.ways}
     for run in runs:
         cut = run.boundary or 0
         before = run.messages[:cut]
         head = head_of(before)
         wanted = reused(run.messages, cut)
-        size, fixed = tokens(before[head:]), tokens(before[:head])
+        size = tokens(before[head:])
         own = tokens([{"role": "user", "content": run.summary}])
         kept = sum(has(run.summary, entity) for entity in wanted)
         tallies[OWN].add(kept, len(wanted), tokens=own, of=size)
         for way in contest.ways:
-            view = way.fold(before, fixed + own, contest.ask)
-            text = shown(view)
-            kept = sum(has(text, entity) for entity in wanted)
-            tallies[way.name].add(kept, len(wanted), tokens=tokens(view) - fixed, of=size)
+            _fold(way, (before, wanted), own, contest, tallies[way.name])
     for who, tally in tallies.items():
         yield row(f"re-use, {name}, at their own compactions", who, tally)
 

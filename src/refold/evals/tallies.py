@@ -19,6 +19,16 @@ class Tally:
     tokens: int = 0
     of: int = 0
     """The tokens that there were."""
+    taken: int = 0
+    allowed: int = 0
+    """Tokens of the whole views, and those that they were allowed."""
+    folds: int = 0
+    asks: int = 0
+    """How often the summariser was asked in all folds."""
+    failed: int = 0
+    """Folds that gave no view; they are said, and nothing is counted as kept or lost."""
+    why: str = ""
+    """Why the first of them failed."""
 
     def add(self, kept: int, wanted: int, *, tokens: int = 0, of: int = 0) -> None:
         """Count one case; one in which nothing was wanted says nothing about what was kept."""
@@ -26,6 +36,18 @@ class Tally:
             self.cases.append((kept, wanted))
         self.tokens += tokens
         self.of += of
+
+    def spent(self, taken: int, allowed: int) -> None:
+        """Count the tokens of one whole view, and those that it was allowed."""
+        self.taken += taken
+        self.allowed += allowed
+
+    def tried(self, asks: int, why: str = "") -> None:
+        """Count one fold: how often it asked, and why it failed where it did."""
+        self.folds += 1
+        self.asks += asks
+        self.failed += bool(why)
+        self.why = self.why or why
 
     @property
     def kept(self) -> int:
@@ -73,6 +95,13 @@ def row(measure: str, way: str, tally: Tally, **more: Any) -> dict[str, Any]:
     """One line of a table, as data."""
     low, high = tally.interval()
     size = tally.size
+    told: dict[str, Any] = {}
+    if tally.allowed:
+        told["of_budget"] = round(tally.taken / tally.allowed, 4)
+    if tally.asks:
+        told["asks"] = round(tally.asks / tally.folds, 2)
+    if tally.failed:
+        told |= {"failed": tally.failed, "folds_tried": tally.folds, "why": tally.why}
     return {
         "measure": measure,
         "way": way,
@@ -82,5 +111,6 @@ def row(measure: str, way: str, tally: Tally, **more: Any) -> dict[str, Any]:
         "of": tally.wanted,
         "cases": len(tally.cases),
         "tokens": None if size is None else round(size, 4),
+        **told,
         **more,
     }

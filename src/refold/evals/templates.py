@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from refold.errors import FormatError
 from refold.evals.answers import replied
-from refold.evals.planting import Rounds, after, folded, next_talk
+from refold.evals.planting import Rounds, Seen, after, folded, next_talk
 from refold.evals.reuse import shown
 from refold.evals.tallies import Tally, row
 from refold.evals.ways import Contest, Wire
@@ -104,6 +104,7 @@ def measured(
     templates: Sequence[dict[str, Any]], pool: Sequence[Wire], contest: Contest, rounds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """The decay curve of each way."""
+    contest.begin()
     ways, ask = contest.ways, contest.ask
     cases = [case_of(template, seed) for template in templates for seed in range(SEEDS)]
     kept = {(fold, way.name): Tally() for fold in rounds for way in ways}
@@ -112,10 +113,13 @@ def measured(
         for number, case in enumerate(cases):
             contest.told(f"templates, {way.name}", number, len(cases))
 
-            def look(fold: int, view: Wire, *, way: str = way.name, case: Case = case) -> None:
+            def look(fold: int, seen: Seen, *, way: str = way.name, case: Case = case) -> None:
                 if (fold, way) not in kept:
                     return
-                text = shown(view)
+                kept[fold, way].tried(seen.trial.asks, seen.trial.why)
+                if seen.trial.view is None:
+                    return
+                text = shown(seen.trial.view)
                 known = [item for item in case.items if item.check != "forbidden_absent"]
                 kept[fold, way].add(sum(holds(item, text) for item in known), len(known))
                 if ask is not None:
@@ -124,7 +128,7 @@ def measured(
 
             talk, at = next_talk(pool, number * 7)
             history = [*case.turns[:-1], *talk, *case.turns[-1:]]
-            folded(Rounds(way, ask, pool, max(rounds)), history, at, look)
+            folded(Rounds(way, contest, pool, max(rounds)), history, at, look)
     for title, tallies in (("templates", kept), ("templates answered", answered)):
         for (fold, way_name), tally in tallies.items():
             yield row(f"{title}, {after(fold)}", way_name, tally, folds=fold)

@@ -5,14 +5,14 @@ view. Budget and summariser are the same for all; what a way does with them is i
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from refold import presets
 from refold.compacting import compact
 from refold.core.estimate import estimate
 from refold.core.policy import Policy
-from refold.evals.peers import Peer
+from refold.evals.peers import Peer, PeerFailed, PeerLate
 from refold.stages.clamp import Clamp
 from refold.stages.slide import Slide
 
@@ -24,6 +24,8 @@ Fold: TypeAlias = Callable[[Wire, int, Asker], Wire]
 TAIL, WINDOW = "tail", "sliding window"
 ROOMY: Final = 2
 """The window, in sizes of the history: what decides is the budget, never the window."""
+MOST_LATE: Final = 2
+"""Folds in a row that may end late; then a way is given up, and its other folds fail unmeasured."""
 _MARKS: Final = frozenset({"role", "type", "id", "tool_use_id", "tool_call_id", "signature", "data"})
 
 
@@ -44,12 +46,69 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """One fold: its view, or why there is none, and how often the summariser was asked."""
+
+    view: Wire | None
+    asks: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Contest:
     """Who is measured, with whose answers, and who hears how far it is."""
 
     ways: Sequence[Way]
     ask: Asker
     told: Told
+    late: dict[str, int] = field(default_factory=dict)
+    """How many folds in a row ended late, by the name of a way."""
+
+    def begin(self) -> None:
+        """Begin another measure: whoever was given up gets another chance."""
+        self.late.clear()
+
+    def trial(self, way: Way, messages: Wire, budget: int) -> Trial:
+        """One fold under one way; where another system fails, the others go on."""
+        if self.late.get(way.name, 0) >= MOST_LATE:
+            return Trial(None, why=f"given up after {MOST_LATE} folds that ended late")
+        counted = None if self.ask is None else Counted(self.ask)
+        try:
+            view = way.fold(messages, budget, counted)
+        except PeerFailed as failed:
+            late = self.late.get(way.name, 0) + 1 if isinstance(failed, PeerLate) else 0
+            self.late[way.name] = late
+            return Trial(None, counted.asks if counted else 0, str(failed))
+        self.late[way.name] = 0
+        return Trial(view, counted.asks if counted else 0)
+
+
+@dataclass(slots=True)
+class Counted:
+    """Who answers, and how often it was asked."""
+
+    ask: Callable[[Any], Any]
+    asks: int = 0
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens it takes, where that is known."""
+        return getattr(self.ask, "window", None)
+
+    @property
+    def model(self) -> str:
+        """The model that is asked, where it has a name."""
+        return str(getattr(self.ask, "model", ""))
+
+    @property
+    def name(self) -> str:
+        """Who it is, where it has a name."""
+        return str(getattr(self.ask, "name", ""))
+
+    def __call__(self, question: Any) -> Any:
+        """Ask once."""
+        self.asks += 1
+        return self.ask(question)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -8,7 +8,7 @@ programs write the date into them.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold import formats
 from refold.core.log import name_of
@@ -20,7 +20,7 @@ from refold.session.branching import branch
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, mark, own, say
 from refold.session.loading import fill
-from refold.session.remembering import common
+from refold.session.remembering import common, note, noted
 from refold.session.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ NEWEST: Final = (1_024, 32)
 in every turn."""
 TURNED: Final = (2_048, 64)
 """How many of the others are looked at in one turn, one stretch after the other."""
+
+
+class _Begins(NamedTuple):
+    """What a list begins with that is all that was said."""
+
+    items: list[Any]
+    as_said: bool
+    """Whether it is told word for word, and not in a view."""
 
 
 def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[bool]:
@@ -45,23 +53,28 @@ def take_in(keeper: Keeper, messages: Sequence[Any]) -> Work[bool]:
     wire = _shape(keeper, given, fixed)
     if wire.name != keeper.wire.name:
         yield from fill(keeper, keeper.shelf.items[: keeper.shelf.fixed], wire)
-    known = _goes_on(keeper, given, fixed)
-    if known is not None and (yield from _was_said(keeper, given[fixed + known :])):
-        known = None
-    as_said = True
-    new = [own(item) for item in (given if known is None else given[fixed + known :])]
-    read = keeper.shelf.read(new) if known is not None else wire.parse(new)
-    if known is None:
-        as_said = yield from branch(keeper, new[fixed:])
+    begins = _goes_on(keeper, given, fixed)
+    if begins is not None and (yield from _was_said(keeper, given[fixed + len(begins.items) :])):
+        begins = None
+    known = 0 if begins is None else len(begins.items)
+    new = [own(item) for item in (given if begins is None else given[fixed + known :])]
+    read = wire.parse(new) if begins is None else keeper.shelf.read(new)
+    if begins is None:
+        body = new[fixed:]
+        as_said = yield from branch(keeper, body)
         new, read = [], ()
+    else:
+        body, as_said = begins
     if given[:fixed] == keeper.shelf.items[: keeper.shelf.fixed]:
         yield from say(keeper, new, read)
     else:
         yield from instruct(keeper, own(given[:fixed]), new, read)
-    if keeper.held is not given or known is None or len(keeper.objects) != known:
+    if keeper.held is not given or begins is None or len(keeper.objects) != known:
         keeper.objects, known = [], 0
     keeper.objects += given[fixed + known :]
-    keeper.held = given
+    keeper.held = given if as_said else ()
+    if not as_said:
+        note(keeper, [*body, *new])
     return as_said
 
 
@@ -128,14 +141,14 @@ def instruct(
     keeper.shelf = shelf
 
 
-def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> int | None:
-    """How many messages behind the system's are known, where the list goes on from them; None where not."""
+def _goes_on(keeper: Keeper, given: list[Any], fixed: int) -> _Begins | None:
+    """What is known behind the system's messages, where the list goes on from there; None where not."""
     if keeper.view.said == 0:
-        return 0
+        return _Begins([], as_said=True)
     seen = keeper.seen
     same = given is keeper.held and fixed == keeper.shelf.fixed and len(given) >= fixed + len(seen or ())
-    if seen and same and len(keeper.objects) == len(seen):
-        return len(seen) if _still_held(keeper, seen, given, fixed) else _continues(keeper, given[fixed:])
+    if seen and same and len(keeper.objects) == len(seen) and _still_held(keeper, seen, given, fixed):
+        return _Begins(seen, as_said=True)
     return _continues(keeper, given[fixed:])
 
 
@@ -165,14 +178,16 @@ def _may_be_another(keeper: Keeper) -> bool:
     return tuple(fold.name for fold in keeper.view.standing) not in keeper.handed
 
 
-def _continues(keeper: Keeper, body: list[Any]) -> int | None:
-    """How many messages of the list are there already, where it goes on from them; None where it does not."""
-    for known in (keeper.seen, keeper.shelf.body):
-        if known and len(body) >= len(known) and body[: len(known)] == known:
-            return None if known is not keeper.seen and _may_be_another(keeper) else len(known)
-    body_now = keeper.shelf.body
-    if keeper.view.standing and body_now and common(body_now, body) == len(body_now):
+def _continues(keeper: Keeper, body: list[Any]) -> _Begins | None:
+    """The messages of the list that are there already, where it goes on from them; None where it does not."""
+    seen, now, folded = keeper.seen, keeper.shelf.body, bool(keeper.view.standing)
+    if seen and body[: len(seen)] == seen:
+        return _Begins(seen, as_said=True)
+    if now and body[: len(now)] == now:
+        return None if _may_be_another(keeper) else _Begins(now, as_said=not folded)
+    if folded and now and common(now, body) == len(now):
         fixed = keeper.shelf.fixed  # our view with other marks of what is to be cached: send those
-        keeper.shelf.items[fixed:] = [own(item) for item in body[: len(body_now)]]
-        return len(body_now)
-    return None
+        keeper.shelf.items[fixed:] = [own(item) for item in body[: len(now)]]
+        return _Begins(keeper.shelf.body, as_said=False)
+    last = noted(keeper, body)
+    return None if last is None else _Begins(last, as_said=False)

@@ -7,7 +7,7 @@ anew since; and folds may put the same words, so that an earlier view must not b
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.log import SAID, Kind, without_marks
+from refold.core.log import SAID, Kind, name_of, without_marks
 from refold.core.messages import Message
 from refold.core.view import Piece, Put, Run, View, grown, step
 from refold.session.effects import Do, Work
@@ -17,7 +17,33 @@ from refold.stores import Place
 
 EARLIER: Final = 8
 """How many of them are looked at, the newest ones."""
+_BROUGHT: Final = ("brought",)
+"""The place among the views that were given out of a caller's list that goes on from an earlier one."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
+
+
+def note(keeper: Keeper, body: list[Any]) -> None:
+    """Remember a caller's list that goes on from an earlier view, and that it tells all that was said."""
+    keeper.handed.pop(_BROUGHT, None)
+    keeper.handed[_BROUGHT] = Handed((), body, keeper.view.said, keeper.tip)
+
+
+def noted(keeper: Keeper, body: Sequence[Any]) -> list[Any] | None:
+    """The beginning of the list that tells all that was said, where that is known without the store.
+
+    Such a caller may keep its list for long, and no turn is to cost more for it. What was said since the list
+    was brought has to stand at the end of the view; the names prove that nothing lies between.
+    """
+    last = keeper.handed.get(_BROUGHT)
+    since = keeper.view.said - (keeper.view.said if last is None else last.said)
+    if last is None or not 0 <= since <= len(keeper.shelf.body):
+        return None
+    new = keeper.shelf.items[len(keeper.shelf.items) - since :]
+    name = last.tip
+    for item in new:
+        name = name_of(name, "said", keeper.stored(item))
+    known = [*last.items, *new]
+    return known if name == keeper.tip and list(body[: len(known)]) == known else None
 
 
 def earlier(keeper: Keeper, body: Sequence[Any]) -> Work[list[Handed]]:

@@ -173,10 +173,17 @@ class Summarize:
         before = sum(task.sizes[index] for index in leaving)
         bare_size = sum(task.counter.message(message) for message in put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare_size) - FACTS_SLACK
-        share = int(task.counter.tokens(before) * LEDGER_SHARE)
-        mended = mend(text, ledger, min(self.ledger_tokens, share, spare), task.counter.plain)
+        most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
+        room = self._room(task, before - bare_size)
+        mended = mend(text, ledger, min(max(most, room), spare), task.counter.plain, light=room > most)
         data = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
         return self._put(text, covered, shown=mended.text, data=data), mended.report
+
+    def _room(self, task: Task, saved: int) -> int:
+        """Tokens that a caller's own target leaves once so many units are saved; none where none is named."""
+        if task.target is None or not self.ledger_tokens:
+            return 0
+        return task.target - task.counter.tokens(sum(task.sizes) - saved) - FACTS_SLACK
 
     def _hopeless(self, task: Task, segment: Segment, leaving: tuple[int, ...]) -> bool:
         """Whether the words around a summary alone are as large as what would leave."""

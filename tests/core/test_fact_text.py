@@ -166,3 +166,23 @@ def test_any_ledger_is_told_within_its_budget_and_read_without_error(rows):
     mended = mend("S", found, 300, count)
     assert count(mended.text) <= 302
     assert read(mended.text) is not None
+
+
+def test_lighter_facts_are_put_behind_a_summary_only_where_there_is_room_to_spare():
+    light = ledger(
+        Fact("name", "get_user", "src/a.py", 7, 1.2), Fact("statement", "I like tea.", at=2, weight=1)
+    )
+    assert "get_user" not in mend("The memory.", light, 200, count).text
+    text = mend("The memory.", light, 200, count, light=True).text
+    assert "get_user" in text
+    assert "I like tea." in text
+
+
+def test_where_people_talk_their_words_come_before_names():
+    said = [Fact("statement", f"I have told you of town number {n}.", at=n, weight=3) for n in range(20)]
+    names = [Fact("name", f"some_name_{n}", "functions and variables", 30 + n, 2.5) for n in range(20)]
+    done = [Fact("done", f"make step-{n}", "", 60 + n, 2.0) for n in range(20)]
+    talk = mend("The memory.", ledger(*said, *names), 200, count).text
+    work = mend("The memory.", ledger(*said, *names, *done), 200, count).text
+    assert talk.count("town number") > work.count("town number")
+    assert work.count("some_name") > talk.count("some_name")

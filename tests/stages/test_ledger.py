@@ -116,6 +116,21 @@ def test_without_room_for_facts_a_summary_that_loses_the_rules_is_turned_down():
     assert not report(outcome).accepted
 
 
+def test_a_target_of_the_callers_own_is_filled_with_what_the_summary_lacks():
+    """Room that was asked for and left empty would only lose what fits in it."""
+    told = [user(f"My cousin number {n} lives in house {n * 7} of Lisbon. " + PAD * 2) for n in range(120)]
+    messages = [user("hi"), *told, user("go on")]
+    policy = presets.get("refold", keep_user_tokens=0, ledger_tokens=200)
+    asked = {"policy": policy, "window": 16_000, "ask": lambda _: "The memory of the talk."}
+    few = refold.compact(messages, force=True, **asked)
+    many = refold.compact(messages, target=2_500, **asked)
+    assert "summarize" in few.stages
+    assert "summarize" in many.stages
+    assert many.fits
+    assert many.tokens_after > 2_000
+    assert view(many).count("cousin number") > 100 > view(few).count("cousin number")
+
+
 def test_a_policy_without_a_ledger_has_none():
     outcome, _ = compact("The memory.", ledger_tokens=0)
     (put,) = [message for edit in outcome.edits for message in edit.put]

@@ -179,9 +179,10 @@ class Summarize:
         data = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
         return self._put(text, covered, shown=mended.text, data=data), mended.report
 
-    def _room(self, task: Task, saved: int) -> int:
+    @staticmethod
+    def _room(task: Task, saved: int) -> int:
         """Tokens that a caller's own target leaves once so many units are saved; none where none is named."""
-        if task.target is None or not self.ledger_tokens:
+        if task.target is None:
             return 0
         return task.target - task.counter.tokens(sum(task.sizes) - saved) - FACTS_SLACK
 

@@ -193,6 +193,14 @@ class TestWhen:
             session.say("hi")
             assert session.budget().trigger_tokens == 25_500
 
+    def test_another_model_in_the_same_session(self):
+        with refold.open("s", store="memory:", window="200k", model="nobody-knows-me") as session:
+            session.say("hi")
+            session.use(model="gpt-5", window="200k")
+            assert session.budget().trigger_tokens == 48_000
+            session.use(model="nobody-knows-me", window="200k")
+            assert session.budget().trigger_tokens == 156_074
+
     @pytest.mark.parametrize(
         ("knobs", "line"),
         [

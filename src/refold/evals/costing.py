@@ -62,6 +62,7 @@ def grid() -> Iterator[dict[str, Any]]:
         yield {
             "history_tokens": None,
             "history_tokens_asking": None,
+            "paid_history_tokens": None,
             "trigger_fraction": fraction,
             "target_fraction": share,
         }

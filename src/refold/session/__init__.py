@@ -13,7 +13,6 @@ from refold.compacting import Asked, answerer_of, client_of, told_price, told_wi
 from refold.core.breaker import Limits
 from refold.core.caps import CAP_NAMES, Caps, read_caps
 from refold.core.flow import Answerer, Ask
-from refold.core.money import price_at
 from refold.core.policy import Policy
 from refold.core.units import tokens
 from refold.errors import RefoldError, RefoldWarning
@@ -131,7 +130,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         raise RefoldError(f"background is True, False or 'queue', not {choices['background']!r}")
     redactor = make_redactor(choices.get("redaction", "off"))
     settings = Settings(
-        policy=_policy(choices),
+        chosen=presets.get(choices.get("policy") or "refold"),
         model=choices.get("model"),
         endpoint=choices.get("endpoint", ""),
         window=None if window is None else tokens(window),
@@ -157,13 +156,6 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         to_store=redact if redactor.mode == "storage" else None,
     )
     return keeper, own
-
-
-def _policy(choices: Choices) -> Policy:
-    """The policy, as it is where the model's tokens have a price."""
-    chosen = presets.get(choices.get("policy") or "refold")
-    price = price_at(choices.get("endpoint", ""), choices.get("model") or "")
-    return chosen if price is None else chosen.where_paid
 
 
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {

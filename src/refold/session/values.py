@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from refold.core.breaker import Limits
 from refold.core.budget import Budget
 from refold.core.caps import Caps
-from refold.core.money import Spent
+from refold.core.money import Spent, price_at
 from refold.core.policy import Policy
 from refold.core.usage import Usage
 from refold.measuring import Count
@@ -20,7 +20,10 @@ Background: TypeAlias = bool | Literal["queue"]
 class Settings:
     """How a session behaves; none of it is stored."""
 
-    policy: Policy
+    chosen: Policy
+    """The policy as it was given."""
+    policy: Policy = field(init=False)
+    """The policy as it is for this model: where tokens have a price it may be another."""
     model: str | None = None
     endpoint: str = ""
     """The address the requests go to, where windows differ by endpoint."""
@@ -32,6 +35,10 @@ class Settings:
     limits: Limits = Limits()
     caps: Caps = Caps()
     """What summaries may cost."""
+
+    def __post_init__(self) -> None:
+        paid = price_at(self.endpoint, self.model or "") is not None
+        object.__setattr__(self, "policy", self.chosen.where_paid if paid else self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import pytest
 from talks import SUMMARY, dumped, reply, talk, usage, user
 
 import refold
+from refold.session.shelf import Shelf
 from refold.stores import open_store
 from refold.testing import Scripted
 
@@ -127,3 +128,22 @@ def test_usage_that_two_sessions_report_at_once_counts_twice(store):
     assert one.stats().totals.requests == opened(store).stats().totals.requests == 2
     assert one.stats().spent.calls == opened(store).stats().spent.calls == 2
     assert one.stats().totals.input == 300
+
+
+def test_ctrl_c_right_behind_a_write_loses_nothing(store, monkeypatch):
+    """The log has the message and the view has not: what is sent next comes from the log."""
+    one = opened(store)
+    one.prepare([user("a"), reply("b")])
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Shelf, "add", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            one.say("c")
+    assert path(store) == [user("a"), reply("b"), user("c")]
+    assert one.prepare().messages == path(store)
+    one.say([reply("d"), *talk(40, size=800)])
+    assert one.compact(target=1_500).compacted
+    assert one.view() == opened(store).view()

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
 from refold.core.view import Run
+from refold.session.incoming import TURNED
 from refold.stores import open_store
 
 EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "25"))
@@ -49,6 +50,7 @@ class Callers(RuleBasedStateMachine):
         self.said = []
         self.own = []
         self.views = []
+        self.given_out = []
         self.kept = None
         self.went_back = False
 
@@ -123,7 +125,7 @@ class Callers(RuleBasedStateMachine):
         """
         here = [(view, said) for view, said in self.views if said == self.said[: len(said)]]
         now = self.session.view()
-        known = [*self.views, (now, self.said)]
+        known = [*self.given_out, (now, self.said)]
         views = [(view, said) for view, said in here if view[-1:] == said[-1:] and alone(view, said, known)]
         if not views:
             return
@@ -155,6 +157,8 @@ class Callers(RuleBasedStateMachine):
         self.own[:] = deepcopy(self.said)
         self.session.prepare(self.own)
         self.own[number]["content"] += " or not"
+        for _ in range(len(self.said) // TURNED[1]):  # in a long list old messages are looked at in turns
+            self.session.prepare(self.own)
         self.own += self.words(texts)
         self.prepared(self.own, self.own)
 
@@ -217,6 +221,7 @@ class Callers(RuleBasedStateMachine):
         head = self.store.head("talk")
         path = [] if head is None else self.store.read("talk", head.place, kinds=("said",))
         assert [one.value for one in path] == self.said
+        self.given_out.append((shown, list(self.said)))
         for atom, item in zip(keeper.shelf.atoms, shown, strict=True):
             if isinstance(atom, Run):
                 assert item == self.said[atom.first - 1]

@@ -75,6 +75,16 @@ class Base:
         """Call `callback` with every event; gives a call that ends it."""
         return self.keeper.listeners.subscribe(callback)
 
+    def _whole(self, work: Work[T]) -> Work[T]:
+        """Some work behind which nothing is half done: where it is cut short, the state is read anew."""
+        try:
+            return (yield from work)
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C between two steps that belong together
+            self.keeper.stale = True
+            raise
+
     def _start(self, around: Around) -> None:
         raise NotImplementedError
 
@@ -132,7 +142,7 @@ class Session(Base):
 
     def drive(self, work: Work[T]) -> T:
         """Do some work of this session's."""
-        return drive(work, self._lock, self.keeper.ask or _nobody, self.keeper.flush)
+        return drive(self._whole(work), self._lock, self.keeper.ask or _nobody, self.keeper.flush)
 
     def _start(self, around: Around) -> None:
         """Prepare a fold in a thread of its own."""
@@ -194,7 +204,7 @@ class AsyncSession(Base):
 
     async def drive(self, work: Work[T]) -> T:
         """Do some work of this session's."""
-        return await adrive(work, self._lock, self.keeper.ask or _nobody, self.keeper.flush)
+        return await adrive(self._whole(work), self._lock, self.keeper.ask or _nobody, self.keeper.flush)
 
     def _start(self, around: Around) -> None:
         """Prepare a fold in a task of its own."""

@@ -100,11 +100,12 @@ def _drafted(stretches: Sequence[_Stretch], atoms: Sequence[Piece | None]) -> Dr
                 own.append(item)
             else:
                 put.append(atoms[item])
-        changes.append(Change(_joined(atoms[one.start : one.end]), _joined(put)))
+        took = (atom for atom in atoms[one.start : one.end] if atom is not None)
+        changes.append(Change(_joined(took), _joined(piece for piece in put if piece is not None)))
     return Draft(tuple(changes), tuple(own))
 
 
-def _joined(pieces: Iterable[Piece | None]) -> tuple[Piece, ...]:
+def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces; runs that meet are one."""
     done: list[Piece] = []
     first = last = 0  # of the run that is being joined; messages are counted from 1
@@ -117,7 +118,7 @@ def _joined(pieces: Iterable[Piece | None]) -> tuple[Piece, ...]:
             first = 0
         if isinstance(piece, Run):
             first, last = piece.first, piece.last
-        elif piece is not None:
+        else:
             done.append(piece)
     if first:
         done.append(Run(first, last))

@@ -21,6 +21,7 @@ class Order:
     before: int = 1
     """Characters before an anchor in which the rest of the order may stand."""
     after: int = 2
+    """And behind it: more than it can have, so that no word is cut off and taken for a whole one."""
 
     def spans(self, text: str, low: str) -> Iterator[tuple[int, int]]:
         """Where a text addresses a model so; `low` is the text in small letters, each in its place."""
@@ -29,8 +30,6 @@ class Order:
             while at >= 0:
                 limit = at + len(anchor) + self.after
                 found = self.pattern.search(text, max(0, at - self.before), limit)
-                if found and found.end() == limit:  # a word may have been cut off
-                    found = self.pattern.search(text, found.start())
                 if found:
                     yield found.span()
                 at = low.find(anchor, at + 1)

@@ -96,9 +96,8 @@ def _tool_names(task: Task) -> dict[tuple[int, int], str]:
 
 
 def _cleared(message: Message, places: set[int], words: str) -> Message:
-    parts = list(message.parts)
-    for place in places:
-        part = parts[place]
-        if isinstance(part, ToolResult):
-            parts[place] = with_text(part, words)
-    return replace(message, parts=tuple(parts))
+    parts = tuple(
+        with_text(part, words) if place in places and isinstance(part, ToolResult) else part
+        for place, part in enumerate(message.parts)
+    )
+    return replace(message, parts=parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from refold.core.counting import arguments_text
-from refold.core.fact_sections import QUOTED
+from refold.core.fact_sections import FILES, OUTPUTS, QUOTED, VALUES
 from refold.core.frames import bare
 from refold.core.instructions import commanding, commands_model, seen
 from refold.core.messages import Message
@@ -173,6 +173,10 @@ class Voices:
         return _WISHES.search(heading) is not None or commands_model(sentence)
 
 
+_SHOWN: Final = frozenset({VALUES, FILES, OUTPUTS})
+"""Sections of a summary with what tools showed: a name there is nobody's wish, whoever makes one of it."""
+
+
 def heard(messages: Sequence[Message], request: str = "", *, about: str | None = None) -> Voices:
     """What was said in these messages, as far as a summariser was shown it, and in the last request.
 
@@ -185,7 +189,8 @@ def heard(messages: Sequence[Message], request: str = "", *, about: str | None =
         voice = speaker(message)
         if voice == "summary":
             for title, lines in _sections(bare(message)):
-                (voices.tools if QUOTED in title else voices.people).hear("\n".join(lines))
+                shown = QUOTED in title or title.strip("#* :") in _SHOWN
+                (voices.tools if shown else voices.people).hear("\n".join(lines))
         elif voice in {"user", "system"}:
             voices.people.hear(own_words(message.text))
         elif voice == "assistant":

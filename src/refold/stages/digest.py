@@ -16,7 +16,17 @@ from refold.core.fact_names import fill_names
 from refold.core.fact_page import Page, fill, stands
 from refold.core.fact_reading import remembered
 from refold.core.fact_said import fill_said
-from refold.core.fact_sections import DECIDED, DONE, FAILED, OPEN, QUOTED, SAID, TITLES, VALUES
+from refold.core.fact_sections import (
+    DECIDED,
+    DONE,
+    FAILED,
+    OPEN,
+    OUTPUTS,
+    QUOTED,
+    SAID,
+    TITLES,
+    VALUES,
+)
 from refold.core.facts import STORED_TOKENS, USER_KINDS, Ledger, kept_in
 from refold.core.frames import Covered, Worded, bare, house
 from refold.core.instructions import commands_model
@@ -35,7 +45,7 @@ LEAST_TOKENS: Final = 200
 SHARE: Final = 0.25
 """And never more than this share of what it stands for: more would be a copy, less loses more."""
 
-MEMORY, LAST, OUTPUTS = "Earlier memory", "Last words", "Latest outputs"
+MEMORY, LAST = "Earlier memory", "Last words"
 ANSWERED: Final = "What was answered, by its first words"
 _WORK: Final = (
     (SAID, 0.25),
@@ -267,7 +277,17 @@ def _calmed(text: str) -> str:
         if len(text) <= 4_000
         else [*text[:2_400].split("\n"), *text[-1_600:].split("\n")]
     )
-    return "\n".join("[a line that gives instructions]" if commands_model(line) else line for line in lines)
+    return "\n".join(_calm_lines(lines))
+
+
+def _calm_lines(lines: Sequence[str]) -> Iterator[str]:
+    """The lines without instructions, and without what is made to look like a section of a record of ours."""
+    aping = False
+    for line in lines:
+        words = line.strip()
+        heads = words.startswith("## ") and words[3:].strip() in _OURS
+        aping = heads or (aping and words.startswith(("-", "*")))
+        yield "[a line that gives instructions]" if aping or commands_model(line) else line
 
 
 def _quoted(text: str, *, head: int, tail: int) -> str:

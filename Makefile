@@ -44,7 +44,12 @@ else
 	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.matrix
+	-$(BIN)/refold eval injections --policy all --json bench/results/injections.json
+	-$(BIN)/refold eval secrets --policy all --json bench/results/secrets.json
+	$(BIN)/python bench/compactbench.py bench/templates --json bench/results/compactbench-own.json
 ifdef DATA
+	$(BIN)/refold eval counts $(DATA) --json bench/results/counts.json
+	-$(BIN)/refold eval cost $(DATA) --json bench/results/cost.json
 	$(BIN)/refold eval retention $(DATA) --json bench/results/retention.json
 	$(BIN)/python -m bench.retention $(DATA)
 	$(if $(MODEL),$(BIN)/python -m bench.retention $(DATA) --model $(MODEL))

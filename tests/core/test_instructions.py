@@ -84,11 +84,11 @@ def test_looking_around_anchors_finds_what_looking_everywhere_finds(pieces):
     whole = [found.start() for order in ORDERS for found in order.pattern.finditer(text)]
     assert commands_model(text) == bool(whole)
     first = commanding(text, 1)
-    if whole:
-        start = min(whole)
-        assert first[0].startswith(text[text.rfind("\n", 0, start) + 1 :].split("\n")[0].strip()[:1])
-    else:
-        assert first == []
+    assert len(first) == bool(whole)
+    for line in first:
+        rest = text[text.rfind("\n", 0, min(whole)) + 1 :]
+        assert rest.lstrip().startswith(line)
+        assert len(line) >= len(rest.split("\n")[0].strip())
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.anchors[0])

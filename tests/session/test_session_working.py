@@ -1,6 +1,7 @@
 """Folds made by whoever works on a store's queue, under leases with fences."""
 
 import asyncio
+import json
 
 import pytest
 from talks import SUMMARY, opened, talk, user
@@ -87,3 +88,29 @@ def test_an_async_session_offers_itself_as_well(store):
 
     asyncio.run(talks())
     assert refold.work(store, ask=Scripted(SUMMARY)) == ["talk"]
+
+
+def test_a_session_that_is_paid_for_offers_itself_before_its_line(store):
+    """Its line is far below the soft share of a large window; the fold is ready when it is due."""
+    choices = {**FULL, "window": "200k", "model": "gpt-5"}
+    with opened(store=store, **choices) as session:
+        while (ready := session.prepare()).budget.used < 0.75 * 48_000:
+            session.say([user("question " * 900), {"role": "assistant", "content": "answer " * 900}])
+        assert store.note(f"job:{session.name}") is None
+        while ready.budget.used < 0.83 * 48_000:
+            session.say([user("question " * 200), {"role": "assistant", "content": "answer " * 200}])
+            ready = session.prepare()
+        assert not ready.budget.should_compact
+        assert not session.folds()
+        assert refold.work(store, ask=Scripted(SUMMARY)) == [session.name]
+        assert session.prepare().budget.used < 20_000
+
+
+def test_a_worker_knows_the_endpoint_and_so_whether_tokens_are_paid_for(store):
+    with opened(store=store, **FULL, endpoint="http://127.0.0.1:8080/v1") as session:
+        three_quarters(session)
+        assert (
+            json.loads(store.note(f"job:{session.name}"))["endpoint"]
+            == session.keeper.settings.endpoint
+            != ""
+        )

@@ -104,7 +104,7 @@ def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) 
         while (lease := opened.take(holder=holder, seconds=seconds)) is not None:
             note = opened.note(f"{JOB}{lease.session}")
             job: dict[str, Any] = json.loads(note) if note else {}
-            known = ("policy", "model", "window", "format", *CAP_NAMES)
+            known = ("policy", "model", "endpoint", "window", "format", *CAP_NAMES)
             told = {key: job[key] for key in known if job.get(key) is not None}
             keeper, _ = _opened(lease.session, cast("Choices", {**told, **choices, "store": opened}))
             session = Session(keeper, owns_store=False)

@@ -57,6 +57,7 @@ def offer(keeper: Keeper, budget: Budget) -> Work[None]:
     job = {
         "policy": settings.policy.name,
         "model": settings.model,
+        "endpoint": settings.endpoint,
         "window": budget.window,
         "beside": budget.breakdown.fixed,
         "format": settings.format,

@@ -124,6 +124,8 @@ class Keeper:
     """The caller's own list, as it was given last."""
     handed: dict[tuple[str, ...], Handed] = field(default_factory=dict)
     """The views that were given out last, by the folds that stood."""
+    brought: Handed | None = None
+    """A caller's list that went on from an earlier view, and tells all that was said by then."""
     out: list[Any] = field(default_factory=list)
     """The copies that were given out last; made anew where a caller changed one."""
     objects: list[Any] = field(default_factory=list)

@@ -17,15 +17,12 @@ from refold.stores import Place
 
 EARLIER: Final = 8
 """How many of them are looked at, the newest ones."""
-_BROUGHT: Final = ("brought",)
-"""The place among the views that were given out of a caller's list that goes on from an earlier one."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
 
 
 def note(keeper: Keeper, body: list[Any]) -> None:
     """Remember a caller's list that goes on from an earlier view, and that it tells all that was said."""
-    keeper.handed.pop(_BROUGHT, None)
-    keeper.handed[_BROUGHT] = Handed((), body, keeper.view.said, keeper.tip)
+    keeper.brought = Handed((), body, keeper.view.said, keeper.tip)
 
 
 def noted(keeper: Keeper, body: Sequence[Any]) -> list[Any] | None:
@@ -34,7 +31,7 @@ def noted(keeper: Keeper, body: Sequence[Any]) -> list[Any] | None:
     Such a caller may keep its list for long, and no turn is to cost more for it. What was said since the list
     was brought has to stand at the end of the view; the names prove that nothing lies between.
     """
-    last = keeper.handed.get(_BROUGHT)
+    last = keeper.brought
     since = keeper.view.said - (keeper.view.said if last is None else last.said)
     if last is None or not 0 <= since <= len(keeper.shelf.body):
         return None

@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 from refold.compacting import Wishes, compaction, understood
 from refold.core.caps import together
 from refold.core.flow import Answer, Ask, run
-from refold.core.gate import STAND_IN
+from refold.core.gate import stand_in
 from refold.core.guards import reasons
 from refold.core.money import MILLION, break_even, cache_prices, cost, fold_cost, price_of
 from refold.core.texts import first_line
@@ -19,7 +19,6 @@ from refold.stages.clip import Clip
 
 EXPECTED_SHARE: Final = 0.12
 """How long a summary is taken to be, as a share of what is summarised; real ones are 5 to 15 per cent."""
-WORD: Final = f"{STAND_IN} "
 
 
 def plan(
@@ -34,7 +33,7 @@ def plan(
     `with_model=False` plans for a call without `ask`. `summariser` names the model that would be asked, whose
     price counts then; the conversation's own by default.
     """
-    understanding = understood(messages, _expected if with_model else None, wishes)
+    understanding = understood(messages, expected if with_model else None, wishes)
     told = _dry(understanding.conversation)
     outcome = run(compaction(told, understanding.wish), understanding.answerer)
     bill = _bill(told, outcome, _price(told, wishes.get("model")), price_of(summariser))
@@ -69,12 +68,9 @@ def _dry(told: Conversation) -> Conversation:
     return replace(told, policy=replace(told.policy, stages=tuple(stages)))
 
 
-def _expected(ask: Ask) -> Answer:
-    """A stand-in as long as a summary is expected to be."""
-    words = max(8, int(len(ask) * EXPECTED_SHARE / len(WORD)))
-    if ask.max_tokens is not None:
-        words = min(words, ask.max_tokens)
-    return Answer(text=WORD * words)
+def expected(ask: Ask) -> Answer:
+    """A stand-in as long as a summary is expected to be; it holds no facts."""
+    return Answer(text=stand_in(int(len(ask) * EXPECTED_SHARE), ask.max_tokens))
 
 
 def _leaves(told: Conversation, outcome: Outcome) -> list[Leaving]:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from refold.core.flow import Answer, Failed
-from refold.core.gate import is_stand_in, misfit, verdict
+from refold.core.gate import is_stand_in, misfit, stand_in, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 
@@ -283,10 +283,13 @@ def test_a_summary_that_has_questions_or_tags_in_it_passes(text):
 
 
 def test_a_stand_in_is_known():
-    assert is_stand_in("summary " * 500)
-    assert is_stand_in("## History Summary\n\n" + "summary " * 8 + "\n\n---\n\n## Turn\n\n" + "summary " * 8)
-    assert not is_stand_in("summary " * 7)
-    assert not is_stand_in("summary " * 8 + "of the talk")
+    text = stand_in(4_000, None)
+    assert is_stand_in(text)
+    assert 3_900 < len(text) < 4_100
+    assert is_stand_in(f"## History Summary\n\n{text}\n\n---\n\n## Turn\n\n{stand_in(10, 5)}")
+    assert len(stand_in(4_000, 5).split()) == 6
+    assert not is_stand_in("summary " * 500)  # a model that does not find its end
+    assert not is_stand_in(f"{text} of the talk")
     assert not is_stand_in("")
 
 

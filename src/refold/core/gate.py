@@ -107,9 +107,8 @@ _QUOTES: Final = '"“”«»„`'
 _ASKS: Final = re.compile(r"(?:what|which|who|where|when|how|why)\b[^?\n]{0,120}\?", re.IGNORECASE)
 _LEAST_LINE: Final = 20
 """Characters from which on a line of the question is known again."""
-STAND_IN: Final = "summary"
-"""The word that stands in for all words of a summary where a plan or a replay asks nobody."""
-_STAND_IN_WORDS: Final = 8
+_STAND_IN, _ANY_WORD = "[stand-in]", "summary"
+"""What a text begins with that nobody wrote, and the word that stands in for all words of a summary."""
 LOOP_WORDS: Final = 400
 LOOP_SHARE: Final = 0.1
 """A text of so many words has at least this share of different ones; higher turns down long lists."""
@@ -176,8 +175,13 @@ def goes_on(text: str) -> bool:
 def is_stand_in(text: str) -> bool:
     """Whether a text only shows how long a summary would be: a plan asks nobody, so that nobody is judged."""
     lines = [line for line in text.split("\n") if not line.startswith(("#", "---"))]
-    words = " ".join(lines).split()
-    return len(words) >= _STAND_IN_WORDS and set(words) == {STAND_IN}
+    return {_STAND_IN} <= set(" ".join(lines).split()) <= {_STAND_IN, _ANY_WORD}
+
+
+def stand_in(characters: int, most: int | None) -> str:
+    """A text of about so many characters and at most so many words, for a summary that nobody writes."""
+    words = max(8, characters // (len(_ANY_WORD) + 1))
+    return f"{_STAND_IN} " + f"{_ANY_WORD} " * (words if most is None else min(words, most))
 
 
 def _is_echo(text: str, asked: str) -> bool:

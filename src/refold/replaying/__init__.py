@@ -5,8 +5,8 @@ run.dollars, run.cache_read, [fold.paid for fold in run.folds]
 """
 
 from refold.replaying.caching import Cache
-from refold.replaying.playing import none, play, stand_in
+from refold.replaying.playing import none, play
 from refold.replaying.recorded import Recorded, Scale
 from refold.replaying.values import NONE, Played, Run, Turn
 
-__all__ = ["NONE", "Cache", "Played", "Recorded", "Run", "Scale", "Turn", "none", "play", "stand_in"]
+__all__ = ["NONE", "Cache", "Played", "Recorded", "Run", "Scale", "Turn", "none", "play"]

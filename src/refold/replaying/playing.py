@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, TypeAlias
 from refold import presets, session
 from refold.compacting import Asked
 from refold.core.budget import Trigger
-from refold.core.flow import Answer, Ask
 from refold.core.money import Spent, break_even, cache_prices, cost, price_of
 from refold.core.policy import Policy
 from refold.core.usage import Usage
@@ -21,7 +20,7 @@ from refold.core.view import Run as Shown
 from refold.core.windows import Price
 from refold.errors import Overflow
 from refold.outcome import Outcome
-from refold.planning import EXPECTED_SHARE, WORD
+from refold.planning import expected
 from refold.replaying.caching import MINUTES, Cache
 from refold.replaying.facts import held, shown, wanted
 from refold.replaying.recorded import Recorded
@@ -35,12 +34,6 @@ LEAST_CACHED: Final = 1_024
 """Tokens below which providers cache nothing."""
 _BESIDE: Final = "beside"
 """The name of what is sent in front of the messages."""
-
-
-def stand_in(ask: Ask) -> Answer:
-    """Words as many as a summary is expected to have; they hold no facts."""
-    words = max(8, int(len(ask) * EXPECTED_SHARE / len(WORD)))
-    return Answer(text=WORD * (words if ask.max_tokens is None else min(words, ask.max_tokens)))
 
 
 def none() -> Policy:
@@ -73,7 +66,7 @@ def play(
     chosen = none() if policy == NONE else presets.get(policy)
     found = price_of(price or recorded.model) if isinstance(price, str | None) else price
     chosen = chosen if found is None else chosen.where_paid
-    who = ask if ask is not None else stand_in if summaries == "stand-in" else None
+    who = ask if ask is not None else expected if summaries == "stand-in" else None
     kept = session.open(
         "replay",
         store=open_store(),

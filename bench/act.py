@@ -17,9 +17,9 @@ from typing import Any
 from agent import conversation
 
 import refold
-from refold.core.keeps import RecentRoom
-from refold.core.recent import forget
-from refold.core.turns import Measured
+from refold.core.compaction.cuts import Measured
+from refold.core.compaction.keep_rules import RecentRoom
+from refold.core.messages.recent import forget
 from refold.measuring import read
 
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import sample_texts
 
 from refold import exact
-from refold.core.estimate import BAND, estimate
+from refold.core.tokens.estimate import BAND, estimate
 
 MIX: Final = {
     "prose": 20,

@@ -28,8 +28,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from postgres_server import Server, cluster  # noqa: E402  # it stands beside the tests
-from refold.core.log import ROOT as NO_PARENT  # noqa: E402  # after the path is set
-from refold.core.log import Entry, entry  # noqa: E402
+from refold.core.log.entries import ROOT as NO_PARENT  # noqa: E402  # after the path is set
+from refold.core.log.entries import Entry, entry  # noqa: E402
 from refold.errors import Conflict, StoreError  # noqa: E402
 from refold.stores import Head, Store, open_store  # noqa: E402
 

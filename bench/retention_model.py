@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from bench.extractive import opened
 
 from refold.clients import open_client
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.evals import planting
 from refold.evals.layouts import Dataset
 from refold.evals.tallies import Tally, row

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-TABLE: Final = ROOT / "src/refold/core/data/windows.json"
+TABLE: Final = ROOT / "src/refold/core/models/data/windows.json"
 OVERLAY: Final = Path(__file__).with_name("windows_overlay.toml")
 
 SURPRISE: Final = 0.10

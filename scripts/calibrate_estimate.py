@@ -1,4 +1,4 @@
-"""Fit the weights of `refold.core.estimate` to exact o200k counts and measure how far off it is.
+"""Fit the weights of `refold.core.tokens.estimate` to exact o200k counts and measure how far off it is.
 
     python scripts/calibrate_estimate.py                                  # this machine's texts, report only
     python scripts/calibrate_estimate.py --texts DIR --conversations DIR  # and texts given: DIR/KIND/NAME.txt
@@ -24,7 +24,7 @@ import sample_texts
 from sample_texts import Sample
 
 from refold import exact
-from refold.core import estimate as module
+from refold.core.tokens import estimate as module
 
 FOLDS: Final = 4
 PIECES: Final = 60

@@ -10,7 +10,7 @@ import pytest
 import refold
 import refold.compacting
 from refold import presets
-from refold.core.edits import apply, revert
+from refold.core.compaction.edits import apply, revert
 from refold.errors import DoesNotFit, FormatError, RefoldError
 from refold.testing import Scripted, assistant, call, loose_ends, result, shape, user
 

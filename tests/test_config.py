@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refold import config, presets
-from refold.core.windows import Window
+from refold.core.models.windows import Window
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 
 TEXT = """

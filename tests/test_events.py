@@ -9,8 +9,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from refold import events
-from refold.core.pipeline import Call, Report
-from refold.core.usage import Usage
+from refold.core.compaction.pipeline import Call, Report
+from refold.core.tokens.usage import Usage
 from refold.events import (
     CompactionEnd,
     CompactionFailed,

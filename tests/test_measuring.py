@@ -6,8 +6,8 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.files import FileText
-from refold.core.messages import Message
+from refold.core.compaction.file_budget import FileText
+from refold.core.messages.message import Message
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 from refold.testing import assistant, call, image, result, system, user
 

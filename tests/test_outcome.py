@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 import refold
-from refold.core.fileops import FileOps
-from refold.core.pipeline import Call, Report
+from refold.core.compaction.pipeline import Call, Report
+from refold.core.messages.file_operations import FileOps
 from refold.outcome import Receipt, Repaired
 from refold.testing import call, result, summary, user
 

@@ -7,10 +7,10 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.counting import Counter, body
-from refold.core.flow import Ask
-from refold.core.money import break_even, cache_prices, fold_cost
-from refold.core.windows import Price, Window
+from refold.core.compaction.flow import Ask
+from refold.core.models.prices import break_even, cache_prices, fold_cost
+from refold.core.models.windows import Price, Window
+from refold.core.tokens.counting import Counter, body
 from refold.planning import EXPECTED_SHARE, expected
 from refold.testing import assistant, call, result, system, user
 

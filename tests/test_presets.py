@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.policy import Policy
+from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 
 TALK = [{"role": "user", "content": "hi"}]

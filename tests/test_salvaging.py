@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.core.log import ROOT, Entry, entry
+from refold.core.log.entries import ROOT, Entry, entry
 from refold.errors import LogCorrupt, StoreError
 from refold.salvaging import WAITING, salvage
 from refold.stores import START, Place, open_store

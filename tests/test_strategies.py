@@ -8,8 +8,8 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.keeps import Thread as KeepThread
-from refold.core.task import Step, replace_runs
+from refold.core.compaction.keep_rules import Thread as KeepThread
+from refold.core.compaction.task import Step, replace_runs
 from refold.errors import AnswerFailed, RefoldError
 from refold.strategies import ByStrategy, find
 from refold.testing import Scripted, assistant, shape, summary, system, user

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from refold import telemetry as module
-from refold.core.pipeline import Call, Report
+from refold.core.compaction.pipeline import Call, Report
 from refold.events import (
     CompactionEnd,
     CompactionFailed,

@@ -4,8 +4,18 @@ import asyncio
 
 import pytest
 
-from refold.core.flow import Answer, Ask
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.errors import AnswerFailed
 from refold.testing import (
     PIXEL,

@@ -12,7 +12,7 @@ from bench.torture.ground import Child, Wrong, folder, token_of
 from bench.torture.migrations import every_statement
 
 import refold
-from refold.core.log import Entry
+from refold.core.log.entries import Entry
 from refold.errors import Conflict
 from refold.session.facade import Session
 from refold.stores import Durability, Head, Store, open_store

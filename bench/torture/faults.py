@@ -29,7 +29,7 @@ from refold.errors import StoreError, StoreFull
 from refold.stores import Durability, Store, open_store
 
 if TYPE_CHECKING:
-    from refold.core.log import Entry
+    from refold.core.log.entries import Entry
 
 SESSION: Final = "tortured"
 _TURNS: Final = 210

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from refold.core.log import ROOT as NO_PARENT
-from refold.core.log import Entry, entry
+from refold.core.log.entries import ROOT as NO_PARENT
+from refold.core.log.entries import Entry, entry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # files that need no disk

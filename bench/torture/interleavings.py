@@ -24,10 +24,10 @@ from unittest.mock import patch
 from bench.torture.ground import Child, Wrong, dice, emptied, folder, tell
 
 import refold
-from refold.core.flow import Ask
-from refold.core.log import Entry
-from refold.core.messages import Message
-from refold.core.view import Piece, Put, Run, View, project
+from refold.core.compaction.flow import Ask
+from refold.core.log.entries import Entry
+from refold.core.log.view import Piece, Put, Run, View, project
+from refold.core.messages.message import Message
 from refold.errors import RefoldError
 from refold.session import aopen
 from refold.session.facade import AsyncSession

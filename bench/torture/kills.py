@@ -19,8 +19,8 @@ from bench.torture.ground import Child, Wrong, dice, folder, percentile, tell, t
 from bench.torture.migrations import migration_kill
 
 import refold
-from refold.core.log import Entry
-from refold.core.view import project
+from refold.core.log.entries import Entry
+from refold.core.log.view import project
 from refold.session.facade import Session
 from refold.stores import Durability, Store, open_store
 

@@ -19,7 +19,7 @@ from refold.stores.sqlite_connection import Connection
 from refold.stores.sqlite_driver import Cursor, Raw, driver
 
 if TYPE_CHECKING:
-    from refold.core.log import Entry
+    from refold.core.log.entries import Entry
 
 _ENTRIES: Final = 200
 _STEP: Final = """

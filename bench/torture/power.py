@@ -33,7 +33,7 @@ from refold.stores.sqlite_connection import Connection
 from refold.stores.sqlite_driver import driver
 
 if TYPE_CHECKING:
-    from refold.core.log import Entry
+    from refold.core.log.entries import Entry
 
 Kind: TypeAlias = Literal["wal", "journal", "jsonl"]
 State: TypeAlias = dict[str, Any]

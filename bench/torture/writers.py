@@ -15,7 +15,7 @@ from typing import Any, Final
 import apsw
 from bench.torture.ground import Child, Wrong, folder, message, percentile, tell, token_of
 
-from refold.core.log import SAID
+from refold.core.log.entries import SAID
 from refold.errors import Conflict, StoreBusy
 from refold.stores import Durability, Store, disk, open_store
 

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from refold import presets
     from refold.clients import Client, open_client
     from refold.compacting import acompact, compact, repair, validate
-    from refold.core.budget import Breakdown, Budget
-    from refold.core.edits import Edit
-    from refold.core.files import FittedFile
-    from refold.core.flow import Answer, Ask
-    from refold.core.messages import (
+    from refold.core.compaction.budget import Breakdown, Budget
+    from refold.core.compaction.edits import Edit
+    from refold.core.compaction.file_budget import FittedFile
+    from refold.core.compaction.flow import Answer, Ask
+    from refold.core.compaction.policy import Policy
+    from refold.core.messages.message import (
         Document,
         File,
         Image,
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
         ToolCall,
         ToolResult,
     )
-    from refold.core.money import Spent
-    from refold.core.overflow import OverflowInfo, overflow
-    from refold.core.policy import Policy
-    from refold.core.shapes import Problem
-    from refold.core.texts import Clipped
-    from refold.core.windows import Window
-    from refold.core.windows import lookup as window
+    from refold.core.messages.text_cutting import Clipped
+    from refold.core.messages.wire_rules import Problem
+    from refold.core.models.prices import Spent
+    from refold.core.models.windows import Window
+    from refold.core.models.windows import lookup as window
+    from refold.core.overflow.detect import OverflowInfo, overflow
     from refold.errors import (
         AnswerFailed,
         Conflict,
@@ -64,17 +64,17 @@ __version__ = "0.1.0"
 _HOMES: Final = {
     "clients": "Client open_client",
     "compacting": "acompact compact repair validate",
-    "core.budget": "Breakdown Budget",
-    "core.edits": "Edit",
-    "core.files": "FittedFile",
-    "core.flow": "Answer Ask",
-    "core.messages": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
-    "core.money": "Spent",
-    "core.overflow": "OverflowInfo overflow",
-    "core.policy": "Policy",
-    "core.shapes": "Problem",
-    "core.texts": "Clipped",
-    "core.windows": "Window window=lookup",
+    "core.compaction.budget": "Breakdown Budget",
+    "core.compaction.edits": "Edit",
+    "core.compaction.file_budget": "FittedFile",
+    "core.compaction.flow": "Answer Ask",
+    "core.messages.message": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
+    "core.models.prices": "Spent",
+    "core.overflow.detect": "OverflowInfo overflow",
+    "core.compaction.policy": "Policy",
+    "core.messages.wire_rules": "Problem",
+    "core.messages.text_cutting": "Clipped",
+    "core.models.windows": "Window window=lookup",
     "errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
     " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
     "measuring": "count fit_files fit_text measure",

@@ -11,19 +11,19 @@ from typing import Any, Final, TypeAlias, Unpack
 
 from refold import formats
 from refold.clients import Client, open_client
-from refold.core.budget import Breakdown
-from refold.core.caps import Allowance
-from refold.core.flow import Answerer, Flow, arun, run
-from refold.core.guards import guarded
-from refold.core.messages import Message
-from refold.core.money import price_at
-from refold.core.pipeline import Report, Result, shrink
-from refold.core.prefixes import Prefix
-from refold.core.settle import settle
-from refold.core.shapes import Problem
-from refold.core.task import Numbers, Task
-from refold.core.units import tokens
-from refold.core.windows import Price, lookup
+from refold.core.compaction.budget import Breakdown
+from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.flow import Answerer, Flow, arun, run
+from refold.core.compaction.guards import guarded
+from refold.core.compaction.pipeline import Report, Result, shrink
+from refold.core.compaction.task import Numbers, Task
+from refold.core.messages.message import Message
+from refold.core.messages.normalize import settle
+from refold.core.messages.wire_rules import Problem
+from refold.core.models.prices import price_at
+from refold.core.models.spending_limits import Allowance
+from refold.core.models.windows import Price, lookup
+from refold.core.tokens.units import tokens
 from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
 from refold.measuring import Conversation, Options, Tokens, read, refuse_unknown, wire_for
 from refold.outcome import Outcome, Receipt, Repaired

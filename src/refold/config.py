@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.config_values import ABOUT, derived, shown_store, store_of, value_of
-from refold.core.caps import CAP_NAMES
-from refold.core.names import read
-from refold.core.policy import Policy
-from refold.core.window_overlay import Overlay, lay, overlay
-from refold.core.windows import Window
+from refold.core.compaction.policy import Policy
+from refold.core.models.model_names import read
+from refold.core.models.spending_limits import CAP_NAMES
+from refold.core.models.window_overlay import Overlay, lay, overlay
+from refold.core.models.windows import Window
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 
 FILE: Final = "refold.toml"

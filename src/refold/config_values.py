@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from refold.core.caps import CAP_NAMES, cap
-from refold.core.units import tokens
+from refold.core.models.spending_limits import CAP_NAMES, cap
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError, RefoldError
 
 NOBODY: Final = "none"

@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from refold.core.budget import Level
-from refold.core.usage import Usage
+from refold.core.compaction.budget import Level
+from refold.core.tokens.usage import Usage
 from refold.outcome import Receipt
 
 if TYPE_CHECKING:

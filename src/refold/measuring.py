@@ -7,17 +7,17 @@ from math import ceil
 from typing import Any, TypedDict, Unpack
 
 from refold import exact, formats, presets
-from refold.core import files as file_texts
-from refold.core import texts
-from refold.core.budget import Breakdown, Budget, judge
-from refold.core.counting import Counter, Memo
-from refold.core.estimate import FAMILY
-from refold.core.files import FileText, FittedFile
-from refold.core.messages import Message
-from refold.core.policy import Policy
-from refold.core.units import tokens
-from refold.core.usage import Usage, reported
-from refold.core.windows import Window, provider_of
+from refold.core.compaction import file_budget as file_texts
+from refold.core.compaction.budget import Breakdown, Budget, judge
+from refold.core.compaction.file_budget import FileText, FittedFile
+from refold.core.compaction.policy import Policy
+from refold.core.messages import text_cutting
+from refold.core.messages.message import Message
+from refold.core.models.windows import Window, provider_of
+from refold.core.tokens.counting import Counter, Memo
+from refold.core.tokens.estimate import FAMILY
+from refold.core.tokens.units import tokens
+from refold.core.tokens.usage import Usage, reported
 from refold.errors import FormatError
 from refold.formats import Format
 
@@ -208,7 +208,7 @@ def fit_text(
 ) -> str:
     """Cut a text at a sentence or a word so that it has at most so many tokens."""
     counter = counter_for(_policy(policy, provider, False), _named(model, provider), count)
-    return texts.fit_text(text, max_tokens, count=counter.plain).text
+    return text_cutting.fit_text(text, max_tokens, count=counter.plain).text
 
 
 def fit_files(

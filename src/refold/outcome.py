@@ -3,14 +3,14 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from refold.core.budget import Breakdown, Budget, Level
-from refold.core.calls import Call
-from refold.core.caps import together
-from refold.core.edits import Edit
-from refold.core.fileops import FileOps, gather
-from refold.core.messages import Message
-from refold.core.money import Spent
-from refold.core.pipeline import Report
+from refold.core.compaction.budget import Breakdown, Budget, Level
+from refold.core.compaction.edits import Edit
+from refold.core.compaction.model_calls import Call
+from refold.core.compaction.pipeline import Report
+from refold.core.messages.file_operations import FileOps, gather
+from refold.core.messages.message import Message
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

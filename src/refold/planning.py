@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from refold.compacting import Wishes, compaction, understood
-from refold.core.caps import together
-from refold.core.flow import Answer, Ask, run
-from refold.core.gate import stand_in
-from refold.core.guards import reasons
-from refold.core.money import MILLION, break_even, cache_prices, cost, fold_cost, price_of
-from refold.core.texts import first_line
-from refold.core.usage import Usage
-from refold.core.windows import Price
+from refold.core.compaction.flow import Answer, Ask, run
+from refold.core.compaction.guards import reasons
+from refold.core.messages.text_cutting import first_line
+from refold.core.models.prices import MILLION, break_even, cache_prices, cost, fold_cost, price_of
+from refold.core.models.spending_limits import together
+from refold.core.models.windows import Price
+from refold.core.summaries.acceptance import stand_in
+from refold.core.tokens.usage import Usage
 from refold.measuring import Conversation
 from refold.outcome import Leaving, Outcome, Plan, Staying
 from refold.stages.clip import Clip

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from refold.core.task import Task
-from refold.core.units import codebuddy_window
-from refold.core.windows import TABLES, Window, lookup
+from refold.core.compaction.task import Task
+from refold.core.models.windows import TABLES, Window, lookup
+from refold.core.tokens.units import codebuddy_window
 from refold.saving import saver
 
 OTHER_NAMES: Final[Mapping[str, Mapping[str, str]]] = {

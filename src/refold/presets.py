@@ -13,12 +13,21 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from refold.core import counters, fileops, frames, transcript
-from refold.core.budget import Levels, Reserve, Target, Trigger
-from refold.core.keeps import LastMessages, RecentBytes, RecentRoom, RecentShare, RecentTurns, Thread
-from refold.core.messages import Role
-from refold.core.policy import Paid, Policy
-from refold.core.windows import TABLES, lookup
+from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
+from refold.core.compaction.keep_rules import (
+    LastMessages,
+    RecentBytes,
+    RecentRoom,
+    RecentShare,
+    RecentTurns,
+    Thread,
+)
+from refold.core.compaction.policy import Paid, Policy
+from refold.core.messages import file_operations, transcript
+from refold.core.messages.message import Role
+from refold.core.models.windows import TABLES, lookup
+from refold.core.summaries import wrappers
+from refold.core.tokens import counters
 from refold.errors import RefoldError
 from refold.preset_knobs import OTHER_NAMES, codebuddy_chunk, neurolink_saver, window_of_codebuddy
 from refold.stages import digest, notices
@@ -36,7 +45,7 @@ from refold.stages.truncate import Truncate
 from refold.strategies import ByStrategy, find, list_strategies
 
 if TYPE_CHECKING:
-    from refold.core.task import Stage
+    from refold.core.compaction.task import Stage
 
 CLAMP: Final = 4
 """Ripple clamps its summariser's input to so many characters a token."""
@@ -64,7 +73,7 @@ def ripple(
                 keep=keep,
                 prompt="ripple",
                 style=transcript.ripple,
-                frame=frames.ripple,
+                frame=wrappers.ripple,
                 acknowledged=True,
                 output_tokens=reserved_output_tokens,
                 updates=False,
@@ -108,8 +117,8 @@ def codebuddy(
         target=Target(of_window=True, spare=reserved_tokens, margin=safety_margin, least=1 / 8),
         stages=(
             Strip(keep_messages=keep_recent_messages, limit=tool_result_limit),
-            chunked(keep=older, frame=frames.codebuddy, name="chunks"),
-            chunked(keep=half, frame=frames.codebuddy_partial, name="partial"),
+            chunked(keep=older, frame=wrappers.codebuddy, name="chunks"),
+            chunked(keep=half, frame=wrappers.codebuddy_partial, name="partial"),
             Truncate(keep=recent, words=notices.codebuddy, role="system", name="plain"),
         ),
         orphans="drop",
@@ -205,7 +214,7 @@ def neurolink(
                 keep=RecentShare(share=keep_recent_ratio),
                 prompt="neurolink",
                 style=transcript.neurolink,
-                frame=frames.neurolink,
+                frame=wrappers.neurolink,
                 role=summary_role,
             )
         )
@@ -251,11 +260,11 @@ def opal(
         keep=keep,
         prompt="opal",
         style=transcript.opal,
-        frame=frames.opal,
-        vocabulary=fileops.OPAL,
+        frame=wrappers.opal,
+        vocabulary=file_operations.OPAL,
         focus=instructions,
     )
-    truncate = Truncate(keep=keep, words=notices.opal, vocabulary=fileops.OPAL)
+    truncate = Truncate(keep=keep, words=notices.opal, vocabulary=file_operations.OPAL)
     return Policy(
         name="opal",
         counter=counters.OPAL,
@@ -311,7 +320,7 @@ def refold(
         keep=keep,
         prompt="refold",
         style=transcript.house,
-        frame=frames.house,
+        frame=wrappers.house,
         output_tokens=summary_tokens,
         least_gain=least_gain,
         originals=True,

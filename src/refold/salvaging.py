@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from refold.core.log import MARKS, ROOT, SAID, Entry
-from refold.core.view import Run, project_marks
+from refold.core.log.entries import MARKS, ROOT, SAID, Entry
+from refold.core.log.view import Run, project_marks
 from refold.errors import StoreError
 from refold.stores import START, Head, Info, Place, Store
 

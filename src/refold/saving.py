@@ -6,15 +6,15 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from refold.core import texts
-from refold.core.texts import Clipped
+from refold.core.messages import text_cutting
+from refold.core.messages.text_cutting import Clipped
 
 
 def clip(
     text: str,
     *,
-    max_bytes: int | None = texts.MAX_BYTES,
-    max_lines: int | None = texts.MAX_LINES,
+    max_bytes: int | None = text_cutting.MAX_BYTES,
+    max_lines: int | None = text_cutting.MAX_LINES,
     keep: Any = "tail",
     save_to: str | os.PathLike[str] | Callable[[str], str] | None = None,
 ) -> Clipped:
@@ -26,7 +26,7 @@ def clip(
     if not isinstance(text, str):
         raise TypeError(f"what is clipped is text, not {type(text).__name__}")
     save = saver(save_to) if isinstance(save_to, str | os.PathLike) else save_to
-    return texts.clip(text, max_bytes=max_bytes, max_lines=max_lines, keep=keep, save_to=save)
+    return text_cutting.clip(text, max_bytes=max_bytes, max_lines=max_lines, keep=keep, save_to=save)
 
 
 def saver(folder: str | os.PathLike[str]) -> Callable[[str], str]:

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from refold.core import fileops
-from refold.core.flow import Ask, Failed, Flow
-from refold.core.frames import cover, facts
-from refold.core.frames import umwelten as condensed
-from refold.core.messages import SUMMARY, Message, Text
-from refold.core.task import Stage, Step, Task, replace_runs
-from refold.core.transcript import umwelten as layout
-from refold.core.turns import Keep
-from refold.core.units import plural
+from refold.core.compaction.cuts import Keep
+from refold.core.compaction.flow import Ask, Failed, Flow
+from refold.core.compaction.task import Stage, Step, Task, replace_runs
+from refold.core.messages import file_operations
+from refold.core.messages.message import SUMMARY, Message, Text
+from refold.core.messages.transcript import umwelten as layout
+from refold.core.summaries.wrappers import cover, facts
+from refold.core.summaries.wrappers import umwelten as condensed
+from refold.core.tokens.units import plural
 from refold.errors import AnswerFailed, RefoldError
 from refold.stages.notices import Umwelten
 from refold.stages.summarize import Summarize
@@ -182,7 +182,7 @@ class Custom:
             given = yield from _driven(given)
         if given is None:
             return Step(note=f"{self.id} gave nothing")
-        covered = cover(task.messages, leaving, vocabulary=fileops.HOUSE, span=task.span(leaving))
+        covered = cover(task.messages, leaving, vocabulary=file_operations.HOUSE, span=task.span(leaving))
         put = [_marked(message, facts(covered, "summary")) for message in _messages(given, task)]
         why = f"{plural(len(leaving), 'message')} condensed by {self.id}"
         return Step(replace_runs(task, leaving, put, self.id, why), why)

@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from refold.core.flow import Answer, Ask
-from refold.core.messages import (
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.messages.message import (
     SUMMARY,
     Document,
     File,
@@ -41,7 +41,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.pairs import link, open_calls
+from refold.core.messages.tool_pairs import link, open_calls
 from refold.errors import AnswerFailed
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="

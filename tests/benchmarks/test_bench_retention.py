@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench import extractive, peering, report_retention, retention, retention_model
 
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.evals import planting
 from refold.evals.layouts import Dataset
 from refold.evals.ways import Contest, Way

@@ -5,7 +5,7 @@ from chat_desks import desk_of, do, say
 
 import refold
 from refold.chat.amending import amend
-from refold.core.messages import Message
+from refold.core.messages.message import Message
 from refold.errors import RefoldError
 
 LONG = "the quick brown fox jumps over the lazy dog " * 20

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from refold.cli.meter import bar, marker, strip
 from refold.cli.screen import Screen
-from refold.core.budget import Breakdown, Levels, Trigger, judge
+from refold.core.compaction.budget import Breakdown, Levels, Trigger, judge
 
 FANCY = Screen(out=None, err=None, fancy=True)
 ASCII = Screen(out=None, err=None)

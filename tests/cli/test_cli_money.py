@@ -5,8 +5,8 @@ from cli_running import inside, saved
 
 import refold
 from refold.cli import money
-from refold.core.flow import Answer
-from refold.core.money import Spent
+from refold.core.compaction.flow import Answer
+from refold.core.models.prices import Spent
 
 WORDS = "The user asks numbered questions and every one was answered. Nothing is open, nothing was decided."
 

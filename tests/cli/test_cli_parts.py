@@ -16,7 +16,7 @@ from refold.cli.kinds import KINDS, _apportioned, by_kind
 from refold.cli.screen import Screen
 from refold.cli.sources import Source
 from refold.cli.stops import Refused, WrongUse
-from refold.core.keeps import RecentBytes
+from refold.core.compaction.keep_rules import RecentBytes
 from refold.errors import RefoldError
 from refold.formats.documents import Document
 from refold.measuring import read

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refold.cli.encoding import dumps, lines, listed, plain
 from refold.cli.plain import clean, shorten, width_of
 from refold.cli.tables import columns, filled, less
-from refold.core.windows import Price, Window
+from refold.core.models.windows import Price, Window
 from refold.errors import FormatError
 
 

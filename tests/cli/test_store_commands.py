@@ -16,7 +16,17 @@ import refold
 from refold.cli import telling
 from refold.cli.recall import snippet
 from refold.cli.stored import ago
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.errors import LogCorrupt
 from refold.stores import Trouble, open_store
 

@@ -6,7 +6,7 @@ import pytest
 
 from fake_provider import PATIENT, FakeProvider
 from refold.clients import open_client
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 
 WIRES = ("chat", "responses", "anthropic", "gemini", "compatible")
 

@@ -6,7 +6,7 @@ import pytest
 
 from fake_provider import data, finished_but_open, says, sends, slowly, stream, whole
 from refold.clients import Client
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 
 SPOKEN = {"streamed": says, "whole": whole}
 

@@ -6,7 +6,7 @@ import pytest
 
 from fake_provider import LLAMA_CPP, FakeProvider, says, status
 from refold.clients import open_client
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, Overflow
 
 

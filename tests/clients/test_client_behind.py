@@ -7,8 +7,8 @@ import pytest
 
 from fake_provider import PATIENT, says
 from refold.clients import open_client
-from refold.core.flow import Ask
-from refold.core.prefixes import Prefix
+from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.flow import Ask
 
 TOOL = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
 WORDS = "Sum it up."

@@ -19,7 +19,7 @@ from refold.clients.gemini import GENERATE
 from refold.clients.responses import RESPONSES
 from refold.clients.troubles import Trouble
 from refold.clients.wires import Head, Request, Target
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 
 WIRES = {"chat": CHAT, "anthropic": MESSAGES, "responses": RESPONSES, "gemini": GENERATE}
 TARGET = Target(base="http://host/v1", model="m", key="secret", key_variable="KEY")

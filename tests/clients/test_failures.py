@@ -15,7 +15,7 @@ import refold
 from fake_provider import HURRIED, LLAMA_CPP, PATIENT, VLLM, says, sends, status
 from refold.clients import open_client
 from refold.clients.http import _broken
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, Overflow, RefoldError
 
 SECRET = "test-key-0123456789"

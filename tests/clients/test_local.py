@@ -21,7 +21,7 @@ import refold
 from local_model import model_path
 from refold.clients import Client, gguf, is_address, local, local_server, open_client, weights
 from refold.clients.local_server import SERVERS, processors
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, FormatError, Overflow, RefoldError
 
 QUESTION = Ask("What is the capital of France?", max_tokens=12)

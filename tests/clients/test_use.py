@@ -8,7 +8,7 @@ import refold
 from fake_provider import LLAMA_CPP, says, status
 from refold.clients import open_client
 from refold.compacting import answerer_of, told_window
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 from refold.errors import RefoldError
 
 HISTORY = [

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from refold.core.messages import Message, Text, Thinking, ToolCall, ToolResult
-from refold.core.shapes import Shape
+from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.wire_rules import Shape
 from refold.testing import summary
 
 IDS = st.sampled_from(["a", "b", "c"])

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from refold.core.edits import Edit
-from refold.core.folding import draft as drafted
-from refold.core.log import ROOT, entry
-from refold.core.messages import Message, Text
-from refold.core.view import Put, Run, View, changes_to_json, step
+from refold.core.compaction.edits import Edit
+from refold.core.log.entries import ROOT, entry
+from refold.core.log.folds import draft as drafted
+from refold.core.log.view import Put, Run, View, changes_to_json, step
+from refold.core.messages.message import Message, Text
 
 
 def single(piece):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.breaker import HOUR, Allowed, Breaker, Limits, allows, replay, step
+from refold.core.compaction.circuit_breaker import HOUR, Allowed, Breaker, Limits, allows, replay, step
 
 NO_HOURLY = Limits(per_hour=None)
 

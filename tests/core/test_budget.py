@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.core.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, judge
+from refold.core.compaction.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, judge
 
 # -- what is left for the answer ---------------------------------------------------------------------------
 

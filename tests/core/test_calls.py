@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from refold.core.calls import Call, watched
-from refold.core.caps import Allowance
-from refold.core.counting import Counter, body
-from refold.core.flow import Answer, Ask, Failed, run
-from refold.core.money import Spent
-from refold.core.prefixes import Prefix
-from refold.core.task import Step, Task
-from refold.core.windows import Price
+from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.flow import Answer, Ask, Failed, run
+from refold.core.compaction.model_calls import Call, watched
+from refold.core.compaction.task import Step, Task
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import Allowance
+from refold.core.models.windows import Price
+from refold.core.tokens.counting import Counter, body
 from refold.testing import Scripted
 
 COUNTER = Counter(name="length", text=len, visible=body)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.caps import HOUR, Bill, Caps, allowance, read_caps, together
-from refold.core.money import Spent
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import HOUR, Bill, Caps, allowance, read_caps, together
 from refold.errors import FormatError
 
 NOW = 1_000_000.0

@@ -2,10 +2,10 @@
 
 import pytest
 
-from refold.core import counters
-from refold.core.counting import HOUSE
-from refold.core.estimate import estimate
-from refold.core.messages import ToolCall
+from refold.core.messages.message import ToolCall
+from refold.core.tokens import counters
+from refold.core.tokens.counting import HOUSE
+from refold.core.tokens.estimate import estimate
 from refold.testing import assistant, call, call_part, calls, image, result, system, thinking, user
 
 LOREM = "lorem ipsum dolor sit amet " * 8

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from refold.core.counting import (
+from refold.core.messages.message import EMPTY, Document, File, Opaque, ToolCall
+from refold.core.tokens.counting import (
     CALL_ALLOWANCE,
     HOUSE,
     UNSERIALISABLE_TOOL,
@@ -20,9 +21,8 @@ from refold.core.counting import (
     multiplied,
     rounded_up,
 )
-from refold.core.estimate import estimate
-from refold.core.images import document_tokens, image_tokens
-from refold.core.messages import EMPTY, Document, File, Opaque, ToolCall
+from refold.core.tokens.estimate import estimate
+from refold.core.tokens.images import document_tokens, image_tokens
 from refold.testing import assistant, call, call_part, calls, image, result, result_part, thinking, user
 
 PLAIN = Counter(name="plain", text=len, visible=body)

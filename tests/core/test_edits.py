@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.edits import Edit, Slot, apply, apply_to_slots, compose, rearrange, revert, swap
-from refold.core.messages import Message
+from refold.core.compaction.edits import Edit, Slot, apply, apply_to_slots, compose, rearrange, revert, swap
+from refold.core.messages.message import Message
 from refold.testing import assistant, shape, user
 
 

@@ -6,16 +6,16 @@ from importlib.resources import files
 import pytest
 
 import refold
-from refold.core.fact_choice import adding, heard, rules
-from refold.core.fact_names import fill_names
-from refold.core.fact_page import Page, stands
-from refold.core.fact_reading import read
-from refold.core.fact_said import fill_said
-from refold.core.fact_words import brief, capitals, split, telling
-from refold.core.facts import Fact, Ledger
-from refold.core.namings import kind_of
-from refold.core.sentences import judged
-from refold.core.voices import named
+from refold.core.facts.entities import kind_of
+from refold.core.facts.ledger import Fact, Ledger
+from refold.core.facts.name_section import fill_names
+from refold.core.facts.page import Page, stands
+from refold.core.facts.read_ledger import read
+from refold.core.facts.sentences import judged
+from refold.core.facts.statement_choice import adding, heard, rules
+from refold.core.facts.user_statements import fill_said
+from refold.core.facts.words import brief, capitals, split, telling
+from refold.core.messages.speakers import named
 from refold.testing import assistant, user
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.core.fact_finding import find
-from refold.core.facts import USER_KINDS, Ledger
-from refold.core.messages import Message, ToolCall
+from refold.core.facts.extraction import find
+from refold.core.facts.ledger import USER_KINDS, Ledger
+from refold.core.messages.message import Message, ToolCall
 from refold.testing import assistant, call, calls, result, result_part, summary, user
 
 

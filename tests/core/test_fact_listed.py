@@ -1,12 +1,12 @@
 """What an assistant listed in its answers: names, and nothing but names."""
 
 import refold
-from refold.core.fact_finding import find
-from refold.core.fact_listed import Answer, fill_listed, has_list, listed
-from refold.core.fact_page import Page
-from refold.core.fact_reading import read
-from refold.core.fact_sections import LISTED
-from refold.core.facts import Fact, Ledger
+from refold.core.facts.extraction import find
+from refold.core.facts.headings import LISTED
+from refold.core.facts.ledger import Fact, Ledger
+from refold.core.facts.lists import Answer, fill_listed, has_list, listed
+from refold.core.facts.page import Page
+from refold.core.facts.read_ledger import read
 from refold.testing import assistant, call_part, user
 
 SHOPS = """Gladly! Lisbon is sweet. Here are dessert shops near the harbour:

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.fact_names import fill_names
-from refold.core.fact_page import Page, fill
-from refold.core.fact_reading import read, remembered
-from refold.core.fact_said import fill_said
-from refold.core.fact_sections import DONE, FAILED, QUOTED
-from refold.core.fact_text import mend
-from refold.core.facts import KINDS, Fact, Ledger
-from refold.core.frames import Covered, bare, house
-from refold.core.messages import SUMMARY, Message
+from refold.core.facts.complete_summary import mend
+from refold.core.facts.headings import DONE, FAILED, QUOTED
+from refold.core.facts.ledger import KINDS, Fact, Ledger
+from refold.core.facts.name_section import fill_names
+from refold.core.facts.page import Page, fill
+from refold.core.facts.read_ledger import read, remembered
+from refold.core.facts.user_statements import fill_said
+from refold.core.messages.message import SUMMARY, Message
+from refold.core.summaries.wrappers import Covered, bare, house
 from refold.testing import summary, user
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.facts import FAILED, KINDS, Fact, Kept, Ledger, kept_in, worth
+from refold.core.facts.ledger import FAILED, KINDS, Fact, Kept, Ledger, kept_in, worth
 
 
 def ledger(*facts):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.fileops import (
+from refold.core.messages.file_operations import (
     HOUSE,
     OPAL,
     FileOps,
@@ -19,7 +19,7 @@ from refold.core.fileops import (
     merge,
     reads,
 )
-from refold.core.messages import SUMMARY, Message, Text, ToolCall, ToolResult
+from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
 
 
 def calls(*pairs, ident="c"):

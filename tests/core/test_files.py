@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.files import (
+from refold.core.compaction.file_budget import (
     FAST_PATH_BYTES,
     FILE_READ_BUDGET_FRACTION,
     PREVIEW_BYTES,
@@ -17,7 +17,7 @@ from refold.core.files import (
     preview,
     should_clip,
 )
-from refold.core.texts import byte_size
+from refold.core.messages.text_cutting import byte_size
 from refold.errors import FormatError
 
 

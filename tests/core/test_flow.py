@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from refold.core.flow import Answer, Ask, Failed, arun, run, together
+from refold.core.compaction.flow import Answer, Ask, Failed, arun, run, together
 from refold.errors import AnswerFailed
 from refold.testing import Scripted
 
@@ -277,7 +277,7 @@ def test_a_round_without_questions_gets_no_replies():
 
 def test_the_event_loop_is_imported_only_where_it_is_used():
     """Asyncio costs more to import than all of the core."""
-    program = "import sys, refold.core.flow; print('asyncio' in sys.modules)"
+    program = "import sys, refold.core.compaction.flow; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

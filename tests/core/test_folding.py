@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs_of_core import Talk, edit_of, edits, single, words
 
-from refold.core import edits as editing
-from refold.core.edits import Edit
-from refold.core.folding import Draft, draft
-from refold.core.log import ROOT, entry
-from refold.core.view import OWN, Change, Put, Run, View, changes_to_json, step
+from refold.core.compaction import edits as editing
+from refold.core.compaction.edits import Edit
+from refold.core.log.entries import ROOT, entry
+from refold.core.log.folds import Draft, draft
+from refold.core.log.view import OWN, Change, Put, Run, View, changes_to_json, step
 
 SHOWN = [words(f"#{number}") for number in range(1, 7)]
 ATOMS = [Run(number, number) for number in range(1, 7)]

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from refold.core.flow import Answer, Failed
-from refold.core.gate import is_stand_in, misfit, stand_in, verdict
+from refold.core.compaction.flow import Answer, Failed
+from refold.core.summaries.acceptance import is_stand_in, misfit, stand_in, verdict
 
 GOOD = "The user wants a parser; it is done except for dates."
 

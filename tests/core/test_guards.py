@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from refold.core.guards import guarded, reasons
-from refold.core.messages import Message, Opaque
+from refold.core.compaction.guards import guarded, reasons
+from refold.core.messages.message import Message, Opaque
 from refold.errors import RefoldError
 from refold.testing import (
     assistant,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.core.estimate import estimate
-from refold.core.images import (
+from refold.core.messages.message import Document, File, Image
+from refold.core.tokens.estimate import estimate
+from refold.core.tokens.images import (
     AUDIO_TOKENS,
     MOST_TOKENS,
     PAGE_TOKENS,
@@ -21,7 +22,6 @@ from refold.core.images import (
     image_size,
     image_tokens,
 )
-from refold.core.messages import Document, File, Image
 
 MOST_IMAGE = 4_128
 

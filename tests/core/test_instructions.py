@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.instructions import ORDERS, commanding, commands_model, seen
+from refold.core.facts.injections import ORDERS, commanding, commands_model, seen
 
 
 @pytest.mark.parametrize(

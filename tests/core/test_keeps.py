@@ -8,7 +8,8 @@ from histories_of_core import HISTORIES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.keeps import (
+from refold.core.compaction.cuts import Measured, Segment, cuts
+from refold.core.compaction.keep_rules import (
     LastMessages,
     RecentBytes,
     RecentRoom,
@@ -17,8 +18,7 @@ from refold.core.keeps import (
     Thread,
     byte_size,
 )
-from refold.core.messages import ToolCall
-from refold.core.turns import Measured, Segment, cuts
+from refold.core.messages.message import ToolCall
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, system, user
 
 KEEPS = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.learned import DAY, Learned, key, learn, learned, read
-from refold.core.overflow import OverflowInfo, overflow
+from refold.core.overflow.detect import OverflowInfo, overflow
+from refold.core.overflow.learned_windows import DAY, Learned, key, learn, learned, read
 
 NOW = 1_760_000_000.0
 

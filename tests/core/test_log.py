@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core import log
-from refold.core.log import KINDS, MARKS, ROOT, Entry, entry, name_of, to_text
+from refold.core.log import entries
+from refold.core.log.entries import KINDS, MARKS, ROOT, Entry, entry, name_of, to_text
 from refold.errors import FormatError
 
 KEYS = st.text(max_size=5)
@@ -235,6 +235,6 @@ def test_what_is_nested_as_deep_as_people_do_is_kept():
 def test_the_examples_in_the_module_are_true():
     import doctest
 
-    found = doctest.testmod(log)
+    found = doctest.testmod(entries)
     assert found.attempted == 5
     assert found.failed == 0

@@ -8,11 +8,11 @@ from histories_of_core import HISTORIES, SHAPES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.mending import UNAVAILABLE, mend
-from refold.core.messages import Message, Text, ToolCall, ToolResult
-from refold.core.pairs import link
-from refold.core.renaming import renamed
-from refold.core.shapes import Shape
+from refold.core.messages.call_ids import renamed
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.core.messages.repair import UNAVAILABLE, mend
+from refold.core.messages.tool_pairs import link
+from refold.core.messages.wire_rules import Shape
 from refold.testing import (
     assistant,
     call,

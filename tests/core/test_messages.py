@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     EMPTY,
     Document,
     File,

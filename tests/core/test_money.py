@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.money import (
+from refold.core.models.prices import (
     Spent,
     break_even,
     cache_prices,
@@ -14,8 +14,8 @@ from refold.core.money import (
     price_at,
     price_of,
 )
-from refold.core.usage import Usage
-from refold.core.windows import Price
+from refold.core.models.windows import Price
+from refold.core.tokens.usage import Usage
 
 SONNET = Price(3, 15, 0.3, 3.75)
 GPT_5 = Price(1.25, 10, 0.125, None)

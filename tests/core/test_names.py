@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.names import Name, canonical, is_snapshot, prefixes, provider_of, read
+from refold.core.models.model_names import Name, canonical, is_snapshot, prefixes, provider_of, read
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.overflow import LEARNABLE, OverflowInfo, overflow, usage_overflow
-from refold.core.refusals import BARE, LOOSE, SURE
+from refold.core.overflow.detect import LEARNABLE, OverflowInfo, overflow, usage_overflow
+from refold.core.overflow.patterns import BARE, LOOSE, SURE
 from refold.errors import AnswerFailed, Overflow
 
 OPAL = (

@@ -4,8 +4,8 @@ import pytest
 from histories_of_core import HISTORIES
 from hypothesis import given
 
-from refold.core.messages import ToolCall, ToolResult
-from refold.core.pairs import Links, goes_on, link, open_calls
+from refold.core.messages.message import ToolCall, ToolResult
+from refold.core.messages.tool_pairs import Links, goes_on, link, open_calls
 from refold.testing import (
     assistant,
     call,

@@ -1,8 +1,15 @@
 """Placeholders for tool results, and whether what they point to is still there."""
 
 from refold import Message, Text
-from refold.core.pointers import CLEARED, is_placeholder, is_whole, plain, pointer, true_pointers
-from refold.core.texts import clip
+from refold.core.compaction.placeholders import (
+    CLEARED,
+    is_placeholder,
+    is_whole,
+    plain,
+    pointer,
+    true_pointers,
+)
+from refold.core.messages.text_cutting import clip
 from refold.testing import call, call_part, calls, result, result_part, user
 
 POINTER = "[File src/index.ts - refer to latest read below]"

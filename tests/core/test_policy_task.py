@@ -2,13 +2,13 @@
 
 import pytest
 
-from refold.core.budget import Levels, Reserve, Trigger
-from refold.core.counting import HOUSE, Counter, body
-from refold.core.edits import Edit, apply
-from refold.core.policy import Policy
-from refold.core.task import Step, Task, replace_runs
-from refold.core.turns import Measured, Segment
-from refold.core.windows import Window
+from refold.core.compaction.budget import Levels, Reserve, Trigger
+from refold.core.compaction.cuts import Measured, Segment
+from refold.core.compaction.edits import Edit, apply
+from refold.core.compaction.policy import Policy
+from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.models.windows import Window
+from refold.core.tokens.counting import HOUSE, Counter, body
 from refold.testing import assistant, result_part, summary, system, user
 
 COUNTER = Counter(name="length", text=len, visible=body, per_conversation=3)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.core.prefixes import Prefix, neutral, same_model
-from refold.core.usage import Usage
-from refold.core.windows import Price
+from refold.core.compaction.cached_prefix import Prefix, neutral, same_model
+from refold.core.models.windows import Price
+from refold.core.tokens.usage import Usage
 
 SONNET = Price(3, 15, 0.3, 3.75)
 GPT = Price(1.25, 10, 0.125, None)

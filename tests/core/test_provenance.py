@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.core.fact_sections import QUOTED
-from refold.core.messages import SUMMARY, Message, Text, ToolCall, ToolResult
-from refold.core.provenance import Voices, attributed, heard
+from refold.core.facts.headings import QUOTED
+from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
+from refold.core.summaries.provenance import Voices, attributed, heard
 
 
 def user(text):

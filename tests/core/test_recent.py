@@ -1,9 +1,9 @@
 """What is worked out once for the very same history."""
 
-from refold.core.messages import Message
-from refold.core.pairs import link
-from refold.core.recent import Recent, forget
-from refold.core.turns import RULES, cuts
+from refold.core.compaction.cuts import RULES, cuts
+from refold.core.messages.message import Message
+from refold.core.messages.recent import Recent, forget
+from refold.core.messages.tool_pairs import link
 from refold.testing import call, result, user
 
 HISTORY = (user("hi"), call("f", id="a"), result("a", "x"))

@@ -5,9 +5,9 @@ import time
 from histories_of_core import HISTORIES
 from hypothesis import given
 
-from refold.core.pairs import link
-from refold.core.renaming import renamed
-from refold.core.shapes import Shape
+from refold.core.messages.call_ids import renamed
+from refold.core.messages.tool_pairs import link
+from refold.core.messages.wire_rules import Shape
 from refold.testing import (
     call,
     call_part,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.responses import Response, read_response
-from refold.core.usage import Usage
+from refold.core.tokens.responses import Response, read_response
+from refold.core.tokens.usage import Usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 TEXT = {"type": "text", "text": "Hello."}

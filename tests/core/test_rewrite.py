@@ -1,7 +1,7 @@
 """Parts are rewritten; what is the same stays the same object."""
 
-from refold.core.messages import Text, Thinking
-from refold.core.rewrite import map_parts, with_text
+from refold.core.messages.message import Text, Thinking
+from refold.core.messages.rewrite import map_parts, with_text
 from refold.testing import assistant, image, result_part, thinking, user
 
 

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from refold.core.fact_promises import decides, may_decide, promises
-from refold.core.instructions import commanding, commands_model
-from refold.core.namings import namings
-from refold.core.sentences import judged, sentences
+from refold.core.facts.decisions import decides, may_decide, promises
+from refold.core.facts.entities import namings
+from refold.core.facts.injections import commanding, commands_model
+from refold.core.facts.sentences import judged, sentences
 
 
 @pytest.mark.parametrize(

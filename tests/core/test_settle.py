@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import formats
-from refold.core.mending import UNAVAILABLE
-from refold.core.settle import NOTHING, OPENING, Settled, settle
-from refold.core.shapes import CANONICAL, Shape
+from refold.core.messages.normalize import NOTHING, OPENING, Settled, settle
+from refold.core.messages.repair import UNAVAILABLE
+from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.testing import assistant, call, call_part, calls, image, result, result_part, shape, system, user
 
 STRICT = Shape(

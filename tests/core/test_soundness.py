@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import formats
-from refold.core.messages import Message, Text, Thinking, ToolCall, ToolResult
-from refold.core.settle import settle
-from refold.core.shapes import CANONICAL, Shape
-from refold.core.soundness import Soundness
+from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.normalize import settle
+from refold.core.messages.validity import Soundness
+from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.testing import (
     assistant,
     call,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.core.texts import (
+from refold.core.messages.text_cutting import (
     MAX_BYTES,
     MAX_LINES,
     MIDDLE_OMITTED,

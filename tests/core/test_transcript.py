@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core import transcript
-from refold.core.messages import EMPTY, Document, File, ToolCall
-from refold.core.transcript import neutral, parsed, rendered
+from refold.core.messages import transcript
+from refold.core.messages.message import EMPTY, Document, File, ToolCall
+from refold.core.messages.transcript import neutral, parsed, rendered
 from refold.testing import (
     assistant,
     call,

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from refold.core.truncation import implied_limit, truncated_silently
-from refold.core.usage import MOST
+from refold.core.overflow.silent_truncation import implied_limit, truncated_silently
+from refold.core.tokens.usage import MOST
 
 CUT = {
     "ollama, the old default": (3_940, 2_048, 2_048),

@@ -6,9 +6,7 @@ import pytest
 from histories_of_core import HISTORIES
 from hypothesis import given
 
-from refold.core.messages import Message
-from refold.core.pairs import link
-from refold.core.turns import (
+from refold.core.compaction.cuts import (
     RULES,
     Cuts,
     Measured,
@@ -22,6 +20,8 @@ from refold.core.turns import (
     turn_before,
     turn_starts,
 )
+from refold.core.messages.message import Message
+from refold.core.messages.tool_pairs import link
 from refold.testing import (
     assistant,
     call,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.units import codebuddy_window, plural, tokens
+from refold.core.tokens.units import codebuddy_window, plural, tokens
 from refold.errors import FormatError, RefoldError
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from refold.core.usage import MOST, Usage, reported
+from refold.core.tokens.usage import MOST, Usage, reported
 
 SHAPES = {
     "openai chat": (

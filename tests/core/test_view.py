@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from logs_of_core import Talk, atoms_of, edit_of, edits, numbers, single, talks
 
-from refold.core import edits as editing
-from refold.core.log import MARKS, ROOT, Entry, entry
-from refold.core.view import (
+from refold.core.compaction import edits as editing
+from refold.core.log.entries import MARKS, ROOT, Entry, entry
+from refold.core.log.view import (
     OWN,
     Change,
     Folded,

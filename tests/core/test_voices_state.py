@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.core.messages import Message
-from refold.core.state import SENTENCES, state_of
-from refold.core.voices import is_observation, own_words, speaker, spoken
+from refold.core.messages.message import Message
+from refold.core.messages.speakers import is_observation, own_words, speaker, spoken
+from refold.core.summaries.work_state import SENTENCES, state_of
 from refold.testing import assistant, call, result, summary, user
 
 

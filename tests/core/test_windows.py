@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core import windows
-from refold.core.window_documents import CODEBUDDY, NEUROLINK
-from refold.core.windows import FALLBACK, TABLES, Price, Table, Window, house, lookup, overlay
+from refold.core.models import windows
+from refold.core.models.window_documents import CODEBUDDY, NEUROLINK
+from refold.core.models.windows import FALLBACK, TABLES, Price, Table, Window, house, lookup, overlay
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA = ROOT / "src/refold/core/data/windows.json"
+DATA = ROOT / "src/refold/core/models/data/windows.json"
 
 
 # --- the house table
@@ -599,7 +599,7 @@ def test_a_name_that_several_hosts_list_and_nobody_claims_takes_the_smallest():
 
 
 def test_importing_windows_does_not_read_the_table():
-    code = "import refold.core.windows as w; assert w.house.cache_info().currsize == 0"
+    code = "import refold.core.models.windows as w; assert w.house.cache_info().currsize == 0"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from refold.core.windows import Price
+from refold.core.models.windows import Price
 from refold.errors import RefoldError
 from refold.evals import EVALS, cost
 from refold.evals.costing import ALL, bill, grid, measure

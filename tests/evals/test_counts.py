@@ -5,7 +5,7 @@ import json
 import pytest
 
 from refold.cli import main
-from refold.core.estimate import estimate
+from refold.core.tokens.estimate import estimate
 from refold.evals.counts import measure
 
 

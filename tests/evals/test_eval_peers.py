@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.core.flow import Answer
+from refold.core.compaction.flow import Answer
 from refold.errors import AnswerFailed, RefoldError
 from refold.evals.peers import Peer, PeerFailed, _answered, peer
 

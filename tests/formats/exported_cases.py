@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 from wire_cases import JSON
 
-from refold.core.view import Change, Put, Run
+from refold.core.log.view import Change, Put, Run
 from refold.formats.exported import Exported, ExportedFold, pieces
 
 MESSAGES = st.one_of(

@@ -7,14 +7,14 @@ import pytest
 from exported_cases import sessions
 from hypothesis import given, settings
 
-from refold.core import headers
-from refold.core.view import Change, Put, Run
+from refold.core.log.view import Change, Put, Run
+from refold.core.messages import summary_headers
 from refold.errors import FormatError
 from refold.formats import exported as form
 from refold.formats.archive import part_name, read_archive, write_archive
 from refold.formats.exported import Exported, ExportedFold, check, from_json, to_json
 
-SUMMARY = f"{headers.RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
+SUMMARY = f"{summary_headers.RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
 
 
 def said(text, role="user"):
@@ -32,7 +32,7 @@ def rows(text):
 def session(*, summary=None, standing=True):
     """Six messages; two folds, the second over the first one's summary, each with an acknowledgement."""
     summary = said(SUMMARY) if summary is None else summary
-    ack = said(headers.ACKNOWLEDGEMENT, "assistant")
+    ack = said(summary_headers.ACKNOWLEDGEMENT, "assistant")
     folds = (
         fold("one", (Run(1, 2),), summary, ack),
         replace(fold("two", (Put("one", 0), Put("one", 1), Run(3, 4)), summary, ack), standing=standing),
@@ -58,7 +58,7 @@ class TestWriting:
         assert rows(files["history/part-1.jsonl"]) == [said("1"), said("2")]
         assert rows(files["history/part-2.jsonl"]) == [said("3"), said("4")]
         assert rows(files["messages.jsonl"])[1:] == [
-            said(headers.ACKNOWLEDGEMENT, "assistant"),
+            said(summary_headers.ACKNOWLEDGEMENT, "assistant"),
             said("5"),
             said("6"),
         ]
@@ -68,7 +68,7 @@ class TestWriting:
         where = "The original messages are kept in /data/s/history/, one part file per compaction."
         assert (
             text
-            == f"{headers.RIPPLE} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
+            == f"{summary_headers.RIPPLE} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
         )
 
     @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ RIPPLES = {"role": "human", "text": "Earlier: ...", "source": "summarization"}
 
 class TestPlainFolders:
     def test_parts_stand_where_the_summary_stands(self):
-        ack = {"role": "ai", "text": headers.ACKNOWLEDGEMENT}
+        ack = {"role": "ai", "text": summary_headers.ACKNOWLEDGEMENT}
         files = {
             "messages.jsonl": lines([said("0", "system"), RIPPLES, ack, said("5")]),
             "history/part-10.jsonl": lines([said("3"), said("4")]),

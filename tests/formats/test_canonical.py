@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from wire_cases import EXAMPLES, JSON, NAMES, TEXT, deep, valid_histories
 
 from refold import formats
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.errors import FormatError
 from refold.formats.canonical import FORMAT, from_json, to_json
 

@@ -8,8 +8,8 @@ import pytest
 from wire_cases import EXAMPLES, NAMES
 
 from refold import formats
-from refold.core.messages import Message
-from refold.core.shapes import Shape
+from refold.core.messages.message import Message
+from refold.core.messages.wire_rules import Shape
 from refold.errors import FormatError
 from refold.formats import Format, decide, detect, get, names
 

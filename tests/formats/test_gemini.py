@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 from wire_cases import GEMINI
 
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.errors import FormatError
 from refold.formats import get
 from refold.formats.gemini import FORMAT

@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 from wire_cases import CHAT
 
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.errors import FormatError
 from refold.formats.openai_chat import FORMAT
 

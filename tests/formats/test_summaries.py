@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from wire_cases import TEXT
 
-from refold.core import headers
-from refold.core.messages import EMPTY, Message, Text
+from refold.core.messages import summary_headers
+from refold.core.messages.message import EMPTY, Message, Text
 from refold.formats import get
 from refold.formats.summaries import mark, recognise
 
@@ -15,7 +15,7 @@ FILES = "<read-files>\nlib/a.ex\n lib/b.ex \n</read-files>\n\n<modified-files>\n
 class TestRecognise:
     def test_opal(self):
         """Opal, summary message: a user message whose file lists can be read back from its text alone."""
-        text = f"{headers.OPAL_LINE}\n\n## Goal\nx\n\n{FILES}"
+        text = f"{summary_headers.OPAL_LINE}\n\n## Goal\nx\n\n{FILES}"
         assert recognise("user", text) == {
             "kind": "summary",
             "by": "opal",
@@ -26,17 +26,17 @@ class TestRecognise:
 
     def test_codebuddy(self):
         """CodeBuddy, tiers 2, 3 and 4: three headers, each with the number of messages it stands for."""
-        assert recognise("system", f"{headers.codebuddy_line(12)}\n\nx 99 messages") == {
+        assert recognise("system", f"{summary_headers.codebuddy_line(12)}\n\nx 99 messages") == {
             "kind": "summary",
             "by": "codebuddy",
             "messages": 12,
         }
-        assert recognise("system", headers.codebuddy_partial_line(3)) == {
+        assert recognise("system", summary_headers.codebuddy_partial_line(3)) == {
             "kind": "summary",
             "by": "codebuddy",
             "messages": 3,
         }
-        assert recognise("system", headers.codebuddy_plain_line(7)) == {
+        assert recognise("system", summary_headers.codebuddy_plain_line(7)) == {
             "kind": "notice",
             "by": "codebuddy",
             "messages": 7,
@@ -47,10 +47,13 @@ class TestRecognise:
         }
 
     def test_codebuddy_words(self):
-        assert headers.codebuddy_line(12) == "[Conversation Summary — 12 earlier messages compacted]"
-        assert headers.codebuddy_partial_line(12) == "[Earlier conversation summary — 12 messages compacted]"
+        assert summary_headers.codebuddy_line(12) == "[Conversation Summary — 12 earlier messages compacted]"
         assert (
-            headers.codebuddy_plain_line(12)
+            summary_headers.codebuddy_partial_line(12)
+            == "[Earlier conversation summary — 12 messages compacted]"
+        )
+        assert (
+            summary_headers.codebuddy_plain_line(12)
             == "[Conversation context — 12 earlier messages removed to fit context window]"
         )
 
@@ -100,14 +103,16 @@ class TestRecognise:
 
     def test_the_last_file_lists_count(self):
         """What a stage appends stands behind what a model wrote."""
-        text = f"{headers.OPAL_LINE}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
+        text = f"{summary_headers.OPAL_LINE}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
         assert recognise("user", text) == {"kind": "summary", "by": "opal", "read_files": ("new.py",)}
-        assert "read_files" not in recognise("user", f"{headers.OPAL_LINE}\n</read-files> <read-files>")
-        assert "read_files" not in recognise("user", f"{headers.OPAL_LINE}\nx </read-files>")
+        assert "read_files" not in recognise(
+            "user", f"{summary_headers.OPAL_LINE}\n</read-files> <read-files>"
+        )
+        assert "read_files" not in recognise("user", f"{summary_headers.OPAL_LINE}\nx </read-files>")
 
     @pytest.mark.parametrize("role", ["assistant", "tool"])
     def test_only_users_and_systems_carry_summaries(self, role):
-        assert recognise(role, headers.OPAL_LINE) is None
+        assert recognise(role, summary_headers.OPAL_LINE) is None
 
     @pytest.mark.parametrize(
         "text",
@@ -127,15 +132,20 @@ class TestRecognise:
 
     @given(text=TEXT)
     def test_any_text_behind_a_header_is_harmless(self, text):
-        for header in (headers.OPAL, headers.CODEBUDDY, headers.UMWELTEN_TRUNCATED, headers.REFOLD):
+        for header in (
+            summary_headers.OPAL,
+            summary_headers.CODEBUDDY,
+            summary_headers.UMWELTEN_TRUNCATED,
+            summary_headers.REFOLD,
+        ):
             found = recognise("user", header + text)
             assert found is None or found["by"]
 
 
 class TestMark:
     def test_an_acknowledgement_counts_only_behind_a_summary(self):
-        summary = Message("user", headers.RIPPLE)
-        ack = Message("assistant", headers.ACKNOWLEDGEMENT)
+        summary = Message("user", summary_headers.RIPPLE)
+        ack = Message("assistant", summary_headers.ACKNOWLEDGEMENT)
         marked = mark([ack, summary, ack, ack, Message("user", "x"), ack])
         assert [message.source for message in marked] == [
             None,
@@ -151,39 +161,54 @@ class TestMark:
 
     def test_a_longer_answer_is_no_acknowledgement(self):
         marked = mark(
-            [Message("user", headers.RIPPLE), Message("assistant", f"{headers.ACKNOWLEDGEMENT} Now")]
+            [
+                Message("user", summary_headers.RIPPLE),
+                Message("assistant", f"{summary_headers.ACKNOWLEDGEMENT} Now"),
+            ]
         )
         assert marked[1].source is None
         assert (
-            mark([Message("user", headers.RIPPLE), Message("user", headers.ACKNOWLEDGEMENT)])[1].source
+            mark([Message("user", summary_headers.RIPPLE), Message("user", summary_headers.ACKNOWLEDGEMENT)])[
+                1
+            ].source
             is None
         )
 
     def test_something_in_between_breaks_the_tie(self):
         between = Message("user", (Text("a"), Text("b")))
         marked = mark(
-            [Message("user", headers.RIPPLE), between, Message("assistant", headers.ACKNOWLEDGEMENT)]
+            [
+                Message("user", summary_headers.RIPPLE),
+                between,
+                Message("assistant", summary_headers.ACKNOWLEDGEMENT),
+            ]
         )
         assert marked[2].source is None
 
     def test_a_summary_beside_other_words_is_not_only_a_summary(self):
         """A user's own words in the same message must not leave with the next fold."""
-        message = Message("user", (Text(headers.OPAL_LINE), Text("and now do this")))
+        message = Message("user", (Text(summary_headers.OPAL_LINE), Text("and now do this")))
         assert mark([message]) == (message,)
 
     @pytest.mark.parametrize(
         ("name", "item"),
         [
-            ("openai", {"role": "developer", "content": [{"type": "text", "text": headers.UMWELTEN}]}),
-            ("responses", {"role": "user", "content": [{"type": "input_text", "text": headers.UMWELTEN}]}),
+            (
+                "openai",
+                {"role": "developer", "content": [{"type": "text", "text": summary_headers.UMWELTEN}]},
+            ),
+            (
+                "responses",
+                {"role": "user", "content": [{"type": "input_text", "text": summary_headers.UMWELTEN}]},
+            ),
             (
                 "anthropic",
                 {
                     "role": "user",
-                    "content": [{"type": "text", "text": headers.UMWELTEN, "cache_control": {}}],
+                    "content": [{"type": "text", "text": summary_headers.UMWELTEN, "cache_control": {}}],
                 },
             ),
-            ("gemini", {"role": "user", "parts": [{"text": headers.UMWELTEN}]}),
+            ("gemini", {"role": "user", "parts": [{"text": summary_headers.UMWELTEN}]}),
         ],
     )
     def test_a_summary_that_was_read_is_still_untouched(self, name, item):

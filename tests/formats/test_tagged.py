@@ -8,8 +8,8 @@ from exported_cases import sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.core.log import to_text
-from refold.core.view import Change, Put, Run
+from refold.core.log.entries import to_text
+from refold.core.log.view import Change, Put, Run
 from refold.errors import FormatError
 from refold.formats import tagged
 from refold.formats.exported import Exported, ExportedFold

@@ -5,7 +5,17 @@ import json
 import pytest
 from wire_cases import deep
 
-from refold.core.messages import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from refold.formats import checks, reading, writing
 
 

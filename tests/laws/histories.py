@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from refold import formats
-from refold.core.messages import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WORDS = (

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, formats, presets
-from refold.core.counting import everything
-from refold.core.edits import apply, revert
-from refold.core.estimate import estimate
-from refold.core.mending import mend
-from refold.core.messages import Message, Text, Thinking, ToolCall
-from refold.core.pairs import link, open_calls
+from refold.core.compaction.edits import apply, revert
+from refold.core.messages.message import Message, Text, Thinking, ToolCall
+from refold.core.messages.repair import mend
+from refold.core.messages.tool_pairs import link, open_calls
+from refold.core.tokens.counting import everything
+from refold.core.tokens.estimate import estimate
 
 sys.path.insert(0, str(Path(__file__).parent))
 from histories import FORMATS, POLICIES, full_texts, histories, windows, wired

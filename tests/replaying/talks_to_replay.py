@@ -1,6 +1,6 @@
 """Conversations to replay, made up from numbers."""
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.replaying import Recorded
 
 WORDS = "the work goes on step by step and nobody knows how it will end "

@@ -6,10 +6,10 @@ import pytest
 from talks_to_replay import MODEL, agent, reported
 
 from refold import presets
-from refold.core.flow import Answer
-from refold.core.money import cost, price_of
-from refold.core.usage import Usage
-from refold.core.windows import Price
+from refold.core.compaction.flow import Answer
+from refold.core.models.prices import cost, price_of
+from refold.core.models.windows import Price
+from refold.core.tokens.usage import Usage
 from refold.replaying import NONE, Recorded, play
 
 PRICE = price_of(MODEL)

@@ -3,7 +3,7 @@
 import pytest
 from talks_to_replay import agent, reported
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.replaying import Recorded, Scale
 
 

@@ -4,7 +4,7 @@ import json
 
 import refold
 from refold import formats
-from refold.core.messages import Message, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.testing import Scripted
 
 SHAPES = ("openai", "responses", "anthropic", "gemini")

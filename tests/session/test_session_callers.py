@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
-from refold.core.view import Run
+from refold.core.log.view import Run
 from refold.session.incoming import TURNED
 from refold.stores import open_store
 

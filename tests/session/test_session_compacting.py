@@ -26,7 +26,7 @@ from talks import (
 )
 
 import refold
-from refold.core.breaker import Limits
+from refold.core.compaction.circuit_breaker import Limits
 from refold.errors import RefoldError
 from refold.testing import Scripted
 

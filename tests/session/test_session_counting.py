@@ -3,7 +3,7 @@
 import pytest
 
 import refold
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.session.keeper import Reported
 from refold.session.loading import _grown
 

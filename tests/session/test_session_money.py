@@ -10,8 +10,8 @@ from talks import SUMMARY, opened, talk
 import refold
 from fake_provider import PATIENT, FakeProvider, says, status
 from refold.clients import open_client
-from refold.core.flow import Answer
-from refold.core.money import Spent
+from refold.core.compaction.flow import Answer
+from refold.core.models.prices import Spent
 from refold.errors import FormatError, RefoldWarning
 from refold.testing import Scripted
 
@@ -165,7 +165,9 @@ def test_an_older_log_tells_tokens_and_no_dollars(memory):
         session.prepare(talk(1))
         about = {"totals": entry.beside["totals"]}
         head = memory.head("old")
-        old = refold.core.log.entry("usage", entry.value, parent=head.name, said=head.said, about=about)
+        old = refold.core.log.entries.entry(
+            "usage", entry.value, parent=head.name, said=head.said, about=about
+        )
         memory.append("old", [old], expect=head)
         assert session.stats().spent == Spent(calls=1, input=70, output=5, dollars=None, unpriced=1)
 

@@ -7,7 +7,7 @@ import pytest
 from talks import SUMMARY, opened, talk, user
 
 import refold
-from refold.core.breaker import Limits
+from refold.core.compaction.circuit_breaker import Limits
 from refold.stores import open_store
 from refold.testing import Scripted
 

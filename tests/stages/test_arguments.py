@@ -6,11 +6,11 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.counting import HOUSE
-from refold.core.edits import apply
-from refold.core.keeps import LastMessages
-from refold.core.messages import Message, Text, ToolCall, ToolResult
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.task import Task
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.core.tokens.counting import HOUSE
 from refold.stages.arguments import TrimArguments
 
 LONG = "x" * 3_000

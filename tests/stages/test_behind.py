@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from refold.core import frames, transcript
-from refold.core.counters import house
-from refold.core.flow import Answer, run
-from refold.core.keeps import LastMessages
-from refold.core.messages import Message
-from refold.core.prefixes import Prefix
-from refold.core.task import Step, Task
-from refold.core.windows import Price
+from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.flow import Answer, run
+from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.task import Step, Task
+from refold.core.messages import transcript
+from refold.core.messages.message import Message
+from refold.core.models.windows import Price
+from refold.core.summaries import wrappers
+from refold.core.tokens.counters import house
 from refold.stages.summarize import Summarize
 from refold.testing import Scripted
 
@@ -31,7 +32,7 @@ STAGE = Summarize(
     keep=LastMessages(messages=2),
     prompt="refold",
     style=transcript.house,
-    frame=frames.house,
+    frame=wrappers.house,
     ledger_tokens=500,
     originals=True,
 )

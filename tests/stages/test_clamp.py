@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Document, Message, Opaque, Text, ToolCall
-from refold.core import frames
-from refold.core.counting import Counter, body, everything
-from refold.core.edits import apply
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.task import Task
+from refold.core.summaries import wrappers
+from refold.core.tokens.counting import Counter, body, everything
 from refold.stages.clamp import LEAST_TOKENS, Clamp, shortened
 from refold.testing import assistant, call, image, result, summary, system, thinking, user
 
@@ -215,7 +215,7 @@ def test_a_summary_keeps_the_tag_that_closes_it():
 
 def test_a_summary_keeps_the_line_that_says_what_it_is():
     """Cut through its opening tag, a summary would not be known again in the next round."""
-    words = frames.house("fact " * 900, frames.Covered(messages=3, first=1, last=3))
+    words = wrappers.house("fact " * 900, wrappers.Covered(messages=3, first=1, last=3))
     history = [Message("user", (Text(words),), source="summarization"), Message("user", (Text("go on"),))]
     outcome = refold.compact(history, target=120, policy="refold")
     assert outcome.messages[0].text.startswith(words[: words.index("\n")])

@@ -1,9 +1,9 @@
 """Clip as a stage: tool outputs over the limits are cut and say so; everything else is the same object."""
 
-from refold.core.counting import HOUSE
-from refold.core.edits import apply
-from refold.core.messages import Image, Message, Text, ToolResult
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.task import Task
+from refold.core.messages.message import Image, Message, Text, ToolResult
+from refold.core.tokens.counting import HOUSE
 from refold.stages.clip import Clip
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message, ToolCall
-from refold.core.counting import Counter, body_and_large_calls, rounded_up
-from refold.core.fileops import HOUSE as VOCABULARY
-from refold.core.frames import bare, cover
-from refold.core.task import Task
+from refold.core.compaction.task import Task
+from refold.core.messages.file_operations import HOUSE as VOCABULARY
+from refold.core.summaries.wrappers import bare, cover
+from refold.core.tokens.counting import Counter, body_and_large_calls, rounded_up
 from refold.formats import get
 from refold.stages import digest
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user

@@ -4,8 +4,8 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.flow import Answer
-from refold.core.gate import stand_in
+from refold.core.compaction.flow import Answer
+from refold.core.summaries.acceptance import stand_in
 from refold.testing import assistant, call, result, user
 
 PAD = "and so the talk goes on and on through the day. "

@@ -1,10 +1,10 @@
 """The words of each system for what leaves without a model, to the letter."""
 
-from refold.core.counters import CODEBUDDY
-from refold.core.fileops import FileOps
-from refold.core.frames import Covered
-from refold.core.messages import SUMMARY, Message, Text, ToolCall, ToolResult
-from refold.core.task import Task
+from refold.core.compaction.task import Task
+from refold.core.messages.file_operations import FileOps
+from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
+from refold.core.summaries.wrappers import Covered
+from refold.core.tokens.counters import CODEBUDDY
 from refold.stages import notices
 
 TASK = Task(messages=(), sizes=(), counter=CODEBUDDY, window=1_000, room=1_000)

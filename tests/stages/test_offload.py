@@ -3,10 +3,10 @@
 import pytest
 
 from refold import Document, File, Image, Message, Text
-from refold.core.counting import HOUSE
-from refold.core.edits import apply
-from refold.core.keeps import LastMessages
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.task import Task
+from refold.core.tokens.counting import HOUSE
 from refold.stages.offload import Offload, marker
 from refold.testing import assistant, call, image, result, result_part, user
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message
-from refold.core.counters import UMWELTEN
-from refold.core.counting import Counter, body
-from refold.core.edits import apply
-from refold.core.pointers import CLEARED
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.placeholders import CLEARED
+from refold.core.compaction.task import Task
+from refold.core.tokens.counters import UMWELTEN
+from refold.core.tokens.counting import Counter, body
 from refold.stages.prune import Prune
 from refold.testing import call, call_part, calls, image, result, result_part, shape, user
 
@@ -202,7 +202,7 @@ def test_what_is_cleared_is_the_oldest_and_saves_what_was_demanded(sizes, protec
 
 def test_a_cleared_result_names_its_handle_where_it_can_be_recalled():
     """Sessions number what was said; without one there is nothing to fetch back."""
-    from refold.core.pointers import CLEARED, cleared, is_cleared
+    from refold.core.compaction.placeholders import CLEARED, cleared, is_cleared
 
     assert is_cleared(CLEARED)
     assert is_cleared(cleared(7))

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.estimate import estimate
-from refold.core.flow import Answer, Failed
+from refold.core.compaction.flow import Answer, Failed
+from refold.core.tokens.estimate import estimate
 from refold.stages import requests
 from refold.stages.requests import JOINT, LEAST_ROOM, PART_TOKENS, Request, merged, said, without_middle
 

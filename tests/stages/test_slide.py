@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.counting import Counter, body
-from refold.core.edits import apply
-from refold.core.headers import NEUROLINK_MARKER
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.task import Task
+from refold.core.messages.summary_headers import NEUROLINK_MARKER
+from refold.core.tokens.counting import Counter, body
 from refold.stages.slide import Slide
 from refold.testing import assistant, call, loose_ends, result, shape, summary, system, user
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.counters import CODEBUDDY
-from refold.core.edits import apply
-from refold.core.messages import Image, Message, Text, ToolCall, ToolResult
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.task import Task
+from refold.core.messages.message import Image, Message, Text, ToolCall, ToolResult
+from refold.core.tokens.counters import CODEBUDDY
 from refold.stages.strip import Strip, stripped_part
 
 TAIL = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "d"))

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import Text, Thinking
-from refold.core.counting import HOUSE
-from refold.core.edits import apply
-from refold.core.task import Task
+from refold.core.compaction.edits import apply
+from refold.core.compaction.task import Task
+from refold.core.tokens.counting import HOUSE
 from refold.stages.thinking import DropThinking
 from refold.testing import assistant, call_part, calls, result, shape, summary, thinking, user
 

@@ -1,11 +1,11 @@
 """Truncate: a stretch leaves and words made without a model stand in its place."""
 
-from refold.core.counters import CODEBUDDY
-from refold.core.edits import apply
-from refold.core.keeps import LastMessages
-from refold.core.messages import SUMMARY, Message, ToolCall, ToolResult
-from refold.core.task import Task
-from refold.core.turns import Segment
+from refold.core.compaction.cuts import Segment
+from refold.core.compaction.edits import apply
+from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.task import Task
+from refold.core.messages.message import SUMMARY, Message, ToolCall, ToolResult
+from refold.core.tokens.counters import CODEBUDDY
 from refold.stages.truncate import Truncate
 
 SEEN = []

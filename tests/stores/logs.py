@@ -1,6 +1,6 @@
 """Entries for the tests of stores, made as sessions make them."""
 
-from refold.core.log import ROOT, entry
+from refold.core.log.entries import ROOT, entry
 
 
 def said(number, text="", *, parent=ROOT, body=None, at=1.0):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from logs import bodies, chain, mark, said
 
-from refold.core.log import MARKS, ROOT, Entry, entry
+from refold.core.log.entries import MARKS, ROOT, Entry, entry
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError
 from refold.stores import START, Head, Place
 

@@ -501,7 +501,7 @@ WRITER = """
     import sys
     sys.path.insert(0, sys.argv[3])
     from logs import said
-    from refold.core.log import ROOT
+    from refold.core.log.entries import ROOT
     from refold.errors import Conflict
     from refold.stores.jsonl import open_store
 

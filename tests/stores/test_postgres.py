@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres_server import cluster
-from refold.core.log import ROOT, entry
+from refold.core.log.entries import ROOT, entry
 from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Head, Place, open_store, postgres_append, postgres_check, postgres_log
 from refold.stores.postgres_address import parse

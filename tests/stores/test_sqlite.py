@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from logs import chain, mark, said
 
-from refold.core.log import ROOT
+from refold.core.log.entries import ROOT
 from refold.errors import (
     Conflict,
     LogCorrupt,

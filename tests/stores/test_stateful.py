@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 from logs import said
 
-from refold.core.log import KINDS, ROOT, entry
+from refold.core.log.entries import KINDS, ROOT, entry
 from refold.errors import Conflict
 from refold.stores import START, Place
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Message, Text, ToolResult, presets
-from refold.core.counters import CODEBUDDY
-from refold.core.estimate import estimate
-from refold.core.flow import run
-from refold.core.pipeline import shrink
-from refold.core.task import Task
+from refold.core.compaction.flow import run
+from refold.core.compaction.pipeline import shrink
+from refold.core.compaction.task import Task
+from refold.core.tokens.counters import CODEBUDDY
+from refold.core.tokens.estimate import estimate
 from refold.presets import codebuddy_chunk
 
 ORIGINAL = 50

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message, Opaque, Text, ToolCall, ToolResult, presets
-from refold.core.files import file_budget, should_clip
-from refold.core.window_documents import NEUROLINK
+from refold.core.compaction.file_budget import file_budget, should_clip
+from refold.core.models.window_documents import NEUROLINK
 from refold.testing import Scripted
 
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message, presets
-from refold.core.fileops import OPAL, FileOps, extract
-from refold.core.keeps import RecentBytes, byte_size
-from refold.core.transcript import opal as layout
-from refold.core.turns import Measured
+from refold.core.compaction.cuts import Measured
+from refold.core.compaction.keep_rules import RecentBytes, byte_size
+from refold.core.messages.file_operations import OPAL, FileOps, extract
+from refold.core.messages.transcript import opal as layout
 from refold.formats import get
 from refold.testing import Scripted
 

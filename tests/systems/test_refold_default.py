@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold import presets
-from refold.core.budget import Trigger
+from refold.core.compaction.budget import Trigger
 from refold.testing import Scripted
 
 PROSE = "and so the work goes on, step by step, through the day. "

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Image, Message, Text, Thinking, ToolCall, presets
-from refold.core.counters import ripple as ripple_counter
-from refold.core.estimate import estimate
-from refold.core.headers import ACKNOWLEDGEMENT, RIPPLE
-from refold.core.keeps import RecentTurns
-from refold.core.texts import MIDDLE_OMITTED, head_and_tail
-from refold.core.turns import Measured
-from refold.core.windows import TABLES
+from refold.core.compaction.cuts import Measured
+from refold.core.compaction.keep_rules import RecentTurns
+from refold.core.messages.summary_headers import ACKNOWLEDGEMENT, RIPPLE
+from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
+from refold.core.models.windows import TABLES
+from refold.core.tokens.counters import ripple as ripple_counter
+from refold.core.tokens.estimate import estimate
 
 LOREM = "lorem ipsum dolor sit amet " * 8
 
@@ -682,7 +682,9 @@ def test_the_summarisers_input_is_clamped():
     (stage,) = presets.get("ripple").stages
     assert (
         stage.clamp_chars(
-            refold.core.task.Task(messages=(), sizes=(), counter=ripple_counter(), window=32_768, room=1)
+            refold.core.compaction.task.Task(
+                messages=(), sizes=(), counter=ripple_counter(), window=32_768, room=1
+            )
         )
         == 114_688
     )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Message, presets
-from refold.core.estimate import estimate
-from refold.core.headers import UMWELTEN, UMWELTEN_TRUNCATED
-from refold.core.keeps import Thread
-from refold.core.turns import Measured
+from refold.core.compaction.cuts import Measured
+from refold.core.compaction.keep_rules import Thread
+from refold.core.messages.summary_headers import UMWELTEN, UMWELTEN_TRUNCATED
+from refold.core.tokens.estimate import estimate
 
 SYSTEM = {"role": "system", "content": "You are helpful."}
 PROSE = "about the things we spoke of yesterday " * 4

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from refold.core.log import Entry
-from refold.core.log import entry as made
-from refold.core.messages import Message, Text
+from refold.core.log.entries import Entry
+from refold.core.log.entries import entry as made
+from refold.core.messages.message import Message, Text
 from refold.errors import RefoldError
 from refold.formats import canonical
 from refold.session.effects import Do, Work

@@ -5,7 +5,7 @@ from typing import Final
 
 from refold.chat.desk import Desk
 from refold.chat.showing import Note, rough, size_line
-from refold.core.units import plural
+from refold.core.tokens.units import plural
 from refold.errors import RefoldError
 
 _UNSAFE: Final = re.compile(r"[^\w. -]+")

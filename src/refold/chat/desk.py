@@ -9,11 +9,11 @@ from refold import formats
 from refold.chat.showing import Note, Person
 from refold.chat.stopping import Stops
 from refold.clients.talking import Talker
-from refold.core.budget import Budget
-from refold.core.flow import Answer, Ask
-from refold.core.policy import Policy
-from refold.core.settle import settle
-from refold.core.units import plural
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.compaction.policy import Policy
+from refold.core.messages.normalize import settle
+from refold.core.tokens.units import plural
 from refold.events import CompactionEnd, CompactionFailed, Event
 from refold.session import open as open_session
 from refold.session.facade import Session

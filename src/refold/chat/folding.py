@@ -8,7 +8,7 @@ from refold import presets
 from refold.chat.amending import amend
 from refold.chat.desk import SHORT, Desk
 from refold.chat.showing import Note, size_line
-from refold.core.units import plural
+from refold.core.tokens.units import plural
 from refold.errors import RefoldError
 from refold.outcome import Outcome
 from refold.strategies import list_strategies

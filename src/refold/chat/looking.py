@@ -8,9 +8,9 @@ from refold.chat import tools
 from refold.chat.desk import SHORT, Desk
 from refold.chat.folding import refuse_again, why
 from refold.chat.showing import Gauge, Note, Table, rough, size_line, warning
-from refold.core.money import Spent
-from refold.core.texts import first_line
-from refold.core.units import plural
+from refold.core.messages.text_cutting import first_line
+from refold.core.models.prices import Spent
+from refold.core.tokens.units import plural
 from refold.errors import RefoldError
 from refold.outcome import Plan
 from refold.session.recalling import HANDLE

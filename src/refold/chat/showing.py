@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from refold.core.budget import Budget
+from refold.core.compaction.budget import Budget
 
 Style: TypeAlias = Literal["plain", "bold", "dim", "cyan", "yellow", "red"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from refold.chat.showing import Note
 from refold.clients.talking import Called
-from refold.core.texts import first_line
+from refold.core.messages.text_cutting import first_line
 from refold.session.tools import schema
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from refold.chat.desk import Desk, sent, turned
 from refold.chat.happenings import Again, Answered, Asking, Happening, Stopped, Thought, Used, Using, Words
 from refold.chat.showing import Note
 from refold.clients.talking import Called, Reply
-from refold.core.messages import Message, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.errors import AnswerFailed
 
 ROUNDS: Final = 25

@@ -17,8 +17,8 @@ from refold.cli.plain import clean
 from refold.cli.progress import progress
 from refold.cli.screen import Screen
 from refold.cli.stops import WrongUse
-from refold.core.flow import Answer, Ask
-from refold.core.units import tokens
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.tokens.units import tokens
 from refold.errors import AnswerFailed, FormatError, RefoldError
 
 TIMEOUT: Final = 300.0

@@ -19,8 +19,8 @@ from refold.cli import asking, stored
 from refold.cli.screen import Screen
 from refold.cli.sources import text_of
 from refold.cli.stops import Refused, WrongUse
-from refold.core.names import read
-from refold.core.units import tokens
+from refold.core.models.model_names import read
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError, RefoldError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from refold.cli.chatting.live import LiveFace
     from refold.cli.chatting.plainly import PlainFace
     from refold.config import Settings
-    from refold.core.policy import Policy
+    from refold.core.compaction.policy import Policy
 
 EXAMPLES: Final = """\
   refold chat

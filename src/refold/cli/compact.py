@@ -13,7 +13,7 @@ from refold.cli.reasons import why_not
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE, REFUSED
 from refold.cli.tables import less
-from refold.core.edits import Edit
+from refold.core.compaction.edits import Edit
 from refold.errors import DoesNotFit
 from refold.formats import Format
 from refold.outcome import Outcome

@@ -15,7 +15,7 @@ from refold.cli.screen import Screen
 from refold.cli.stops import DONE, WrongUse
 
 if TYPE_CHECKING:
-    from refold.core.budget import Budget
+    from refold.core.compaction.budget import Budget
     from refold.events import CompactionEnd, Event
     from refold.session.facade import Session
 
@@ -53,7 +53,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Play the task, ask, unfold."""
     import refold
-    from refold.core.units import tokens
+    from refold.core.tokens.units import tokens
 
     task = recorded()[: SHORT if args.model else None]
     window = tokens(args.window or (WINDOW if args.model is None else SMALL))
@@ -211,7 +211,7 @@ def _recalled(session: "Session", show: _Show, model: str | None) -> None:
             show.say(f"    {show.screen.short(line, show.screen.width - 4)}", "green")
     if model is not None:
         from refold.clients import open_client
-        from refold.core.flow import Ask
+        from refold.core.compaction.flow import Ask
 
         found = "\n".join(hit.text for hit in hits[:1])
         told = f"{found[:1_000]}\n\nQuestion: {QUESTION}\nAnswer with the commit's id:"

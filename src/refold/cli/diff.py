@@ -11,9 +11,9 @@ from refold.cli.encoding import dumps
 from refold.cli.screen import Screen, Style
 from refold.cli.show import view_at
 from refold.cli.stops import DONE, Refused
-from refold.core.log import SAID, Entry
-from refold.core.messages import Message
-from refold.core.view import Change, Piece, Put, Run, View
+from refold.core.log.entries import SAID, Entry
+from refold.core.log.view import Change, Piece, Put, Run, View
+from refold.core.messages.message import Message
 from refold.stores import Place, Store
 
 EXAMPLES: Final = """\

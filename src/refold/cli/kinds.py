@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Document,
     File,
     Image,

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from refold import presets
 from refold.cli.stops import WrongUse
-from refold.core.policy import Policy
-from refold.core.units import tokens
+from refold.core.compaction.policy import Policy
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError
 from refold.strategies import list_strategies
 

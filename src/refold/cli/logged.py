@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from refold.cli import money, stored, telling
 from refold.cli.screen import Screen, Style
-from refold.core.log import MARKS, Entry, Kind
-from refold.core.money import Spent
-from refold.core.view import Run, View
+from refold.core.log.entries import MARKS, Entry, Kind
+from refold.core.log.view import Run, View
+from refold.core.models.prices import Spent
 
 VIEW: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that make a view."""

@@ -11,8 +11,8 @@ from refold.cli.progress import LONG_BYTES, progress
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns
-from refold.core.budget import Budget
-from refold.core.units import plural
+from refold.core.compaction.budget import Budget
+from refold.core.tokens.units import plural
 from refold.measuring import Conversation, read
 
 EXAMPLES = """\

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from refold.cli.screen import Screen, Style
-from refold.core.budget import Budget, Level
+from refold.core.compaction.budget import Budget, Level
 
 COLOURS: Final[dict[Level, Style]] = {
     "none": "green",

@@ -13,7 +13,7 @@ from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns
 from refold.config import Settings
-from refold.core.windows import Price, Window, house
+from refold.core.models.windows import Price, Window, house
 from refold.errors import RefoldWarning, WindowUnknown
 
 EXAMPLES: Final = """\

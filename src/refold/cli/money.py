@@ -3,9 +3,9 @@
 from itertools import islice
 from typing import Final
 
-from refold.core.caps import together
-from refold.core.log import Kind
-from refold.core.money import Spent
+from refold.core.log.entries import Kind
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import together
 from refold.stores import Head, Store
 
 LOOKED_AT: Final = 64

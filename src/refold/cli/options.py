@@ -14,8 +14,8 @@ from refold.cli.screen import Screen
 from refold.cli.sources import FILE, SHAPES, WHOLE, Source, read, text_of
 from refold.cli.stops import WrongUse
 from refold.config import Settings
-from refold.core.units import tokens
-from refold.core.usage import reported
+from refold.core.tokens.units import tokens
+from refold.core.tokens.usage import reported
 from refold.errors import FormatError
 from refold.measuring import Options
 

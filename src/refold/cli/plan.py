@@ -16,7 +16,7 @@ from refold.cli.screen import Screen
 from refold.cli.stops import DONE
 from refold.cli.tables import columns, less
 from refold.clients import is_address
-from refold.core.units import plural
+from refold.core.tokens.units import plural
 from refold.outcome import Leaving, Plan
 
 EXAMPLES: Final = """\

@@ -9,7 +9,7 @@ from refold.cli.encoding import dumps, listed, plain
 from refold.cli.plain import clean
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE, Refused, WrongUse
-from refold.core.messages import Message
+from refold.core.messages.message import Message
 
 if TYPE_CHECKING:
     from refold.session.facade import Session

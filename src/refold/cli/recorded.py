@@ -8,7 +8,7 @@ from refold import formats, transcripts
 from refold.cli.screen import Screen
 from refold.cli.sources import STDIN, Source
 from refold.cli.stops import WrongUse
-from refold.core.units import plural
+from refold.core.tokens.units import plural
 from refold.errors import FormatError, RefoldWarning
 from refold.formats.documents import Document
 from refold.transcripts import Transcript

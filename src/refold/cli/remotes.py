@@ -9,7 +9,7 @@ from refold.cli import asking, knobs, stored
 from refold.cli.stops import WrongUse
 from refold.clients import Client, is_address, open_client
 from refold.config_values import MOST_SESSIONS
-from refold.core.units import tokens
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError, RefoldError
 from refold.remote.desk import Defaults
 from refold.stores import Store, open_store

@@ -19,15 +19,15 @@ from refold.cli.screen import Screen
 from refold.cli.sources import FILE, SHAPES, text_of
 from refold.cli.stops import DONE, WrongUse
 from refold.cli.writing import destination, write
-from refold.core.money import price_of
-from refold.core.units import tokens
-from refold.core.windows import lookup
+from refold.core.models.prices import price_of
+from refold.core.models.windows import lookup
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError
 from refold.replaying import NONE, Recorded, Run, play
 from refold.replaying.page import page
 
 if TYPE_CHECKING:
-    from refold.core.policy import Policy
+    from refold.core.compaction.policy import Policy
     from refold.replaying.playing import Summaries
     from refold.transcripts import Transcript
 

@@ -8,7 +8,7 @@ from refold.cli.options import Given, headline
 from refold.cli.plots import chart, columns_of, marks
 from refold.cli.screen import Screen, Style
 from refold.cli.tables import columns, filled
-from refold.core.units import plural
+from refold.core.tokens.units import plural
 from refold.replaying import NONE, Played, Recorded, Run
 
 HEIGHT: Final = 4

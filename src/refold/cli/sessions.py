@@ -9,7 +9,7 @@ from refold.cli.encoding import dumps, plain
 from refold.cli.screen import Screen
 from refold.cli.stops import DONE, WrongUse
 from refold.cli.tables import columns
-from refold.core.money import Spent
+from refold.core.models.prices import Spent
 from refold.formats.agents import AGENTS
 from refold.stores import Info, Store
 

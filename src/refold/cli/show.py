@@ -11,8 +11,8 @@ from refold.cli.encoding import dumps, listed
 from refold.cli.screen import Screen
 from refold.cli.sources import SHAPES
 from refold.cli.stops import DONE, WrongUse
-from refold.core.log import SAID, Entry
-from refold.core.view import Piece, Put, Run, View, project_marks
+from refold.core.log.entries import SAID, Entry
+from refold.core.log.view import Piece, Put, Run, View, project_marks
 from refold.stores import Head, Store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a look at a log does not need

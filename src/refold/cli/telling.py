@@ -6,9 +6,8 @@ from typing import Any
 from refold import formats
 from refold.cli.plain import printable
 from refold.cli.screen import Screen, Style
-from refold.core.counting import arguments_text, json_text
-from refold.core.log import Entry
-from refold.core.messages import (
+from refold.core.log.entries import Entry
+from refold.core.messages.message import (
     Document,
     File,
     Image,
@@ -20,6 +19,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
+from refold.core.tokens.counting import arguments_text, json_text
 from refold.errors import FormatError
 from refold.formats import canonical
 

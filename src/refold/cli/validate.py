@@ -11,7 +11,7 @@ from refold.cli.screen import Screen
 from refold.cli.sources import FILE, SHAPES, WHOLE, Source, fetch, parse
 from refold.cli.stops import DONE, REFUSED
 from refold.cli.tables import columns
-from refold.core.shapes import Problem
+from refold.core.messages.wire_rules import Problem
 from refold.errors import FormatError
 
 EXAMPLES: Final = """\

@@ -16,7 +16,7 @@ environment alone. Clients may be used by several threads and event loops at onc
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 
 GROUP: Final = "refold.clients"
 

@@ -8,7 +8,7 @@ from refold.clients.endpoints import Endpoint, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
 from refold.clients.wires import Body, Said, Wire, fields_of, list_of, text_of
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 
 MOST_TOKENS: Final = 4_096
 """What is asked for where the question sets no limit: the wire wants one, and every model writes as much."""

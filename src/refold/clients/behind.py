@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from refold.clients.wires import Body
-from refold.core.flow import Ask
-from refold.core.log import CACHED
-from refold.core.prefixes import Prefix, neutral
+from refold.core.compaction.cached_prefix import Prefix, neutral
+from refold.core.compaction.flow import Ask
+from refold.core.log.entries import CACHED
 
 MOST_MARKS: Final = 4
 """How many places Anthropic lets a request mark."""

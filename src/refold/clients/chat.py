@@ -10,7 +10,7 @@ from refold.clients.endpoints import Endpoint, at_address, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
 from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 
 THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
 """Where servers put what a model thought: DeepSeek and vLLM, OpenRouter, Ollama."""

@@ -10,8 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 from refold.clients.deadlines import Deadlines
 from refold.clients.http import HttpClient, library
 from refold.clients.wires import Target, Wire
-from refold.core.units import tokens
-from refold.core.windows import lookup
+from refold.core.models.windows import lookup
+from refold.core.tokens.units import tokens
 from refold.errors import FormatError, RefoldError, WindowUnknown
 
 _SECONDS: Final = ("total_seconds", "connect_seconds", "first_seconds", "idle_seconds")

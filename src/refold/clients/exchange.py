@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from refold.clients.sse import Event, Frames
 from refold.clients.troubles import Trouble, refusal, reported, unsupported
 from refold.clients.wires import Body, Gatherer, Head, Request, Target, Wire, answer, prefixed, request
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 
 Part: TypeAlias = Head | bytes | None
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from refold.clients.endpoints import Endpoint, provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
 from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 
 _THINKS: Final = re.compile(r"gemini-(?:2\.5|[3-9])")
 _SPARES_THOUGHT: Final = re.compile(r"gemini-2\.5-flash")

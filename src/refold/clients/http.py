@@ -16,7 +16,7 @@ from refold.clients.exchange import Exchange, ask, broken, step
 from refold.clients.troubles import Trouble
 from refold.clients.waiting import wait_of
 from refold.clients.wires import Head, Request, Target, Wire
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed, RefoldError
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from refold.clients.local_server import SERVERS, START_SECONDS, Server, Setting
 from refold.clients.troubles import Trouble
 from refold.clients.weights import main, model_file
 from refold.clients.wires import Body, Target
-from refold.core.flow import Answer, Ask
-from refold.core.units import tokens
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.tokens.units import tokens
 from refold.errors import AnswerFailed, RefoldError
 
 TOTAL_SECONDS: Final = 600.0

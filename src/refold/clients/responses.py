@@ -9,7 +9,7 @@ from refold.clients.endpoints import provider
 from refold.clients.http import HttpClient
 from refold.clients.sse import Event
 from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
-from refold.core.flow import Ask
+from refold.core.compaction.flow import Ask
 
 ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.done"})
 _CALLS: Final = frozenset(

@@ -8,7 +8,7 @@ from refold.clients.sse import Event
 from refold.clients.talking import Called, Json, Piece
 from refold.clients.talking_wires import Answered, TalkWire, Turn, called, tool_parts
 from refold.clients.wires import Body, fields_of, list_of, paired, text_of
-from refold.core.windows import lookup
+from refold.core.models.windows import lookup
 
 MOST_TOKENS: Final = 16_384
 """What an answer may have where nobody says: the wire wants a number, and counts it against the window."""

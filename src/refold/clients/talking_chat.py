@@ -9,7 +9,7 @@ from refold.clients.sse import Event
 from refold.clients.talking import Called, Json, Piece
 from refold.clients.talking_wires import Answered, TalkWire, Turn, called, tool_parts
 from refold.clients.wires import Body, fields_of, list_of, paired, text_of
-from refold.core.flow import thought_apart
+from refold.core.compaction.flow import thought_apart
 
 _STATE: Final = "gathered"
 """Where what has come is kept until it is whole: pieces of text in lists, because thousands of them come."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from refold.clients.sse import Event
 from refold.clients.talking import Called, Json, Piece, Reply
 from refold.clients.wires import Body, paired
-from refold.core.responses import read_response
+from refold.core.tokens.responses import read_response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Final
 
-from refold.core.overflow import overflow
+from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
 
 MOST_WORDS: Final = 200

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from refold.clients.sse import Event
-from refold.core.flow import Answer, Ask, thought_apart
-from refold.core.responses import read_response
+from refold.core.compaction.flow import Answer, Ask, thought_apart
+from refold.core.tokens.responses import read_response
 
 Body: TypeAlias = dict[str, Any]
 

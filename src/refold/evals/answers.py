@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals.layouts import Question, Talk
 from refold.evals.recalls import Recalled

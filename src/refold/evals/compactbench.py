@@ -18,7 +18,7 @@ from compactbench.providers import (  # type: ignore[import-not-found,unused-ign
 )
 
 from refold.compacting import acompact
-from refold.core.facts import LEDGER_SHARE
+from refold.core.facts.ledger import LEDGER_SHARE
 from refold.evals.reader import reply
 from refold.evals.states import state_of
 from refold.evals.ways import Wire, texts, tokens

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from refold.core.units import tokens
+from refold.core.tokens.units import tokens
 from refold.evals import Screen
 from refold.evals.costing import ALL, PRICES, WITHIN, Report, Row, measure
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold import presets
-from refold.core.money import cost, price_of
-from refold.core.policy import Policy
-from refold.core.usage import Usage
-from refold.core.windows import Price
+from refold.core.compaction.policy import Policy
+from refold.core.models.prices import cost, price_of
+from refold.core.models.windows import Price
+from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals.traces import SECONDS, traces
 from refold.replaying import NONE, Recorded, Run, play

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import refold
 from refold import presets
-from refold.core.budget import Trigger
-from refold.core.usage import Usage
+from refold.core.compaction.budget import Trigger
+from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.printing import write

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.attacks import Attack, attacks, history_with

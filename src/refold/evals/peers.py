@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold.core.estimate import estimate
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.tokens.estimate import estimate
 from refold.errors import RefoldError
 
 PATIENCE: Final = 600.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
-from refold.core.voices import observed
+from refold.core.messages.speakers import observed
 from refold.evals.layouts import Dataset
 from refold.evals.reuse import shown
 from refold.evals.tallies import Tally, row

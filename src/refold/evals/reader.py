@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from refold.core.fact_words import capitals, telling
-from refold.core.facts import Fact
-from refold.core.sentences import sentences
+from refold.core.facts.ledger import Fact
+from refold.core.facts.sentences import sentences
+from refold.core.facts.words import capitals, telling
 from refold.evals.cues import ASKS, DECIDES, DEFERS, FORBIDS, OPEN
 from refold.evals.roles import clauses, roles
 from refold.evals.states import DROPPED, state_of, taken_back

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from refold.core.fact_words import COMMON
+from refold.core.facts.words import COMMON
 
 LONGEST: Final = 200
 """Characters of a role."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from refold import presets
 from refold import session as sessions
-from refold.core.flow import Answer, Ask
+from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.layouts import read

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold import formats
-from refold.core.fact_finding import find
-from refold.core.fact_words import telling
-from refold.core.facts import RULE_KINDS, USER_KINDS, Fact, Ledger
+from refold.core.facts.extraction import find
+from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact, Ledger
+from refold.core.facts.words import telling
 from refold.evals.cues import ASKS, DECIDES, DEFERS, FORBIDS, OPEN, TAKES_BACK
 from refold.evals.roles import roles
 from refold.evals.ways import Wire

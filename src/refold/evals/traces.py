@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from refold.core.usage import Usage, reported
+from refold.core.tokens.usage import Usage, reported
 from refold.replaying import Recorded
 
 T = TypeVar("T", dict[str, Any], list[Any])

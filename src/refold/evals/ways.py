@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from refold import presets
 from refold.compacting import compact
-from refold.core.estimate import estimate
-from refold.core.policy import Policy
+from refold.core.compaction.policy import Policy
+from refold.core.tokens.estimate import estimate
 from refold.evals.peers import Peer, PeerFailed, PeerLate
 from refold.stages.clamp import Clamp
 from refold.stages.slide import Slide

@@ -16,8 +16,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from refold.core.messages import Message
-from refold.core.shapes import Problem, Shape
+from refold.core.messages.message import Message
+from refold.core.messages.wire_rules import Problem, Shape
 from refold.errors import FormatError
 
 GROUP: Final = "refold.formats"

@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from refold.core import headers
-from refold.core.log import to_text
-from refold.core.messages import SUMMARY
-from refold.core.view import Change, Piece, Put, Run, changes_of, changes_to_json
+from refold.core.log.entries import to_text
+from refold.core.log.view import Change, Piece, Put, Run, changes_of, changes_to_json
+from refold.core.messages import summary_headers
+from refold.core.messages.message import SUMMARY
 from refold.errors import FormatError, LogCorrupt
 from refold.formats import exported as form
 from refold.formats import summaries
@@ -124,7 +124,7 @@ _HUMAN: Final = frozenset({"user", "system", "developer", "human"})
 def _with_pointer(text: str, history: str) -> str:
     sentence = f"{_SAYS_WHERE}{history}, one part file per compaction."
     head, stop, rest = text.partition(". ")
-    if stop and head.startswith(headers.RIPPLE):
+    if stop and head.startswith(summary_headers.RIPPLE):
         return f"{head}. {sentence} {rest}"
     return f"{text}\n\n{sentence}"
 
@@ -254,7 +254,7 @@ def _is_summary(message: Any) -> bool:
 
 
 def _acknowledges(live: Sequence[Any], start: int, place: int) -> bool:
-    return place == start + 1 and _text_of(live[place]) == headers.ACKNOWLEDGEMENT
+    return place == start + 1 and _text_of(live[place]) == summary_headers.ACKNOWLEDGEMENT
 
 
 def _still_live(part: Sequence[Any], tail: Sequence[Any]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_args
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     EMPTY,
     Document,
     File,
@@ -22,7 +22,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.shapes import CANONICAL, Problem
+from refold.core.messages.wire_rules import CANONICAL, Problem
 from refold.errors import FormatError
 from refold.formats import Format, checks
 from refold.formats.reading import Misfit, an_object, kind, maybe_list, maybe_text

@@ -14,9 +14,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from refold.core.messages import Message, Opaque, Text, ToolCall
-from refold.core.messages import ToolResult as Result
-from refold.core.shapes import Problem
+from refold.core.messages.message import Message, Opaque, Text, ToolCall
+from refold.core.messages.message import ToolResult as Result
+from refold.core.messages.wire_rules import Problem
 from refold.formats.writing import WHOLE
 
 Closes: TypeAlias = Callable[[Message, Message], bool]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from refold.core.log import Entry, to_text
-from refold.core.messages import EMPTY
-from refold.core.view import Change, Piece, Put, Run, View, changes_of, changes_to_json, step
+from refold.core.log.entries import Entry, to_text
+from refold.core.log.view import Change, Piece, Put, Run, View, changes_of, changes_to_json, step
+from refold.core.messages.message import EMPTY
 from refold.errors import FormatError, LogCorrupt
 
 VERSION: Final = 1

@@ -8,7 +8,7 @@ any depth are carried by reference.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.messages import EMPTY, Message, Opaque, Part, Role, Wire
+from refold.core.messages.message import EMPTY, Message, Opaque, Part, Role, Wire
 from refold.errors import FormatError
 from refold.formats.summaries import mark
 from refold.formats.writing import WHOLE

@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core import headers
-from refold.core.messages import SUMMARY, Message, Text
+from refold.core.messages import summary_headers
+from refold.core.messages.message import SUMMARY, Message, Text
 
 _KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
-    (headers.OPAL, "opal", "summary"),
-    (headers.CODEBUDDY, "codebuddy", "summary"),
-    (headers.CODEBUDDY_PARTIAL, "codebuddy", "summary"),
-    (headers.CODEBUDDY_PLAIN, "codebuddy", "notice"),
-    (headers.UMWELTEN, "umwelten", "summary"),
-    (headers.UMWELTEN_TRUNCATED, "umwelten", "notice"),
-    (headers.NEUROLINK, "neurolink", "summary"),
-    (headers.NEUROLINK_MARKER, "neurolink", "notice"),
-    (headers.RIPPLE, "ripple", "summary"),
-    (headers.REFOLD, "refold", "summary"),
+    (summary_headers.OPAL, "opal", "summary"),
+    (summary_headers.CODEBUDDY, "codebuddy", "summary"),
+    (summary_headers.CODEBUDDY_PARTIAL, "codebuddy", "summary"),
+    (summary_headers.CODEBUDDY_PLAIN, "codebuddy", "notice"),
+    (summary_headers.UMWELTEN, "umwelten", "summary"),
+    (summary_headers.UMWELTEN_TRUNCATED, "umwelten", "notice"),
+    (summary_headers.NEUROLINK, "neurolink", "summary"),
+    (summary_headers.NEUROLINK_MARKER, "neurolink", "notice"),
+    (summary_headers.RIPPLE, "ripple", "summary"),
+    (summary_headers.REFOLD, "refold", "summary"),
 )
 _HEADERS: Final = tuple(header for header, _, _ in _KNOWN)
 _FIRST: Final = frozenset(header[0] for header in _HEADERS)
@@ -43,13 +43,13 @@ def recognise(role: str, text: str) -> Mapping[str, Any] | None:
     header, by, kind = next(known for known in _KNOWN if text.startswith(known[0]))
     meta: dict[str, Any] = {"kind": kind, "by": by}
     head = text[: _line_end(text)]
-    if header == headers.REFOLD:
+    if header == summary_headers.REFOLD:
         if ">" not in head:
             return None
         meta.update(_attributes(head[: head.index(">")]))
     elif by == "codebuddy" and (count := _COUNT.search(head, len(header))):
         meta["messages"] = int(count[1])
-    elif header == headers.UMWELTEN_TRUNCATED and (turns := _TURNS.search(head)):
+    elif header == summary_headers.UMWELTEN_TRUNCATED and (turns := _TURNS.search(head)):
         meta["kept_turns"] = int(turns[1])
     if kind == "summary":
         meta.update(_files(text))
@@ -67,7 +67,9 @@ def mark(messages: Sequence[Message]) -> tuple[Message, ...]:
             behind = False
             continue
         meta = recognise(message.role, parts[0].text)
-        acknowledges = behind and message.role == "assistant" and parts[0].text == headers.ACKNOWLEDGEMENT
+        acknowledges = (
+            behind and message.role == "assistant" and parts[0].text == summary_headers.ACKNOWLEDGEMENT
+        )
         behind = meta is not None
         if acknowledges:
             meta = {"kind": "ack"}
@@ -93,8 +95,8 @@ def _attributes(head: str) -> dict[str, Any]:
 def _files(text: str) -> dict[str, tuple[str, ...]]:
     """Read the last file lists of a text: what a stage appended stands behind what a model wrote."""
     found = {
-        "read_files": _tagged(text, headers.READ_FILES),
-        "modified_files": _tagged(text, headers.MODIFIED_FILES),
+        "read_files": _tagged(text, summary_headers.READ_FILES),
+        "modified_files": _tagged(text, summary_headers.MODIFIED_FILES),
     }
     return {key: files for key, files in found.items() if files}
 

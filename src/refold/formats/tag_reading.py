@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import Any
 
-from refold.core.view import Change, Piece, Put, Run
+from refold.core.log.view import Change, Piece, Put, Run
 from refold.formats.exported import Exported, ExportedFold
 from refold.formats.tags import Tag, message_of, parent, stands_for
 

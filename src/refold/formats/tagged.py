@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from refold.core.log import to_text
-from refold.core.view import Piece, Put, Run
+from refold.core.log.entries import to_text
+from refold.core.log.view import Piece, Put, Run
 from refold.errors import FormatError
 from refold.formats import exported as form
 from refold.formats.exported import Exported, ExportedFold

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     EMPTY,
     Document,
     File,

@@ -13,8 +13,8 @@ from typing import Any, Final
 from refold import config, presets
 from refold.clients import Client
 from refold.config_values import MOST_SESSIONS
-from refold.core.policy import Policy
-from refold.core.units import tokens
+from refold.core.compaction.policy import Policy
+from refold.core.tokens.units import tokens
 from refold.errors import SessionNotFound
 from refold.events import Event
 from refold.remote.plain import plain, record

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from refold.core.overflow import overflow
+from refold.core.overflow.detect import overflow
 from refold.errors import AnswerFailed, FormatError
 from refold.remote.desk import Desk
 from refold.remote.plain import record

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from refold.core.messages import Message
+from refold.core.messages.message import Message
 from refold.events import Event
 from refold.formats import canonical
 

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from refold import presets, session
 from refold.compacting import Asked
-from refold.core.budget import Trigger
-from refold.core.money import Spent, break_even, cache_prices, cost, price_of
-from refold.core.policy import Policy
-from refold.core.usage import Usage
-from refold.core.view import Put
-from refold.core.view import Run as Shown
-from refold.core.windows import Price
+from refold.core.compaction.budget import Trigger
+from refold.core.compaction.policy import Policy
+from refold.core.log.view import Put
+from refold.core.log.view import Run as Shown
+from refold.core.models.prices import Spent, break_even, cache_prices, cost, price_of
+from refold.core.models.windows import Price
+from refold.core.tokens.usage import Usage
 from refold.errors import Overflow
 from refold.outcome import Outcome
 from refold.planning import expected

@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import Any, Final
 
 from refold import formats
-from refold.core import counters
-from refold.core.counting import Counter
-from refold.core.messages import Message
-from refold.core.usage import Usage
+from refold.core.messages.message import Message
+from refold.core.tokens import counters
+from refold.core.tokens.counting import Counter
+from refold.core.tokens.usage import Usage
 from refold.formats import Format
 from refold.measuring import plain_text
 from refold.replaying.facts import Again, comings_back

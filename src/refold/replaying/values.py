@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from refold.core.money import Spent
-from refold.core.windows import Price
+from refold.core.models.prices import Spent
+from refold.core.models.windows import Price
 
 NONE: Final = "none"
 """The name of no compaction at all."""

@@ -10,11 +10,11 @@ from typing import Any, Final, TypedDict, Unpack, cast
 
 from refold import presets
 from refold.compacting import Asked, answerer_of, client_of, told_price, told_window, told_word
-from refold.core.breaker import Limits
-from refold.core.caps import CAP_NAMES, Caps, read_caps
-from refold.core.flow import Answerer, Ask
-from refold.core.policy import Policy
-from refold.core.units import tokens
+from refold.core.compaction.circuit_breaker import Limits
+from refold.core.compaction.flow import Answerer, Ask
+from refold.core.compaction.policy import Policy
+from refold.core.models.spending_limits import CAP_NAMES, Caps, read_caps
+from refold.core.tokens.units import tokens
 from refold.errors import RefoldError, RefoldWarning
 from refold.events import Listeners
 from refold.measuring import Count, refuse_unknown
@@ -162,7 +162,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "model": ("a name", lambda value: isinstance(value, str)),
     "endpoint": ("an address", lambda value: isinstance(value, str)),
     "count": ("a callable or a name", lambda value: callable(value) or isinstance(value, str)),
-    "limits": ("refold.core.breaker.Limits", lambda value: isinstance(value, Limits)),
+    "limits": ("refold.core.compaction.circuit_breaker.Limits", lambda value: isinstance(value, Limits)),
     "now": ("a callable", callable),
     "store": (
         "an address, a path or a store",

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from refold import presets
 from refold.compacting import Wish
-from refold.core.budget import Budget
-from refold.core.log import KINDS, Entry, Kind
-from refold.core.messages import Message, Text
-from refold.core.money import Spent
-from refold.core.policy import Policy
-from refold.core.view import Run
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.policy import Policy
+from refold.core.log.entries import KINDS, Entry, Kind
+from refold.core.log.view import Run
+from refold.core.messages.message import Message, Text
+from refold.core.models.prices import Spent
 from refold.errors import RefoldError
 from refold.events import Unfolded
 from refold.formats import canonical

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from refold.compacting import Wish
-from refold.core import breaker
-from refold.core.budget import Budget
+from refold.core.compaction import circuit_breaker
+from refold.core.compaction.budget import Budget
 from refold.session.budgets import Around
 from refold.session.deciding import NEAR, SOFT, attempt, standing
 from refold.session.effects import Do, Work
@@ -41,7 +41,7 @@ def is_time(keeper: Keeper, budget: Budget) -> bool:
         and keeper.waiting is None
         and budget.used >= soft
         and not _spent_out(keeper)
-        and breaker.allows(keeper.breaker, keeper.now()).yes
+        and circuit_breaker.allows(keeper.breaker, keeper.now()).yes
     )
 
 

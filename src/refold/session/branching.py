@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from refold.core.log import ROOT, SAID, Entry, Kind, entry, name_of
-from refold.core.money import Spent
-from refold.core.view import Piece, Put, Run, View
+from refold.core.log.entries import ROOT, SAID, Entry, Kind, entry, name_of
+from refold.core.log.view import Piece, Put, Run, View
+from refold.core.models.prices import Spent
 from refold.session.effects import Do, Work
 from refold.session.keeper import Handed, Keeper, commit, spoken
 from refold.session.loading import behind, spent_at

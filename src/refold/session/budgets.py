@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.core import learned
-from refold.core.budget import Breakdown, Budget, judge
-from refold.core.counting import Counter
-from refold.core.windows import Window
+from refold.core.compaction.budget import Breakdown, Budget, judge
+from refold.core.models.windows import Window
+from refold.core.overflow import learned_windows
+from refold.core.tokens.counting import Counter
 from refold.measuring import Conversation, content_of, plain_text
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper
@@ -55,9 +55,9 @@ def window_of(keeper: Keeper) -> Work[Window]:
     else:
         known = settings.policy.window(settings.model)
     if keeper.learned is None:
-        key = learned.key(settings.endpoint, settings.model or "")
+        key = learned_windows.key(settings.endpoint, settings.model or "")
         note: str | None = yield Do(lambda: keeper.store.note(key))
-        keeper.learned = learned.read(note, keeper.now()) or 0
+        keeper.learned = learned_windows.read(note, keeper.now()) or 0
     if 0 < keeper.learned < known.tokens:
         return Window(keeper.learned, known.output_tokens, "learned")
     return known

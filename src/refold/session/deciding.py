@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from refold.compacting import Wish, compaction, task_of
-from refold.core import breaker
-from refold.core.budget import Budget
-from refold.core.pipeline import shrink
-from refold.core.policy import Policy
-from refold.core.view import Piece, Run
-from refold.core.windows import Window
+from refold.core.compaction import circuit_breaker
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.pipeline import shrink
+from refold.core.compaction.policy import Policy
+from refold.core.log.view import Piece, Run
+from refold.core.models.windows import Window
 from refold.events import CompactionFailed, CompactionSkipped, CompactionStart, ContextWarning
 from refold.outcome import Outcome, Receipt
 from refold.session.budgets import Around, budget_of, told, window_of
@@ -69,7 +69,7 @@ def _taken(keeper: Keeper, messages: Sequence[Any] | None) -> Work[bool]:
         as_said = yield from take_in(keeper, messages)
     new = keeper.view.said - said
     if new > 0 and any(message.role == "assistant" for message in keeper.shelf.messages[-new:]):
-        keeper.breaker = breaker.step(keeper.breaker, "turn", keeper.now())
+        keeper.breaker = circuit_breaker.step(keeper.breaker, "turn", keeper.now())
     if keeper.shelf.sound is None:
         yield from _mend(keeper)
     return as_said
@@ -116,7 +116,7 @@ def _as_due(keeper: Keeper, now: Now, around: Around) -> Work[Made]:
         return Made(idle(keeper, now, _line(budget)))
     if keeper.waiting is not None and budget.ratio < WALL:
         return Made(idle(keeper, now, "a fold is being prepared in the background"))
-    allowed = breaker.allows(keeper.breaker, keeper.now())
+    allowed = circuit_breaker.allows(keeper.breaker, keeper.now())
     if allowed.yes:
         return (yield from attempt(keeper, now, Wish(model=keeper.ask is not None), "threshold"))
     if budget.used > budget.room:
@@ -266,7 +266,7 @@ def _in_vain(keeper: Keeper, outcome: Outcome, trigger: str, reason: str) -> Wor
     yield from sure(keeper, act)
     keeper.purse = keeper.purse.paid(receipt.spent, keeper.now())
     if counted:
-        keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
+        keeper.breaker = circuit_breaker.step(keeper.breaker, "failed", keeper.now())
     kind = CompactionFailed if failed or outcome.compacted else CompactionSkipped
     extra = {"receipt": receipt} if kind is CompactionFailed else {}
     keeper.emit(kind(session=keeper.name, at=keeper.now(), reason=reason, **extra))  # type: ignore[arg-type]

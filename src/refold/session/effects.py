@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from refold.core.flow import Answerer, Asks, areplies_to, replies_to
+from refold.core.compaction.flow import Answerer, Asks, areplies_to, replies_to
 
 if TYPE_CHECKING:
     import asyncio

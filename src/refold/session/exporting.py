@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold import formats
-from refold.core.log import ROOT, Entry, Kind, entry
-from refold.core.view import Change, Piece, Put, Run, changes_to_json, project
+from refold.core.log.entries import ROOT, Entry, Kind, entry
+from refold.core.log.view import Change, Piece, Put, Run, changes_to_json, project
 from refold.errors import RefoldError, StoreError
 from refold.formats import canonical
 from refold.formats.archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive

@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from refold.core.units import tokens
+from refold.core.tokens.units import tokens
 from refold.errors import RefoldError
 from refold.events import Listener
 from refold.session import background

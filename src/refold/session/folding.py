@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refold.core import breaker
-from refold.core.edits import Edit
-from refold.core.folding import Draft, draft
-from refold.core.log import SAID, Entry
-from refold.core.log import entry as made
-from refold.core.messages import Message
-from refold.core.money import Spent
-from refold.core.view import Change, Piece, Put, Run, View, changes_to_json, step
+from refold.core.compaction import circuit_breaker
+from refold.core.compaction.edits import Edit
+from refold.core.log.entries import SAID, Entry
+from refold.core.log.entries import entry as made
+from refold.core.log.folds import Draft, draft
+from refold.core.log.view import Change, Piece, Put, Run, View, changes_to_json, step
+from refold.core.messages.message import Message
+from refold.core.models.prices import Spent
 from refold.errors import Conflict
 from refold.events import CompactionEnd
 from refold.formats import canonical
@@ -102,7 +102,7 @@ def told(keeper: Keeper, entry: Entry, outcome: Outcome, used: int) -> Made:
     keeper.purse = keeper.purse.paid(outcome.receipt.spent, entry.at)
     trigger = outcome.receipt.trigger
     if (what := folding_by(trigger)) is not None:
-        keeper.breaker = breaker.step(keeper.breaker, what, keeper.now())
+        keeper.breaker = circuit_breaker.step(keeper.breaker, what, keeper.now())
     by_itself = trigger in ("threshold", "background")
     keeper.trial = (entry.name, used, keeper.shelf.tokens) if by_itself else None
     summary = outcome.summary if keeper.redact is None else keeper.redact(outcome.summary)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold import formats
-from refold.core.log import name_of
-from refold.core.messages import Message
-from refold.core.view import Run
+from refold.core.log.entries import name_of
+from refold.core.log.view import Run
+from refold.core.messages.message import Message
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.branching import branch

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from refold import formats
-from refold.core import breaker as breakers
-from refold.core.counting import Counter, everything
-from refold.core.flow import Answerer
-from refold.core.log import ROOT, Entry, Kind, entry
-from refold.core.messages import Message
-from refold.core.usage import Usage
-from refold.core.view import Folded, Piece, Put, Run, View, step
+from refold.core.compaction import circuit_breaker as breakers
+from refold.core.compaction.flow import Answerer
+from refold.core.log.entries import ROOT, Entry, Kind, entry
+from refold.core.log.view import Folded, Piece, Put, Run, View, step
+from refold.core.messages.message import Message
+from refold.core.tokens.counting import Counter, everything
+from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
 from refold.events import Event, Listeners
 from refold.formats import Format, canonical

@@ -9,13 +9,13 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from refold import formats
-from refold.core import breaker as breakers
-from refold.core.caps import HOUR
-from refold.core.log import MARKS, ROOT, SAID, Entry, Kind
-from refold.core.messages import EMPTY, Message
-from refold.core.money import Spent
-from refold.core.usage import Usage
-from refold.core.view import Piece, Put, Run, View, grown, step
+from refold.core.compaction import circuit_breaker as breakers
+from refold.core.log.entries import MARKS, ROOT, SAID, Entry, Kind
+from refold.core.log.view import Piece, Put, Run, View, grown, step
+from refold.core.messages.message import EMPTY, Message
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import HOUR
+from refold.core.tokens.usage import Usage
 from refold.errors import Conflict, LogCorrupt
 from refold.formats import Format, canonical
 from refold.session.effects import Do, Work

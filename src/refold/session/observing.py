@@ -6,13 +6,14 @@ from math import floor
 from typing import Any, Final
 
 from refold.compacting import Wish
-from refold.core import breaker, learned
-from refold.core.log import entry
-from refold.core.money import Spent
-from refold.core.overflow import OverflowInfo, overflow
-from refold.core.responses import Response, read_response
-from refold.core.truncation import implied_limit, truncated_silently
-from refold.core.usage import Usage
+from refold.core.compaction import circuit_breaker
+from refold.core.log.entries import entry
+from refold.core.models.prices import Spent
+from refold.core.overflow import learned_windows
+from refold.core.overflow.detect import OverflowInfo, overflow
+from refold.core.overflow.silent_truncation import implied_limit, truncated_silently
+from refold.core.tokens.responses import Response, read_response
+from refold.core.tokens.usage import Usage
 from refold.errors import Overflow
 from refold.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.budgets import Around
@@ -46,7 +47,7 @@ def observe(keeper: Keeper, answer: Any, around: Around) -> Work[Observed]:
 def _answered(keeper: Keeper, response: Response, around: Around) -> Work[Observed]:
     if response.completed:
         keeper.refused = False
-        keeper.breaker = breaker.step(keeper.breaker, "turn", keeper.now())
+        keeper.breaker = circuit_breaker.step(keeper.breaker, "turn", keeper.now())
     usage = response.usage
     if usage is None:
         now = yield from standing(keeper, around)
@@ -123,7 +124,7 @@ def _reverted(keeper: Keeper, fold: str, why: Mapping[str, Any]) -> Work[str | N
     undone = entry("unfold", {"fold": fold}, parent=vain.name, said=vain.said, at=vain.at)
     report = keeper.report
     yield from commit(keeper, [vain, undone])
-    keeper.breaker = breaker.step(keeper.breaker, "failed", keeper.now())
+    keeper.breaker = circuit_breaker.step(keeper.breaker, "failed", keeper.now())
     yield from behind(keeper)
     keeper.report = None if report is None else replace(report, holds=False)
     keeper.emit(Unfolded(session=keeper.name, at=keeper.now(), fold=fold))
@@ -137,11 +138,11 @@ def _refused(keeper: Keeper, info: OverflowInfo, around: Around, *, told: bool =
     """
     now = yield from standing(keeper, around)
     sent = keeper.sent_estimate or now.budget.breakdown.total
-    kept = learned.learned(now.window.tokens, info, sent=sent, at=keeper.now())
+    kept = learned_windows.learned(now.window.tokens, info, sent=sent, at=keeper.now())
     if kept is not None:
         kept = replace(kept, told=kept.told and told)
         settings = keeper.settings
-        key, note = learned.key(settings.endpoint, settings.model or ""), kept.note
+        key, note = learned_windows.key(settings.endpoint, settings.model or ""), kept.note
         yield Do(lambda: keeper.store.put_note(key, note))
         keeper.learned = kept.tokens
     if keeper.refused:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from refold.core.calls import Call
-from refold.core.messages import Text
-from refold.core.money import price_of
-from refold.core.names import provider_of
-from refold.core.prefixes import Prefix, neutral, same_model
-from refold.core.windows import Price
+from refold.core.compaction.cached_prefix import Prefix, neutral, same_model
+from refold.core.compaction.model_calls import Call
+from refold.core.messages.message import Text
+from refold.core.models.model_names import provider_of
+from refold.core.models.prices import price_of
+from refold.core.models.windows import Price
 from refold.session.budgets import Around
 from refold.session.keeper import Keeper, Reported
 

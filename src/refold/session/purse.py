@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refold.core.caps import HOUR, Allowance, Bill, Caps, allowance, together
-from refold.core.log import Entry
-from refold.core.money import Spent
-from refold.core.windows import Price
+from refold.core.log.entries import Entry
+from refold.core.models.prices import Spent
+from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, allowance, together
+from refold.core.models.windows import Price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

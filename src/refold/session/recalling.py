@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from refold.core.log import SAID, Entry
-from refold.core.messages import Message
-from refold.core.view import Folded, Run
+from refold.core.log.entries import SAID, Entry
+from refold.core.log.view import Folded, Run
+from refold.core.messages.message import Message
 from refold.errors import RefoldError
 from refold.formats.exported import without
 from refold.session.effects import Do, Work

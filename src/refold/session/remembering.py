@@ -7,9 +7,9 @@ anew since; and folds may put the same words, so that an earlier view must not b
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.log import SAID, Kind, name_of, without_marks
-from refold.core.messages import Message
-from refold.core.view import Piece, Put, Run, View, grown, step
+from refold.core.log.entries import SAID, Kind, name_of, without_marks
+from refold.core.log.view import Piece, Put, Run, View, grown, step
+from refold.core.messages.message import Message
 from refold.session.effects import Do, Work
 from refold.session.keeper import Handed, Keeper
 from refold.session.loading import puts_of

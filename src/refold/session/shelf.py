@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.core.counting import Counter
-from refold.core.messages import Message
-from refold.core.soundness import Soundness
-from refold.core.view import Piece
+from refold.core.log.view import Piece
+from refold.core.messages.message import Message
+from refold.core.messages.validity import Soundness
+from refold.core.tokens.counting import Counter
 from refold.formats import Format
 
 

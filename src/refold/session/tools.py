@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from refold.core.messages import Message
-from refold.core.transcript import house
-from refold.core.view import Run
+from refold.core.log.view import Run
+from refold.core.messages.message import Message
+from refold.core.messages.transcript import house
 from refold.errors import RefoldError
 from refold.session import recalling
 from refold.session.effects import Work

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from refold.core.breaker import Limits
-from refold.core.budget import Budget
-from refold.core.caps import Caps
-from refold.core.money import Spent, price_at
-from refold.core.policy import Policy
-from refold.core.usage import Usage
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.circuit_breaker import Limits
+from refold.core.compaction.policy import Policy
+from refold.core.models.prices import Spent, price_at
+from refold.core.models.spending_limits import Caps
+from refold.core.tokens.usage import Usage
 from refold.measuring import Count
 from refold.outcome import Outcome
 

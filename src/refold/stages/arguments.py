@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from refold.core.counting import arguments_text, json_text
-from refold.core.edits import swap
-from refold.core.messages import Part, ToolCall
-from refold.core.pairs import open_calls
-from refold.core.rewrite import map_parts
-from refold.core.task import Step, Task
-from refold.core.texts import boundary_before, well_formed
-from refold.core.transcript import parsed
-from refold.core.turns import Keep
-from refold.core.units import plural
+from refold.core.compaction.cuts import Keep
+from refold.core.compaction.edits import swap
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Part, ToolCall
+from refold.core.messages.rewrite import map_parts
+from refold.core.messages.text_cutting import boundary_before, well_formed
+from refold.core.messages.tool_pairs import open_calls
+from refold.core.messages.transcript import parsed
+from refold.core.tokens.counting import arguments_text, json_text
+from refold.core.tokens.units import plural
 
 KEPT_CHARS: Final = 200
 """Short arguments stay: paths and names are what later turns refer to."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.counting import Counter
-from refold.core.edits import Edit, swap
-from refold.core.messages import Document, Message, Part, Text, ToolResult
-from refold.core.task import Step, Task
-from refold.core.texts import fit_text, middle_out
-from refold.core.turns import turn_starts
-from refold.core.units import plural
+from refold.core.compaction.cuts import turn_starts
+from refold.core.compaction.edits import Edit, swap
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Document, Message, Part, Text, ToolResult
+from refold.core.messages.text_cutting import fit_text, middle_out
+from refold.core.tokens.counting import Counter
+from refold.core.tokens.units import plural
 
 ROOMY: Final = 0.8
 """The user's last message is cut only where this share of the room would not hold it otherwise."""

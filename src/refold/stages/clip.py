@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
-from refold.core.edits import swap
-from refold.core.messages import Part, Text, ToolResult
-from refold.core.rewrite import map_parts
-from refold.core.task import Step, Task
-from refold.core.texts import clip
+from refold.core.compaction.edits import swap
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Part, Text, ToolResult
+from refold.core.messages.rewrite import map_parts
+from refold.core.messages.text_cutting import clip
 
 LONGEST_CHARACTER: Final = 4
 """Bytes that a character has at most."""

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from refold.core.edits import swap
-from refold.core.fileops import FileRead, reads
-from refold.core.messages import Message, Part, Text, ToolResult
-from refold.core.pointers import is_placeholder, is_whole, plain, pointer, shown
-from refold.core.rewrite import with_text
-from refold.core.task import Step, Task
+from refold.core.compaction.edits import swap
+from refold.core.compaction.placeholders import is_placeholder, is_whole, plain, pointer, shown
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.file_operations import FileRead, reads
+from refold.core.messages.message import Message, Part, Text, ToolResult
+from refold.core.messages.rewrite import with_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

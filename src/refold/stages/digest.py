@@ -10,13 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from refold.core.fact_finding import OUTPUT_CHARS, find
-from refold.core.fact_listed import fill_listed
-from refold.core.fact_names import fill_names
-from refold.core.fact_page import Page, fill, stands
-from refold.core.fact_reading import remembered
-from refold.core.fact_said import fill_said
-from refold.core.fact_sections import (
+from refold.core.compaction.task import Task
+from refold.core.facts.extraction import OUTPUT_CHARS, find
+from refold.core.facts.headings import (
     DECIDED,
     DONE,
     FAILED,
@@ -27,16 +23,20 @@ from refold.core.fact_sections import (
     TITLES,
     VALUES,
 )
-from refold.core.facts import STORED_TOKENS, USER_KINDS, Ledger, kept_in
-from refold.core.frames import Covered, Worded, bare, house
-from refold.core.instructions import commands_model
-from refold.core.messages import Message
-from refold.core.sentences import sentences
-from refold.core.state import state_of
-from refold.core.task import Task
-from refold.core.texts import fit_text, middle_out
-from refold.core.transcript import neutral
-from refold.core.voices import is_observation, speaker
+from refold.core.facts.injections import commands_model
+from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, kept_in
+from refold.core.facts.lists import fill_listed
+from refold.core.facts.name_section import fill_names
+from refold.core.facts.page import Page, fill, stands
+from refold.core.facts.read_ledger import remembered
+from refold.core.facts.sentences import sentences
+from refold.core.facts.user_statements import fill_said
+from refold.core.messages.message import Message
+from refold.core.messages.speakers import is_observation, speaker
+from refold.core.messages.text_cutting import fit_text, middle_out
+from refold.core.messages.transcript import neutral
+from refold.core.summaries.work_state import state_of
+from refold.core.summaries.wrappers import Covered, Worded, bare, house
 
 MOST_TOKENS: Final = 10_000
 """What a digest may have at most; where no model can be asked more of the window is better spent on it."""

@@ -4,12 +4,12 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refold.core import headers
-from refold.core.frames import Covered, bare
-from refold.core.frames import opal as opal_frame
-from refold.core.messages import Message
-from refold.core.task import Task
-from refold.core.texts import first_line
+from refold.core.compaction.task import Task
+from refold.core.messages import summary_headers
+from refold.core.messages.message import Message
+from refold.core.messages.text_cutting import first_line
+from refold.core.summaries.wrappers import Covered, bare
+from refold.core.summaries.wrappers import opal as opal_frame
 
 TOPICS = 10
 """How many topics CodeBuddy lists at most."""
@@ -22,7 +22,7 @@ def codebuddy(messages: Sequence[Message], covered: Covered, _task: Task) -> str
     answers = sum(message.role == "assistant" for message in fresh)
     results = sum(len(message.results) for message in fresh)
     lines = [
-        headers.codebuddy_plain_line(covered.messages),
+        summary_headers.codebuddy_plain_line(covered.messages),
         f"User messages: {len(asked)}, Assistant responses: {answers}, Tool calls: {results}",
     ]
     topics = [topic for topic in (first_line(message.text) for message in asked) if topic]
@@ -48,7 +48,7 @@ class Umwelten:
     def __call__(self, messages: Sequence[Message], _covered: Covered, _task: Task) -> str:
         """One line, true in every word."""
         stay = f"; last {self.keep_turns} turns retained" if self.keep_turns > 0 else ""
-        return "\n".join([f"{headers.UMWELTEN_TRUNCATED}{stay}.)", *_earlier(messages)])
+        return "\n".join([f"{summary_headers.UMWELTEN_TRUNCATED}{stay}.)", *_earlier(messages)])
 
 
 def _earlier(messages: Sequence[Message]) -> list[str]:

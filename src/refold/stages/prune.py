@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from refold.core.edits import swap
-from refold.core.messages import Message, Text, ToolResult
-from refold.core.pairs import link
-from refold.core.pointers import CLEARED, cleared, is_cleared
-from refold.core.rewrite import with_text
-from refold.core.task import Step, Task
+from refold.core.compaction.edits import swap
+from refold.core.compaction.placeholders import CLEARED, cleared, is_cleared
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Message, Text, ToolResult
+from refold.core.messages.rewrite import with_text
+from refold.core.messages.tool_pairs import link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

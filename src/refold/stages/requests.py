@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.estimate import estimate
-from refold.core.flow import Ask, Asks, Failed, Flow, Reply
-from refold.core.gate import verdict
-from refold.core.prefixes import Prefix
-from refold.core.texts import fit_text, head_and_tail, middle_out
-from refold.core.transcript import neutral
+from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.flow import Ask, Asks, Failed, Flow, Reply
+from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
+from refold.core.messages.transcript import neutral
+from refold.core.summaries.acceptance import verdict
+from refold.core.tokens.estimate import estimate
 from refold.stages.prompts import fill
 
 SLACK: Final = 0.9

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from refold.core.headers import NEUROLINK_MARKER
-from refold.core.messages import SUMMARY, Message, Role, Text
-from refold.core.task import Step, Task, replace_runs
-from refold.core.turns import cuts
-from refold.core.units import plural
+from refold.core.compaction.cuts import cuts
+from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.messages.message import SUMMARY, Message, Role, Text
+from refold.core.messages.summary_headers import NEUROLINK_MARKER
+from refold.core.tokens.units import plural
 
 STEPS: Final = 6
 """How often NeuroLink takes a tenth more before it takes nearly everything."""

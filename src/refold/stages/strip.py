@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from refold.core.edits import swap
-from refold.core.messages import Part, ToolCall, ToolResult
-from refold.core.rewrite import map_parts, with_text
-from refold.core.task import Step, Task
-from refold.core.units import plural
+from refold.core.compaction.edits import swap
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Part, ToolCall, ToolResult
+from refold.core.messages.rewrite import map_parts, with_text
+from refold.core.tokens.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

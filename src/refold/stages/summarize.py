@@ -10,25 +10,25 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, Literal
 
-from refold.core import fileops
-from refold.core.estimate import estimate
-from refold.core.fact_finding import find
-from refold.core.fact_reading import remembered
-from refold.core.fact_text import mend
-from refold.core.facts import LEDGER_SHARE, STORED_TOKENS, Fact, Kept
-from refold.core.fileops import FileOps, Vocabulary
-from refold.core.flow import Ask, Flow, together
-from refold.core.frames import Covered, Frame, bare, cover, facts
-from refold.core.gate import GOES_ON, MENDABLE, goes_on, is_stand_in, misfit, verdict
-from refold.core.headers import ACKNOWLEDGEMENT
-from refold.core.messages import EMPTY, SUMMARY, Message, Role, Text
-from refold.core.provenance import attributed, heard
-from refold.core.state import state_of
-from refold.core.task import Step, Task, replace_runs
-from refold.core.transcript import Style, neutral
-from refold.core.turns import Keep, Segment
-from refold.core.units import plural
-from refold.core.voices import speaker
+from refold.core.compaction.cuts import Keep, Segment
+from refold.core.compaction.flow import Ask, Flow, together
+from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.facts.complete_summary import mend
+from refold.core.facts.extraction import find
+from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, Fact, Kept
+from refold.core.facts.read_ledger import remembered
+from refold.core.messages import file_operations
+from refold.core.messages.file_operations import FileOps, Vocabulary
+from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
+from refold.core.messages.speakers import speaker
+from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
+from refold.core.messages.transcript import Style, neutral
+from refold.core.summaries.acceptance import GOES_ON, MENDABLE, goes_on, is_stand_in, misfit, verdict
+from refold.core.summaries.provenance import attributed, heard
+from refold.core.summaries.work_state import state_of
+from refold.core.summaries.wrappers import Covered, Frame, bare, cover, facts
+from refold.core.tokens.estimate import estimate
+from refold.core.tokens.units import plural
 from refold.stages.prompts import load
 from refold.stages.requests import JOINT, LEAST_ROOM, Refused, Request, Told, merged, said, without_middle
 
@@ -73,7 +73,7 @@ class Summarize:
     """What a summary is always to look at; what the caller of one compaction names comes on top."""
     originals: bool = False
     """Whether the model sees messages as they came, or as cheaper stages have left them."""
-    vocabulary: Vocabulary = fileops.HOUSE
+    vocabulary: Vocabulary = file_operations.HOUSE
     ledger_tokens: int = 0
     """Tokens of facts that may stand behind a summary that lacks them; 0: no facts are looked for, and the
     text is not judged against the conversation either."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from refold.core.edits import swap
-from refold.core.messages import Part, Thinking
-from refold.core.rewrite import map_parts
-from refold.core.task import Step, Task
-from refold.core.turns import turn_starts
-from refold.core.units import plural
+from refold.core.compaction.cuts import turn_starts
+from refold.core.compaction.edits import swap
+from refold.core.compaction.task import Step, Task
+from refold.core.messages.message import Part, Thinking
+from refold.core.messages.rewrite import map_parts
+from refold.core.tokens.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from refold.core import fileops
-from refold.core.fileops import Vocabulary
-from refold.core.frames import Covered, Worded, cover, facts
-from refold.core.messages import SUMMARY, Message, Role, Text
-from refold.core.task import Step, Task, replace_runs
-from refold.core.turns import Keep
-from refold.core.units import plural
+from refold.core.compaction.cuts import Keep
+from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.messages import file_operations
+from refold.core.messages.file_operations import Vocabulary
+from refold.core.messages.message import SUMMARY, Message, Role, Text
+from refold.core.summaries.wrappers import Covered, Worded, cover, facts
+from refold.core.tokens.units import plural
 
 Words = Callable[[Sequence[Message], Covered, Task], str | Worded]
 
@@ -22,7 +22,7 @@ class Truncate:
     words: Words
     role: Role = "user"
     name: str = "truncate"
-    vocabulary: Vocabulary = fileops.HOUSE
+    vocabulary: Vocabulary = file_operations.HOUSE
 
     def __call__(self, task: Task) -> Step:
         """Propose a notice in place of what leaves."""

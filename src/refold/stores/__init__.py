@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError
 
 GROUP: Final = "refold.stores"

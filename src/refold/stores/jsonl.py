@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import Durability, Found, Head, Info, Lease, Place, Trouble
 from refold.stores.desk import Desk, Record

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from refold.core.log import Entry
+from refold.core.log.entries import Entry
 from refold.stores import Place, Trouble
 from refold.stores.disk import errors_of, opened
 from refold.stores.jsonl_rows import Row, entry_of, known_kind, rows

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from refold.core.log import Entry
+from refold.core.log.entries import Entry
 from refold.errors import LogCorrupt, LogTooNew, StoreError
 from refold.stores import START, Head, Info, Place
 from refold.stores.disk import create, errors_of, lock, opened, sync_folder, write_behind

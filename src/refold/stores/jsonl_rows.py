@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from refold.core.log import KINDS, Entry
+from refold.core.log.entries import KINDS, Entry
 from refold.stores import Place
 
 FORMAT: Final = 1

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from refold.core.log import KINDS, Kind
+from refold.core.log.entries import KINDS, Kind
 from refold.errors import Conflict, LogCorrupt, StoreError
 from refold.stores import START, Head, Place
 from refold.stores.paths import stretches

@@ -8,7 +8,7 @@ from itertools import islice
 from threading import RLock
 from typing import Any
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import START, Durability, Found, Head, Info, Lease, Place, Trouble
 from refold.stores.desk import Desk

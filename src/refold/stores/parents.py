@@ -1,6 +1,6 @@
 """Whether entries stand behind their parents, told as they come in the order they were stored."""
 
-from refold.core.log import ROOT, Entry
+from refold.core.log.entries import ROOT, Entry
 from refold.stores import START, Place
 
 

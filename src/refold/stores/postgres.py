@@ -13,7 +13,7 @@ this process and a crash of the server. `full` waits for synchronous standbys as
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError
 from refold.stores import Durability, Found, Head, Info, Lease, Place, Trouble
 from refold.stores.opening import no_more

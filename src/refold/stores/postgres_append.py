@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from refold.core.log import Entry
+from refold.core.log.entries import Entry
 from refold.errors import Conflict, StoreError
 from refold.stores import START, Head, Place
 from refold.stores.postgres_connections import Connection

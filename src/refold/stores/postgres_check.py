@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from refold.core.log import ROOT, Entry
+from refold.core.log.entries import ROOT, Entry
 from refold.stores import START, Place, Trouble
 from refold.stores.postgres_connections import Connection, Connections
 from refold.stores.postgres_log import COLUMNS, Row, placed, unpacked

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from psycopg.sql import SQL
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import START, Head, Place
 from refold.stores.paths import Stretch, stretches

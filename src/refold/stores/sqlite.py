@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import (
     START,

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 from zlib import crc32
 
-from refold.core.log import ROOT, Entry
+from refold.core.log.entries import ROOT, Entry
 from refold.errors import StoreError
 from refold.stores import START, Place, Trouble
 from refold.stores.sqlite_connection import Connection

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Final
 
-from refold.core.log import Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, StoreError
 from refold.stores import START, Place
 from refold.stores.paths import Stretch, stretches

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from refold.core.log import Entry
+from refold.core.log.entries import Entry
 from refold.errors import LogCorrupt
 from refold.stores import Head, Info, Place
 from refold.stores.sqlite_driver import Row

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.formats.agents import Compaction, Recording
 from refold.formats.agents.sessions import as_session
 from refold.formats.agents.shaping import as_text, number_at, seconds, title_of, usage_of

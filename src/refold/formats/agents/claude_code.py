@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.usage import reported
+from refold.core.tokens.usage import reported
 from refold.formats.agents.shaping import (
     Draft,
     list_of,

@@ -7,7 +7,7 @@ own words and the summary. `thread_rolled_back` takes back the last turns. The o
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.formats.agents.shaping import (
     Draft,
     number_at,

@@ -8,7 +8,7 @@ one object with all messages.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.formats.agents.shaping import (
     Draft,
     list_of,

@@ -8,7 +8,7 @@ assistant's message holds several steps, each a request of its own. A compaction
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.formats.agents.shaping import (
     Draft,
     list_of,

@@ -7,7 +7,7 @@ before it are history, also where they stand in what was kept.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.usage import Usage
+from refold.core.tokens.usage import Usage
 from refold.formats.agents.shaping import (
     Draft,
     list_of,

@@ -7,7 +7,7 @@ OpenTelemetry's `gen_ai` spans, and lists under names such as `traj`.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.usage import reported
+from refold.core.tokens.usage import reported
 from refold.errors import FormatError
 from refold.formats import documents
 from refold.formats.agents.shaping import (

@@ -7,7 +7,7 @@ what an earlier one had taken, the earlier one no longer stands.
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.view import Change, Piece, Put, Run
+from refold.core.log.view import Change, Piece, Put, Run
 from refold.formats.agents.values import Compaction, Recording
 from refold.formats.exported import Exported, ExportedFold, without
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from refold.core.usage import MOST, Usage
+from refold.core.tokens.usage import MOST, Usage
 from refold.formats.agents.values import Compaction, Problem, Record, Recording, Wire
 
 _MILLISECONDS: Final = 1e11

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from refold import formats
-from refold.core.messages import EMPTY
-from refold.core.usage import Usage
+from refold.core.messages.message import EMPTY
+from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
 
 Wire: TypeAlias = dict[str, Any]

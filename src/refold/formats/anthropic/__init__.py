@@ -6,7 +6,7 @@ or absent. Server tools, their results and compaction blocks are not understood 
 
 from typing import Final
 
-from refold.core.shapes import Shape
+from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.anthropic.check import check
 from refold.formats.anthropic.read import NAME, parse, recognise

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Message,
     Thinking,
     ToolCall,
     ToolResult,
 )
-from refold.core.shapes import Problem
+from refold.core.messages.wire_rules import Problem
 from refold.formats import checks
 from refold.formats.anthropic.read import CALL_ID
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Document,
     File,
     Image,

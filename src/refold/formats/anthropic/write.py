@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Document,
     File,
     Image,

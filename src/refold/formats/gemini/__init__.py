@@ -7,7 +7,7 @@ fields is a part of the result, strings as text, so that what is long in it can 
 
 from typing import Final
 
-from refold.core.shapes import Shape
+from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.gemini.check import check
 from refold.formats.gemini.read import NAME, parse, recognise

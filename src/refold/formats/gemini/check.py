@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Message,
     Text,
 )
-from refold.core.shapes import Problem
+from refold.core.messages.wire_rules import Problem
 from refold.formats import checks
 
 

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Document,
     File,
     Image,

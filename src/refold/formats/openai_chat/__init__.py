@@ -9,7 +9,7 @@ Reading and writing are inverse and change together; therefore they share one fi
 
 from typing import Final
 
-from refold.core.shapes import Shape
+from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.openai_chat.check import check
 from refold.formats.openai_chat.read import NAME, parse, recognise

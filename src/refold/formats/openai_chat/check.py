@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from refold.core.messages import Message, Opaque, ToolCall
-from refold.core.shapes import Problem
+from refold.core.messages.message import Message, Opaque, ToolCall
+from refold.core.messages.wire_rules import Problem
 from refold.formats import checks
 from refold.formats.openai_chat.read import NAME, ROLES
 

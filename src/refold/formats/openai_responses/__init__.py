@@ -8,7 +8,7 @@ as well.
 
 from typing import Final
 
-from refold.core.shapes import Shape
+from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.openai_responses.check import check
 from refold.formats.openai_responses.read import NAME, parse, recognise

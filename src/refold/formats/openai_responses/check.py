@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Message,
     Opaque,
     Thinking,
     ToolCall,
     ToolResult,
 )
-from refold.core.shapes import Problem
+from refold.core.messages.wire_rules import Problem
 from refold.formats import checks
 from refold.formats.openai_responses.read import NAME, role_of
 

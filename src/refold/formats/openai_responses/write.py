@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from refold.core.messages import (
+from refold.core.messages.message import (
     Document,
     File,
     Image,

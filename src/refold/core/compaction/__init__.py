@@ -1,0 +1,1 @@
+"""When to compact, what to keep, and how the stages run."""

@@ -1,0 +1,241 @@
+"""How much of the window attached files may take, one by one and together; reads no file, knows no model.
+
+The numbers are NeuroLink's ("File Token Budget"): a share of what is left of the window goes to files, small
+ones pass unchecked, very large ones are shown by a preview. Together they are served from the smallest up,
+so that one huge log does not push out ten short sources; what is larger than an equal share is clipped, half
+of the room dealt out evenly and half in proportion to size, and what would shrink to nothing is left out. A
+file that is left out stays in the answer as such: nothing vanishes silently.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from refold.core.messages.text_cutting import boundary_before, byte_size, first_line, fit_text, well_formed
+from refold.errors import FormatError
+
+FILE_READ_BUDGET_FRACTION: Final = 0.6
+"""Share of the remaining window that files may take; higher starves the answer, lower clips more."""
+FAST_PATH_BYTES: Final = 102_400
+"""Files below this size are not checked one by one; together they can still be too much."""
+PREVIEW_BYTES: Final = 5_242_880
+"""Files above this size are only previewed: five million bytes fit no window anyway."""
+PREVIEW_CHARS: Final = 2_000
+"""Characters of a preview, and the least that a single clipped file keeps."""
+BYTES_PER_TOKEN: Final = 4
+"""NeuroLink's rule of thumb; counts too few tokens for code and dense data."""
+SMALLEST_SHARE_TOKENS: Final = 64
+"""Rather than give every file less than this, the largest are left out: a few words help nobody."""
+NAME_CHARS: Final = 200
+"""A path in a preview is cut to this many characters; a longer one is not a name for a reader."""
+
+Action: TypeAlias = Literal["kept", "clipped", "previewed", "left out"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A file that somebody wants to send along."""
+
+    content: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What to do with one file before it is read."""
+
+    clip: bool
+    max_chars: int | None = None
+    preview: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FittedFile:
+    """What became of a file; `content` is empty where it was left out."""
+
+    content: str
+    path: str | None
+    _: KW_ONLY
+    action: Action
+    tokens: int
+    original_tokens: int
+
+
+def file_budget(
+    window: int, used: int, output_tokens: int, *, fraction: float = FILE_READ_BUDGET_FRACTION
+) -> int:
+    """Tokens that files may take of what is left of the window; 0 when nothing is.
+
+    >>> file_budget(200_000, 50_000, 50_000)
+    60000
+    """
+    return max(0, math.floor((window - used - output_tokens) * fraction))
+
+
+def should_clip(size_bytes: int, budget_tokens: int) -> FilePlan:
+    """Whether a single file of this size must be shortened, and to how many characters."""
+    if size_bytes > PREVIEW_BYTES:
+        return FilePlan(clip=True, max_chars=PREVIEW_CHARS, preview=True)
+    if size_bytes < FAST_PATH_BYTES or _ceil(size_bytes, BYTES_PER_TOKEN) <= budget_tokens:
+        return FilePlan(clip=False)
+    return FilePlan(clip=True, max_chars=max(PREVIEW_CHARS, budget_tokens * BYTES_PER_TOKEN))
+
+
+def fit_files(
+    files: Sequence[Mapping[str, Any] | str | FileText],
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+) -> tuple[FittedFile, ...]:
+    """Shorten files so that together they stay in the budget; in their order, every one accounted for."""
+    texts = [_as_text(file, index) for index, file in enumerate(files)]
+    sizes = [count(text.content) for text in texts]
+    if sum(sizes) <= budget_tokens:
+        return tuple(_kept(text, size) for text, size in zip(texts, sizes, strict=True))
+    wanted = [_wanted(text, size, count) for text, size in zip(texts, sizes, strict=True)]
+    return tuple(
+        _shortened(file, share, count)
+        for file, share in zip(wanted, _shares([file.tokens for file in wanted], budget_tokens), strict=True)
+    )
+
+
+def preview(text: FileText) -> str:
+    """Name, size and the first characters of a file."""
+    name = first_line(text.path or "", NAME_CHARS) or "without a name"
+    start = well_formed(text.content[: boundary_before(text.content, PREVIEW_CHARS)])
+    size = byte_size(text.content)
+    return f"[Preview of file {name}: {size} bytes, the first {len(start)} characters follow]\n{start}"
+
+
+def estimate_by_type(path_or_type: str, size_bytes: int) -> int:
+    """Tokens a file will take, from its kind and size alone, before anybody opens it.
+
+    Takes a path, an extension, a media type (`image/png`) or a kind (`video`).
+    """
+    kind = _kind(path_or_type)
+    size = max(0, size_bytes)
+    if kind == "pdf":
+        return min(_ceil(size, 100), 50_000)
+    if kind == "office":
+        return _ceil(size * 15, 100 * BYTES_PER_TOKEN)
+    if kind == "text":
+        return _ceil(size * 133, 100 * BYTES_PER_TOKEN)
+    return _FLAT[kind]
+
+
+# -- sharing a budget ---------------------------------------------------------------------------------------
+
+
+def _as_text(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
+    if isinstance(file, FileText):
+        return file
+    if isinstance(file, str):
+        return FileText(file)
+    if not isinstance(file, Mapping):
+        raise FormatError('a file is text or {"content": text, "path": name}', path=f"files[{index}]")
+    content, path = file.get("content"), file.get("path")
+    if not isinstance(content, str):
+        raise FormatError("the content of a file must be text", path=f"files[{index}].content")
+    return FileText(content, path if path is None else str(path))
+
+
+def _kept(text: FileText, size: int) -> FittedFile:
+    return FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
+
+
+def _wanted(text: FileText, size: int, count: Callable[[str], int]) -> FittedFile:
+    """A file as it would be sent if there were room enough: whole, or a preview of a very large one."""
+    if byte_size(text.content) <= PREVIEW_BYTES:
+        return _kept(text, size)
+    shown = preview(text)
+    return FittedFile(shown, text.path, action="previewed", tokens=count(shown), original_tokens=size)
+
+
+def _shares(sizes: Sequence[int], budget: int) -> list[int]:
+    """What each file may take: the small their whole size, the large a part, the largest perhaps nothing."""
+    shares = [0] * len(sizes)
+    order = deque(sorted(range(len(sizes)), key=lambda index: (sizes[index], index)))
+    left = max(0, budget)
+    while order:
+        if sizes[order[0]] * len(order) <= left:
+            shares[order[0]] = sizes[order[0]]
+            left -= sizes[order.popleft()]
+        elif len(order) > 1 and left // (2 * len(order)) < SMALLEST_SHARE_TOKENS:
+            order.pop()
+        else:
+            break
+    total = sum(sizes[index] for index in order)
+    for index in order:
+        shares[index] = left // (2 * len(order)) + left * sizes[index] // (2 * total)
+    return shares
+
+
+def _shortened(file: FittedFile, share: int, count: Callable[[str], int]) -> FittedFile:
+    if file.tokens <= share:
+        return file
+    content = fit_text(file.content, share, count=count, ellipsis=_REST).text
+    if content in ("", _REST):
+        return replace(file, content="", action="left out", tokens=0)
+    action: Action = "clipped" if file.action == "kept" else file.action
+    return replace(file, content=content, action=action, tokens=count(content))
+
+
+_REST: Final = "\n[... the rest of this file is left out]"
+
+# -- kinds of files -----------------------------------------------------------------------------------------
+
+_FLAT: Final = {"video": 500, "audio": 300, "image": 1_500, "archive": 1_000, "unknown": 500}
+"""NeuroLink's flat estimates: what reaches the model is a description, whatever the size."""
+_ENDINGS: Final = {
+    "video": "3gp avi flv m4v mkv mov mp4 mpeg mpg ogv webm wmv",
+    "audio": "aac aiff amr flac m4a mid midi mp3 oga ogg opus wav wma",
+    "image": "avif bmp gif heic heif ico jpeg jpg png tif tiff webp",
+    "archive": "7z bz2 gz jar rar tar tbz2 tgz txz whl xz zip zst",
+    "pdf": "pdf",
+    "office": "doc docm docx odp ods odt pps ppsx ppt pptm pptx xls xlsb xlsm xlsx rtf",
+    "text": (
+        "adoc asm awk bash bat bib c cc cfg clj cljs cmake code conf cpp cs css csv cxx dart diff dockerfile "
+        "el elm env erl ex exs f90 fish fs go gql gradle graphql groovy h hbs hcl heex hpp hs htm html "
+        "hxx ini ipynb java jl js json json5 jsonc jsonl jsx kt kts less lisp lock log lua m makefile "
+        "markdown md mdx mjs ml mm ndjson nim nix patch php pl plist properties proto ps1 py pyi r rb rs "
+        "rst sass scala scm scss sh sol sql srt svelte svg swift tcl tex text tf toml ts tsv tsx txt vb "
+        "vim vtt vue xml xsd xsl yaml yml zig zsh"
+    ),
+}
+_KIND_OF_ENDING: Final = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
+_MEDIA: Final = (  # the first that occurs in an `application/...` media type decides
+    ("pdf", "pdf"),
+    ("officedocument", "office"),
+    ("opendocument", "office"),
+    ("msword", "office"),
+    ("ms-", "office"),
+    ("rtf", "office"),
+    ("zip", "archive"),
+    ("tar", "archive"),
+    ("compressed", "archive"),
+    ("json", "text"),
+    ("xml", "text"),
+    ("yaml", "text"),
+    ("javascript", "text"),
+)
+
+
+def _kind(path_or_type: str) -> str:
+    word = path_or_type.strip().lower()
+    top, _, rest = word.partition("/")
+    if word in _FLAT or word in _ENDINGS:
+        return word
+    if top == "application":
+        for part, kind in _MEDIA:
+            if part in rest:
+                return kind
+    ending = _KIND_OF_ENDING.get(word.replace("\\", "/").rpartition("/")[2].rpartition(".")[2])
+    if ending is None and rest.startswith("svg"):
+        return "text"
+    return ending or (top if rest and top in ("video", "audio", "image", "text") else "unknown")
+
+
+def _ceil(value: int, divisor: int) -> int:
+    return -(-value // divisor)

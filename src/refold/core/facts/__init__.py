@@ -1,0 +1,1 @@
+"""What must survive a fold: facts found without a model, and the ledger that keeps them."""

@@ -1,0 +1,1 @@
+"""What was said: message values, tool pairs, repair, validity, wire rules, speakers, text cutting."""

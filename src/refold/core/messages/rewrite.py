@@ -1,0 +1,22 @@
+"""Rewrites parts of messages; a message in which nothing changed comes back as the same object."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from refold.core.messages.message import Message, Part, Text, ToolResult
+
+
+def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Message:
+    """Put each part through a function; None takes the part out."""
+    parts = tuple(new for new in map(change, message.parts) if new is not None)
+    same = len(parts) == len(message.parts) and all(
+        new is old for new, old in zip(parts, message.parts, strict=True)
+    )
+    return message if same else replace(message, parts=parts)
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """A tool result that says something else."""
+    return ToolResult(
+        result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
+    )

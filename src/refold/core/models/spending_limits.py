@@ -1,0 +1,163 @@
+"""What summaries may cost: caps for a session and for an hour, and what they leave; knows no clock.
+
+    >>> caps = Caps(dollars=1.0, dollars_per_hour=0.5)
+    >>> spent = Spent(calls=1, dollars=0.4)
+    >>> left = allowance(caps, spent, [Bill(at=100.0, spent=spent)], 200.0)
+    >>> round(left.dollars, 2), left.refusal(Spent(), Spent(calls=1, dollars=0.2))
+    (0.1, 'the cap of $0.50 an hour would be passed: $0.40 is spent')
+
+A call is weighed before it is made, with an answer as long as it may be, so that a cap is not passed. A call
+without a known price weighs nothing in dollars until the cap is reached; tokens are always known.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+from refold.core.models.prices import MILLION, Spent
+from refold.core.tokens.units import tokens
+from refold.errors import FormatError
+
+HOUR: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """What the summariser's calls may take; None for no cap."""
+
+    dollars: float | None = None
+    """For the whole session."""
+    dollars_per_hour: float | None = None
+    tokens_per_hour: int | None = None
+    """Read and written together."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self != _NONE
+
+    @property
+    def named(self) -> dict[str, float]:
+        """Those there are, by the names that people call them."""
+        values = zip(CAP_NAMES, (self.dollars, self.dollars_per_hour, self.tokens_per_hour), strict=True)
+        return {name: value for name, value in values if value is not None}
+
+    @property
+    def in_dollars(self) -> bool:
+        """Whether there is one that needs prices."""
+        return self.dollars is not None or self.dollars_per_hour is not None
+
+
+_NONE: Final = Caps()
+CAP_NAMES: Final = ("max_dollars", "max_dollars_per_hour", "max_summary_tokens_per_hour")
+"""What people call them."""
+
+
+def read_caps(given: Mapping[str, Any]) -> Caps:
+    """The caps that somebody set by name; what is not set is no cap.
+
+    >>> read_caps({"max_dollars": "2.50", "max_summary_tokens_per_hour": "200k"})
+    Caps(dollars=2.5, dollars_per_hour=None, tokens_per_hour=200000)
+    """
+    read = [None if given.get(name) is None else cap(name, given[name]) for name in CAP_NAMES]
+    size = None if read[2] is None else int(read[2])
+    return Caps(dollars=read[0], dollars_per_hour=read[1], tokens_per_hour=size)
+
+
+def cap(name: str, value: Any) -> float:
+    """One cap as a number: tokens, or dollars, as a number or as text."""
+    return _tokens(value) if name == CAP_NAMES[2] else _dollars(value, name)
+
+
+def _dollars(value: Any, name: str) -> float:
+    amount = -1.0
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with suppress(ValueError):
+            amount = float(value.strip().removeprefix("$") if isinstance(value, str) else value)
+    if not 0 <= amount < MILLION:
+        raise FormatError("must be an amount of dollars, such as 2.50", path=name)
+    return amount
+
+
+def _tokens(value: Any) -> int:
+    try:
+        return 0 if value == "0" or (value == 0 and type(value) is int) else tokens(value)
+    except FormatError as error:
+        raise FormatError(str(error), path=CAP_NAMES[2]) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What one attempt to compact took, and when it ended."""
+
+    at: float
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What is left; None for as much as one likes."""
+
+    dollars: float | None = None
+    tokens: int | None = None
+    dollars_cap: str = ""
+    """The cap in words, and what is spent of it."""
+    tokens_cap: str = ""
+    until: float | None = None
+    """When more is left again, where time alone brings it."""
+
+    @property
+    def spent_out(self) -> bool:
+        """Whether nothing is left."""
+        return any(left is not None and left <= 0 for left in (self.dollars, self.tokens))
+
+    def refusal(self, spent: Spent, next_one: Spent) -> str:
+        """Why calls may not be made that are expected to take so much, after what was spent since; or ""."""
+        dollars = (spent.dollars or 0.0) + (next_one.dollars or 0.0)
+        if self.dollars is not None and (dollars > self.dollars or self.dollars <= 0):
+            return self.dollars_cap
+        tokens = spent.tokens + next_one.tokens
+        if self.tokens is not None and (tokens > self.tokens or self.tokens <= 0):
+            return self.tokens_cap
+        return ""
+
+
+def allowance(caps: Caps, total: Spent, bills: Sequence[Bill], at: float) -> Allowance:
+    """What caps leave after all that was spent in a session, and in its last hour."""
+    recent = [bill for bill in bills if abs(at - bill.at) < HOUR]
+    hour = together(bill.spent for bill in recent)
+    until = min((bill.at + HOUR for bill in recent), default=None)
+    whole = _left(caps.dollars, total.dollars)
+    hourly = _left(caps.dollars_per_hour, hour.dollars)
+    tokens = None if caps.tokens_per_hour is None else caps.tokens_per_hour - hour.tokens
+    told = f"the cap of {caps.tokens_per_hour or 0:,} tokens an hour {{}}: {hour.tokens:,} are spent"
+    words = _words("a session", caps.dollars, total, whole)
+    dollars, passes = whole, False
+    if hourly is not None and (whole is None or hourly < whole):
+        words, dollars, passes = _words("an hour", caps.dollars_per_hour, hour, hourly), hourly, True
+    return Allowance(
+        dollars=dollars,
+        tokens=tokens,
+        dollars_cap=words,
+        tokens_cap=told.format(_reached(tokens)),
+        until=until if passes or (tokens is not None and dollars is None) else None,
+    )
+
+
+def together(sums: Iterable[Spent]) -> Spent:
+    """All of them as one sum."""
+    return reduce(Spent.plus, sums, Spent())
+
+
+def _left(cap: float | None, spent: float | None) -> float | None:
+    return None if cap is None else cap - (spent or 0.0)
+
+
+def _words(time: str, cap: float | None, spent: Spent, left: float | None) -> str:
+    return f"the cap of ${cap or 0:.2f} {time} {_reached(left)}: ${spent.dollars or 0:.2f} is spent"
+
+
+def _reached(left: float | None) -> str:
+    return "is reached" if left is not None and left <= 0 else "would be passed"

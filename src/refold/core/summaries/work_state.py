@@ -1,0 +1,57 @@
+"""The state of the work where a history is cut: who has the next word; computed, never guessed from prose.
+
+A model that goes on from a summary must neither stop nor run on. The state is data in the summary's
+metadata and one sentence in its text.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+from refold.core.messages.message import Message
+from refold.core.messages.speakers import speaker
+from refold.core.messages.tool_pairs import open_calls
+
+State: TypeAlias = Literal["working", "awaiting user", "awaiting tool", "awaiting approval", "finished"]
+
+SENTENCES: Final[dict[State, str]] = {
+    "working": "State: the assistant was at work and goes on.",
+    "awaiting user": "State: the assistant waits for the user's answer.",
+    "awaiting tool": "State: a tool call waits for its result.",
+    "awaiting approval": "State: the assistant asked for approval and must not go on without it.",
+    "finished": "State: finished; the user speaks next.",
+}
+"""Short, because they stand in every view."""
+
+_APPROVAL: Final = re.compile(
+    r"\b(?:shall i|should i|may i|do you want me to|would you like me to|ok(?:ay)? to|permission"
+    r"|approv(?:e|al)"
+    r"|confirm|proceed|go ahead|y/n|yes/no)\b[^?？]{0,200}[?？]",
+    re.IGNORECASE,
+)
+_TAIL: Final = 600
+"""Characters of the last words in which a question is looked for."""
+
+
+def state_of(messages: Sequence[Message]) -> State:
+    """Who has the next word at the end of these messages."""
+    if open_calls(messages):
+        return "awaiting tool"
+    for message in reversed(messages):
+        voice = speaker(message)
+        if voice in {"tool", "user"}:
+            return "working"
+        if voice == "assistant":
+            return "working" if message.calls else _after(message.text)
+    return "working"
+
+
+def _after(words: str) -> State:
+    """The state behind the last words of a model that calls no tool."""
+    end = words.rstrip()[-_TAIL:]
+    if _APPROVAL.search(end):
+        return "awaiting approval"
+    last = end.rsplit("\n", 1)[-1]
+    if "?" in last or "？" in last:
+        return "awaiting user"
+    return "working" if end.endswith(("```", ":", "：", "...", "…")) else "finished"

@@ -1,0 +1,1 @@
+"""How large a conversation is: counters, the estimate, images, reported usage."""

@@ -1,0 +1,285 @@
+"""What pictures and documents cost in tokens, from their size; base64 is never counted as text.
+
+A picture's pixels are read from the first bytes of its inline data (PNG, JPEG, GIF, WebP, BMP); of the
+base64 only what those bytes need is decoded. An address or a file id says nothing about the size: then the
+most that a provider takes for one picture counts. Nothing here opens a picture or reaches an address, and
+no header, however hostile, makes a number below 1 or above what a provider would take.
+"""
+
+import math
+import re
+import struct
+from binascii import a2b_base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from refold.core.messages.message import Document, File, Image
+from refold.core.tokens.estimate import estimate
+
+PAGE_TOKENS: Final = 3_000
+"""A PDF page, read as text and as a picture (Anthropic: 1,500 to 3,000 of text, and up to 1,600 for the
+picture; measured pages are near 2,400). High for scans and slides."""
+
+PAGE_BYTES: Final = 2_000
+"""The least a page takes in a PDF that hides its page tree. High for anything with pictures in it."""
+
+MOST_PAGES: Final = 100
+"""Pages a provider takes in one request with a 200k window."""
+
+UNKNOWN_DOCUMENT: Final = 10 * PAGE_TOKENS
+"""A document of which only an address or an id is known. Low for more than ten pages; the usage a provider
+reports after the first call says what it was."""
+
+AUDIO_BYTES: Final = 2_000
+"""Bytes of one second of speech at 16 kbit/s, the least that is usual. High for better sound."""
+
+AUDIO_TOKENS: Final = 32
+"""Tokens of one second of sound (Gemini; OpenAI takes 10)."""
+
+VIDEO_BYTES: Final = 12_500
+"""Bytes of one second of video at 100 kbit/s. High for better pictures."""
+
+VIDEO_TOKENS: Final = 300
+"""Tokens of one second of video with sound (Gemini: 263 to 300)."""
+
+PACKED_BYTES: Final = 1.5
+"""Bytes of packed text (office files are archives) that make a token. High where pictures are packed."""
+
+MOST_TOKENS: Final = MOST_PAGES * PAGE_TOKENS
+"""No document counts for more, whatever it claims about itself."""
+
+JPEG_SEGMENTS: Final = 1_024
+"""How far to look for the size in a JPEG; profiles and EXIF data take some dozens at most."""
+
+_DATA_URL = re.compile(r"\s*data:([^;,]{0,100})[^,]{0,200};base64,", re.IGNORECASE)
+_ALPHABET = str.maketrans("-_", "+/")
+_PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Pixels of a picture, both at least 1."""
+
+    width: int
+    height: int
+
+    def within(self, long: int, short: int | None = None) -> "Size":
+        """Shrink, never enlarge, until the long side and then the short side fit."""
+        ratio = min(1.0, long / max(self.width, self.height))
+        if short is not None:
+            ratio = min(ratio, short / min(self.width, self.height))
+        return Size(max(1, round(self.width * ratio)), max(1, round(self.height * ratio)))
+
+    def tiles(self, side: int) -> int:
+        """How many squares of this side cover the picture."""
+        return math.ceil(self.width / side) * math.ceil(self.height / side)
+
+
+def _openai(size: Size) -> int:
+    """85 and 170 for each tile of 512 pixels, inside 2,048 and with the short side at most 768."""
+    return 85 + 170 * size.within(2_048, 768).tiles(512)
+
+
+def _anthropic(size: Size) -> int:
+    """A token for 750 pixels, the long side at most 1,568, about 1,600 at most.
+
+    Low by up to three times for models that take 3.75 megapixels (Claude Opus 4.7 and later).
+    """
+    inside = size.within(1_568)
+    return min(1_600, math.ceil(inside.width * inside.height / 750))
+
+
+def _gemini(size: Size) -> int:
+    """258 up to 384 pixels, else 258 for each tile of 768 pixels, inside 3,072."""
+    if max(size.width, size.height) <= 384:
+        return 258
+    return 258 * size.within(3_072).tiles(768)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one provider counts pictures."""
+
+    tokens: Callable[[Size], int]
+    dearest: Size
+    """The picture that costs most; it stands in where the size is unknown."""
+    low_detail: int | None = None
+    """The price of a picture sent with detail "low", whatever its size."""
+
+
+_OPENAI: Final = Rule(_openai, Size(2_048, 768), 85)
+_ANTHROPIC: Final = Rule(_anthropic, Size(1_568, 1_568))
+_GEMINI: Final = Rule(_gemini, Size(3_072, 3_072))
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "openai": _OPENAI,
+        "azure": _OPENAI,
+        "anthropic": _ANTHROPIC,
+        "bedrock": _ANTHROPIC,
+        "google": _GEMINI,
+        "gemini": _GEMINI,
+        "vertex": _GEMINI,
+    }
+)
+
+
+def image_tokens(image: Image, provider: str | None = None) -> int:
+    """Tokens of a picture; without a known provider by the dearest rule.
+
+    A picture with a `detail` was written for OpenAI, and counts so where nobody says otherwise.
+
+    >>> image_tokens(Image(url="https://example.com/a.png"), "openai")
+    1445
+    """
+    rule = RULES.get((provider or "").lower()) or (_OPENAI if image.detail else None)
+    size = image_size(image)
+    return max(_price(each, image, size) for each in ((rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)))
+
+
+def _price(rule: Rule, image: Image, size: Size | None) -> int:
+    if image.detail == "low" and rule.low_detail is not None:
+        return rule.low_detail
+    return rule.tokens(size or rule.dearest)
+
+
+def image_size(image: Image) -> Size | None:
+    """The pixels of a picture with inline data, as its header tells them; None where it does not.
+
+    >>> image_size(Image(data="iVBORw0KGgoAAAANSUhEUgAAAyAAAAJYCAYAAAC"))
+    Size(width=800, height=600)
+    """
+    data = _inline(image)
+    if data is None:
+        return None
+    try:
+        size = _header_size(data)
+    except (ValueError, struct.error):  # not base64, or shorter than its format says
+        return None
+    return size if size is not None and size.width > 0 and size.height > 0 else None
+
+
+def document_tokens(part: Document | File) -> int:
+    """Tokens of a document, sound or video: by its text, else from above by pages, seconds or bytes.
+
+    >>> document_tokens(File(data="UklGRg==", media_type="audio/wav"))
+    32
+    """
+    if isinstance(part, Document) and part.text is not None:
+        return estimate(part.text)
+    data = _inline(part)
+    if data is None:
+        return UNKNOWN_DOCUMENT
+    declared = _DATA_URL.match(part.data or part.url or "")
+    media_type = part.media_type or (declared[1] if declared else "")
+    return max(1, min(MOST_TOKENS, _document(data, *media_type.lower().partition("/")[::2])))
+
+
+def _document(data: "_Base64", kind: str, subtype: str) -> int:
+    if kind == "audio":
+        return math.ceil(len(data) / AUDIO_BYTES) * AUDIO_TOKENS
+    if kind == "video":
+        return math.ceil(len(data) / VIDEO_BYTES) * VIDEO_TOKENS
+    if kind == "image":
+        return image_tokens(Image(data=data.raw))
+    try:
+        content = data.at(0, len(data))
+    except ValueError:  # no base64: a provider that takes it reads it as it stands
+        return estimate(data.raw)
+    if subtype == "pdf" or content.startswith(b"%PDF"):
+        pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / PAGE_BYTES)
+        return pages * PAGE_TOKENS
+    try:
+        return estimate(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return math.ceil(len(content) / PACKED_BYTES)
+
+
+class _Base64:
+    """Base64 text as the bytes it stands for, decoded only where they are looked at."""
+
+    __slots__ = ("raw", "text")
+
+    def __init__(self, raw: str) -> None:
+        """Take base64 in either alphabet, with or without line ends."""
+        self.raw = raw
+        self.text = raw.replace("\r", "").replace("\n", "") if "\n" in raw[:128] else raw
+
+    def __len__(self) -> int:
+        """Bytes, the padding left out of account."""
+        return len(self.text) * 3 // 4
+
+    def at(self, start: int, size: int) -> bytes:
+        """Up to `size` bytes from `start`; fewer at the end; ValueError where it is not base64."""
+        first = start // 3
+        part = self.text[first * 4 : -(-(start + size) // 3) * 4].translate(_ALPHABET)
+        whole = a2b_base64(part + "=" * (-len(part) % 4), strict_mode=True)
+        return whole[start - first * 3 :][:size]
+
+
+def _inline(part: Image | Document | File) -> _Base64 | None:
+    source = part.data or part.url or ""
+    found = _DATA_URL.match(source)
+    if found:
+        return _Base64(source[found.end() :])
+    return _Base64(part.data) if part.data else None
+
+
+def _header_size(data: _Base64) -> Size | None:
+    head = data.at(0, 30)
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
+        return Size(*struct.unpack_from(">II", head, 16))
+    if head.startswith(b"\xff\xd8"):
+        return _jpeg_size(data)
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return Size(*struct.unpack_from("<HH", head, 6))
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return _webp_size(head)
+    if head.startswith(b"BM"):
+        return _bmp_size(head)
+    return None
+
+
+def _jpeg_size(data: _Base64) -> Size | None:
+    position = 2
+    for _ in range(JPEG_SEGMENTS):
+        segment = data.at(position, 9)
+        marker = segment[1:2]
+        if marker == b"\xff":  # a fill byte
+            position += 1
+            continue
+        if segment[:1] != b"\xff" or len(segment) < 9:
+            return None
+        if marker in _START_OF_FRAME:
+            height, width = struct.unpack_from(">HH", segment, 5)
+            return Size(width, height)
+        position += 2 + struct.unpack_from(">H", segment, 2)[0]
+    return None
+
+
+# SOF0 to SOF15, baseline and progressive alike; the three between them mean something else.
+_START_OF_FRAME: Final = frozenset(
+    bytes([code]) for code in range(0xC0, 0xD0) if code not in (0xC4, 0xC8, 0xCC)
+)
+
+
+def _webp_size(head: bytes) -> Size | None:
+    form = head[12:16]
+    if form == b"VP8 ":
+        width, height = struct.unpack_from("<HH", head, 26)
+        return Size(width & 0x3FFF, height & 0x3FFF)
+    if form == b"VP8L":
+        (bits,) = struct.unpack_from("<I", head, 21)
+        return Size((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    if form == b"VP8X":
+        width, width_high, height, height_high = struct.unpack_from("<HBHB", head, 24)
+        return Size((width_high << 16 | width) + 1, (height_high << 16 | height) + 1)
+    return None
+
+
+def _bmp_size(head: bytes) -> Size:
+    (header,) = struct.unpack_from("<I", head, 14)
+    width, height = struct.unpack_from("<HH" if header == 12 else "<ii", head, 18)
+    return Size(abs(width), abs(height))  # rows from the top have a negative height

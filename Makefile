@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*
+ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
 
 .PHONY: setup demo tour check test bench docs torture clean
 

@@ -17,10 +17,10 @@ from typing import Any
 from agent import conversation
 
 import refold
+from refold.calls.measure import read
 from refold.core.compaction.cuts import Measured
 from refold.core.compaction.keep_rules import RecentRoom
 from refold.core.messages.recent import forget
-from refold.measuring import read
 
 
 def cpu(work: Callable[[], Any], times: int = 5) -> float:

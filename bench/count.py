@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import sample_texts
 
-from refold import exact
 from refold.core.tokens.estimate import BAND, estimate
+from refold.tokenizers import exact
 
 MIX: Final = {
     "prose": 20,

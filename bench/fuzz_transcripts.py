@@ -32,8 +32,8 @@ import make_transcripts
 
 from refold import formats, transcripts
 from refold.errors import FormatError
-from refold.formats.agents.sessions import as_session
-from refold.formats.exported import pieces
+from refold.formats.shared.exported import pieces
+from refold.transcripts.agents.sessions import as_session
 
 SECONDS: Final = 5
 """A file that takes longer hangs."""

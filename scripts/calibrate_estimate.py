@@ -23,8 +23,8 @@ from typing import Final
 import sample_texts
 from sample_texts import Sample
 
-from refold import exact
 from refold.core.tokens import estimate as module
+from refold.tokenizers import exact
 
 FOLDS: Final = 4
 PIECES: Final = 60

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 import refold
-import refold.compacting
+import refold.calls.compact
 from refold import presets
 from refold.core.compaction.edits import apply, revert
 from refold.errors import DoesNotFit, FormatError, RefoldError
@@ -335,7 +335,7 @@ def test_a_window_that_a_model_does_not_tell_is_that_of_the_conversation(window)
     assert [ask.purpose for ask in model.asked] == ["initial 1/2", "initial 2/2", "merge"]
     small = Scripted("It was about work.", window=window)
     compacted(talk(4), ask=small, window=1_000)
-    assert all(refold.count(ask) < refold.compacting.LEAST_ASK_WINDOW for ask in small.asked)
+    assert all(refold.count(ask) < refold.calls.compact.LEAST_ASK_WINDOW for ask in small.asked)
     assert len(small.asked) == 1
 
 

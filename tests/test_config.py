@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from refold import config, presets
+from refold import presets
+from refold.config import settings as config
 from refold.core.models.windows import Window
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 

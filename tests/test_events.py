@@ -8,10 +8,11 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from refold import events
+from refold.calls.outcome import Receipt
 from refold.core.compaction.pipeline import Call, Report
 from refold.core.tokens.usage import Usage
-from refold.events import (
+from refold.session import events
+from refold.session.events import (
     CompactionEnd,
     CompactionFailed,
     CompactionSkipped,
@@ -22,7 +23,6 @@ from refold.events import (
     Unfolded,
     UsageUpdate,
 )
-from refold.outcome import Receipt
 
 CALL = Call(purpose="summary", prompt_tokens=50, answer_tokens=10)
 REPORT = Report(stage="summarize", accepted=True, reason="", tokens_before=90, tokens_after=30, calls=(CALL,))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold import exact
 from refold.errors import RefoldError
+from refold.tokenizers import exact
 
 # Counted with tiktoken 0.14.0: text, o200k tokens, cl100k tokens.
 KNOWN = [
@@ -293,7 +293,7 @@ def test_a_panic_in_the_tokenizer_becomes_an_error_of_ours(raised, expected):
 
 def test_importing_does_not_load_the_tokenizer():
     """The vocabulary is loaded when somebody counts, not on import."""
-    code = "import sys, refold.exact; sys.exit('splintr' in sys.modules)"
+    code = "import sys, refold.tokenizers.exact; sys.exit('splintr' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -6,9 +6,9 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 import refold
+from refold.calls.outcome import Receipt, Repaired
 from refold.core.compaction.pipeline import Call, Report
 from refold.core.messages.file_operations import FileOps
-from refold.outcome import Receipt, Repaired
 from refold.testing import call, result, summary, user
 
 

@@ -7,11 +7,12 @@ import pytest
 
 import refold
 from refold import presets
+from refold.calls.plan import EXPECTED_SHARE, expected
 from refold.core.compaction.flow import Ask
+from refold.core.messages.message_text import body
 from refold.core.models.prices import break_even, cache_prices, fold_cost
 from refold.core.models.windows import Price, Window
-from refold.core.tokens.counting import Counter, body
-from refold.planning import EXPECTED_SHARE, expected
+from refold.core.tokens.counting import Counter
 from refold.testing import assistant, call, result, system, user
 
 OLD = "OLD " + "some words that say a little about the work at hand " * 40

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold import detecting, redacting
-from refold.detecting import find
 from refold.errors import RefoldError
-from refold.redacting import Redactor, redact_item, redact_text, redactor
+from refold.redaction import detect, redact
+from refold.redaction.detect import find
+from refold.redaction.redact import Redactor, redact_item, redact_text, redactor
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -372,19 +372,17 @@ class TestModes:
         def missing(name):
             raise ImportError(name)
 
-        detecting.load.cache_clear()
-        monkeypatch.setattr(detecting, "import_module", missing)
+        detect.load.cache_clear()
+        monkeypatch.setattr(detect, "import_module", missing)
         try:
             with pytest.raises(RefoldError, match=r"pip install 'refold\[redact\]'"):
                 redactor("export")
             assert redactor("off").on_export("x") == "x"
         finally:
-            detecting.load.cache_clear()
+            detect.load.cache_clear()
 
     def test_the_library_is_not_imported_with_the_module(self):
-        code = (
-            "import sys, refold.redacting as r; r.redactor('off'); sys.exit('detect_secrets' in sys.modules)"
-        )
+        code = "import sys, refold.redaction.redact as r; r.redactor('off'); sys.exit('detect_secrets' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -403,5 +401,5 @@ def test_every_detector_of_the_library_is_spoken_of():
             for n, o in vars(loaded).items()
             if getattr(o, "__module__", "") == loaded.__name__ and hasattr(o, "denylist")
         }
-    assert names - {"RegexBasedDetector"} == {*detecting.LIBRARY, *detecting.OTHERWISE}
-    assert redacting.redact_text is redact_text
+    assert names - {"RegexBasedDetector"} == {*detect.LIBRARY, *detect.OTHERWISE}
+    assert redact.redact_text is redact_text

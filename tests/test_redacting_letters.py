@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from refold.redacting import redact_text
+from refold.redaction.redact import redact_text
 
 
 @pytest.mark.parametrize("seed", range(20))

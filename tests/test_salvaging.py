@@ -4,8 +4,8 @@ import pytest
 
 from refold.core.log.entries import ROOT, Entry, entry
 from refold.errors import LogCorrupt, StoreError
-from refold.salvaging import WAITING, salvage
 from refold.stores import START, Place, open_store
+from refold.stores.salvage import WAITING, salvage
 
 
 def said(number, text="", parent=ROOT):

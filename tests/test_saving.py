@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import refold
-from refold.saving import saver
+from refold.policies.clip_files import saver
 
 LONG = "\n".join(f"line {number}" for number in range(5_000))
 

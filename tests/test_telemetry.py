@@ -13,9 +13,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from refold import telemetry as module
+from refold.calls.outcome import Receipt
 from refold.core.compaction.pipeline import Call, Report
-from refold.events import (
+from refold.session import telemetry as module
+from refold.session.events import (
     CompactionEnd,
     CompactionFailed,
     CompactionSkipped,
@@ -25,8 +26,7 @@ from refold.events import (
     Unfolded,
     UsageUpdate,
 )
-from refold.outcome import Receipt
-from refold.telemetry import telemetry
+from refold.session.telemetry import telemetry
 
 SECRET = "the user's own words"
 CALL = Call(purpose="summary", prompt_tokens=50, answer_tokens=10, failed=SECRET)
@@ -175,8 +175,14 @@ def test_a_failed_span_is_an_error_and_a_skipped_one_is_not(recorded):
         recorded.listen(CompactionStart(**at(10.0), trigger="threshold"))
         recorded.listen(over)
     failed, skipped = recorded.spans
-    assert (failed.attributes["refold.outcome"], failed.status.status_code) == ("failed", StatusCode.ERROR)
-    assert (skipped.attributes["refold.outcome"], skipped.status.status_code) == ("skipped", StatusCode.UNSET)
+    assert (failed.attributes["refold.outcome"], failed.status.status_code) == (
+        "failed",
+        StatusCode.ERROR,
+    )
+    assert (skipped.attributes["refold.outcome"], skipped.status.status_code) == (
+        "skipped",
+        StatusCode.UNSET,
+    )
 
 
 def test_no_text_is_told(recorded):
@@ -233,6 +239,6 @@ def test_without_the_library_there_is_no_telemetry(monkeypatch):
 
 
 def test_the_library_is_imported_only_when_called():
-    program = "import sys, refold.telemetry; print('opentelemetry' in sys.modules)"
+    program = "import sys, refold.session.telemetry; print('opentelemetry' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

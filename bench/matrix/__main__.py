@@ -14,7 +14,7 @@ from bench.matrix import __doc__ as about
 from bench.matrix import cases_loops, cases_shapes, cases_words, page
 from bench.matrix.subjects import CASES, Subject, judged
 
-from refold import exact
+from refold.tokenizers import exact
 
 RESULTS: Final = peering.BENCH / "results" / "matrix.json"
 PAGE: Final = peering.BENCH.parent / "docs" / "torture.md"

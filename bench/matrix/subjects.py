@@ -8,7 +8,7 @@ from typing import Any
 from bench.matrix.scripts import Script
 from bench.peering import Peer
 
-from refold import exact
+from refold.tokenizers import exact
 
 Messages = list[dict[str, Any]]
 

@@ -264,8 +264,8 @@ def campaign(
     absorbed: Counter[str] = Counter()
     with (
         folder(in_memory=True) as place,
-        patch("refold.stores.sqlite_connection._CARRY_BYTES", 200_000),
-        patch("refold.stores.ledger._SPARE", 3),
+        patch("refold.stores.sqlite.connection._CARRY_BYTES", 200_000),
+        patch("refold.stores.jsonl.key_file._SPARE", 3),
     ):
         _warm_up(emptied(place / "warm"))
         for kind, names in (calls or _CALLS).items():

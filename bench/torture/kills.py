@@ -73,7 +73,7 @@ def live(address: str, durability: Durability, seed: Any, life: int) -> Callable
     def work(out: int) -> None:
         chance = dice(seed, life)
         # so that the file of notes is also written anew now and then
-        with patch("refold.stores.ledger._SPARE", 3):
+        with patch("refold.stores.jsonl.key_file._SPARE", 3):
             session = _opened(address, durability)
             for turn in count():
                 act, token = chance.choice(_ACTS), f"{life}.{turn}"

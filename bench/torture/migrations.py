@@ -14,9 +14,10 @@ from unittest.mock import patch
 import apsw
 from bench.torture.ground import Child, dice, message
 
-from refold.stores import open_store, sqlite_schema
-from refold.stores.sqlite_connection import Connection
-from refold.stores.sqlite_driver import Cursor, Raw, driver
+from refold.stores import open_store
+from refold.stores.sqlite import schema
+from refold.stores.sqlite.connection import Connection
+from refold.stores.sqlite.driver import Cursor, Raw, driver
 
 if TYPE_CHECKING:
     from refold.core.log.entries import Entry
@@ -36,8 +37,8 @@ ALTER TABLE sessions RENAME COLUMN turned TO turn;
 @contextmanager
 def newer() -> Iterator[None]:
     """Be the version with one step more."""
-    steps = (*sqlite_schema.steps(), _STEP)
-    with patch.object(sqlite_schema, "steps", lambda: steps):
+    steps = (*schema.steps(), _STEP)
+    with patch.object(schema, "steps", lambda: steps):
         yield
 
 

@@ -28,9 +28,9 @@ from bench.torture.recorders import VFS, RecordingVFS, recorded_calls
 
 from refold.errors import LogCorrupt, StoreError
 from refold.stores import Durability, Store, open_store
-from refold.stores.sqlite import SQLiteStore
-from refold.stores.sqlite_connection import Connection
-from refold.stores.sqlite_driver import driver
+from refold.stores.sqlite.connection import Connection
+from refold.stores.sqlite.driver import driver
+from refold.stores.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from refold.core.log.entries import Entry
@@ -100,8 +100,8 @@ def record(kind: Kind, durability: Durability, place: Path, chance: random.Rando
     recording, states = Recording(), list[State]()
     carry = chance.choice((60_000, 300_000, 16_000_000))
     with (
-        patch("refold.stores.sqlite_connection._CARRY_BYTES", carry),
-        patch("refold.stores.ledger._SPARE", 3),
+        patch("refold.stores.sqlite.connection._CARRY_BYTES", carry),
+        patch("refold.stores.jsonl.key_file._SPARE", 3),
         _watched(kind, place, recording) as vfs,
     ):
         store = opened(kind, place, durability, vfs=vfs)

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from refold import presets
+    from refold.calls.compact import acompact, compact, repair, validate
+    from refold.calls.measure import count, fit_files, fit_text, measure
+    from refold.calls.outcome import Outcome, Plan, Receipt, Repaired
+    from refold.calls.plan import plan
     from refold.clients import Client, open_client
-    from refold.compacting import acompact, compact, repair, validate
     from refold.core.compaction.budget import Breakdown, Budget
     from refold.core.compaction.edits import Edit
     from refold.core.compaction.file_budget import FittedFile
@@ -49,21 +52,18 @@ if TYPE_CHECKING:
         StoreFull,
         WindowUnknown,
     )
-    from refold.measuring import count, fit_files, fit_text, measure
-    from refold.outcome import Outcome, Plan, Receipt, Repaired
-    from refold.planning import plan
-    from refold.saving import clip
+    from refold.policies.clip_files import clip
+    from refold.policies.strategies import Strategy, Thread, list_strategies, register_strategy
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
     from refold.session.facade import AsyncSession, Session
     from refold.session.values import FoldMade, Hit, Observed, Ready, Stats
     from refold.stores import open_store
-    from refold.strategies import Strategy, Thread, list_strategies, register_strategy
 
 __version__ = "0.1.0"
 
 _HOMES: Final = {
     "clients": "Client open_client",
-    "compacting": "acompact compact repair validate",
+    "calls.compact": "acompact compact repair validate",
     "core.compaction.budget": "Breakdown Budget",
     "core.compaction.edits": "Edit",
     "core.compaction.file_budget": "FittedFile",
@@ -77,15 +77,15 @@ _HOMES: Final = {
     "core.models.windows": "Window window=lookup",
     "errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
     " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
-    "measuring": "count fit_files fit_text measure",
-    "outcome": "Outcome Plan Receipt Repaired",
-    "planning": "plan",
-    "saving": "clip",
+    "calls.measure": "count fit_files fit_text measure",
+    "calls.outcome": "Outcome Plan Receipt Repaired",
+    "calls.plan": "plan",
+    "policies.clip_files": "clip",
     "session": "aopen open work",
     "session.facade": "AsyncSession Session",
     "session.values": "FoldMade Hit Observed Ready Stats",
     "stores": "open_store",
-    "strategies": "Strategy Thread list_strategies register_strategy",
+    "policies.strategies": "Strategy Thread list_strategies register_strategy",
 }
 """Which module each public name lives in; `window=lookup` is a name that is called otherwise at home."""
 

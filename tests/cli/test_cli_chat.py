@@ -13,8 +13,8 @@ from cli_running import PROGRAM, inside, started
 
 from fake_provider import VLLM, FakeProvider, status
 from refold import presets
-from refold.cli.chat import NOBODY, model_address, triggered
-from refold.cli.stops import Refused, WrongUse
+from refold.cli.commands.chat import NOBODY, model_address, triggered
+from refold.cli.exit_status import Refused, WrongUse
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_the_model_is_named_set_or_local(monkeypatch, tmp_path):
     weights = tmp_path / "m.gguf"
     weights.touch()
     assert model_address(None, {"REFOLD_LOCAL_MODEL": str(weights)}) == "local"
-    monkeypatch.setattr("refold.cli.chat.find_spec", lambda _name: None)
+    monkeypatch.setattr("refold.cli.commands.chat.find_spec", lambda _name: None)
     with pytest.raises(Refused) as refused:
         model_address(None, {"REFOLD_LOCAL_MODEL": str(weights)})
     assert str(refused.value) == NOBODY

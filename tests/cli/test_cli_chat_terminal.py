@@ -11,7 +11,7 @@ from cli_running import inside
 
 from fake_provider import FakeProvider, status
 from local_model import model_path
-from refold.cli.chatting.markdown import Blocks
+from refold.cli.chat.markdown import Blocks
 
 ANSWER = """\
 # The harbour

@@ -589,7 +589,7 @@ def test_models_as_a_policy_sees_them(capsys):
 
 
 def test_models_of_a_strict_default_may_find_nothing(capsys, monkeypatch):
-    from refold.cli import models
+    from refold.cli.commands import models
 
     strict = refold.presets.get("refold", unknown_window=None)
     monkeypatch.setattr(models.knobs, "policy", lambda *_args: strict)

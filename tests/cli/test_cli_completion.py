@@ -9,7 +9,7 @@ import pexpect
 import pytest
 from cli_running import inside, saved, talk
 
-from refold.cli.completing import commands
+from refold.cli.options.completion_table import commands
 from refold.cli.program import COMMANDS
 
 SHELLS = ("bash", "zsh", "fish")

@@ -8,9 +8,10 @@ from cli_running import ROOT, inside, saved, talk
 
 import refold
 from fake_provider import FakeProvider, says
-from refold import config, presets
-from refold.cli.config import BASES, KEYS, unknown
-from refold.config_values import ABOUT, OTHERS
+from refold import presets
+from refold.cli.commands.config import BASES, KEYS, unknown
+from refold.config import settings as config
+from refold.config.values import ABOUT, OTHERS
 from refold.errors import FormatError, RefoldError
 
 PAGE = ROOT / "docs" / "configuration.md"
@@ -301,11 +302,11 @@ def test_memory_max_sessions(monkeypatch):
 def test_memory_max_sessions_reaches_the_server(monkeypatch):
     from argparse import Namespace
 
-    from refold.cli import remotes
+    from refold.cli.options import remote
 
     monkeypatch.setenv("REFOLD_MEMORY_MAX_SESSIONS", "3")
     args = Namespace(store="memory:", model=None, window=None, policy=None, format=None, ask=None)
-    with remotes.opened(args) as (_, defaults):
+    with remote.opened(args) as (_, defaults):
         assert defaults.sessions == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 from cli_running import process as run
 
 from fake_provider import FakeProvider, says
-from refold.cli import demo
+from refold.cli.commands import demo
 
 PLAYED = r"fold 9 .* tokens, \d+ → \d+ messages"
 

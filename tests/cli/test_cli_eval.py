@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from cli_running import inside
 
-from refold import detecting
 from refold.evals import EVALS
+from refold.redaction import detect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evals"))
 import eval_data  # the data of the evals' own tests
@@ -39,11 +39,11 @@ def test_secrets_without_its_extra_say_at_once_what_to_install(capsys, monkeypat
     for module in [name for name in sys.modules if name.partition(".")[0] == "detect_secrets"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "detect_secrets", None)
-    detecting.load.cache_clear()
+    detect.load.cache_clear()
     try:
         done = inside(capsys, "eval", "secrets", "--count", "2")
     finally:
-        detecting.load.cache_clear()
+        detect.load.cache_clear()
     assert (done.status, done.out) == (2, "")
     assert done.err == "refold: redaction needs detect-secrets: pip install 'refold[redact]'\n"
 

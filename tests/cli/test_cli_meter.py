@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.cli.meter import bar, marker, strip
-from refold.cli.screen import Screen
+from refold.cli.output.meter import bar, marker, strip
+from refold.cli.output.screen import Screen
 from refold.core.compaction.budget import Breakdown, Levels, Trigger, judge
 
 FANCY = Screen(out=None, err=None, fancy=True)

@@ -11,15 +11,17 @@ from cli_running import inside, saved, talk, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.cli import knobs, sources, writing
-from refold.cli.kinds import KINDS, _apportioned, by_kind
-from refold.cli.screen import Screen
-from refold.cli.sources import Source
-from refold.cli.stops import Refused, WrongUse
+from refold.calls.measure import read
+from refold.cli.exit_status import Refused, WrongUse
+from refold.cli.input import sources
+from refold.cli.input.sources import Source
+from refold.cli.options import knobs
+from refold.cli.output import files
+from refold.cli.output.kinds import KINDS, _apportioned, by_kind
+from refold.cli.output.screen import Screen
 from refold.core.compaction.keep_rules import RecentBytes
 from refold.errors import RefoldError
-from refold.formats.documents import Document
-from refold.measuring import read
+from refold.formats.shared.documents import Document
 
 SCREEN = Screen(out=None, err=None)
 
@@ -243,7 +245,7 @@ def where(out, *, in_place=False, path="in.json"):
         raw=b"[]",
         document=Document(messages=[], format="openai"),
     )
-    return given, writing.destination(given, out, in_place=in_place)
+    return given, files.destination(given, out, in_place=in_place)
 
 
 def test_the_input_is_never_the_output_unless_that_was_said(tmp_path):
@@ -268,7 +270,7 @@ def test_a_file_is_there_whole_or_not_at_all(monkeypatch, tmp_path):
     saved("out.json", "old")
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        writing.write("new", path, SCREEN, given)
+        files.write("new", path, SCREEN, given)
     assert (tmp_path / "out.json").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.json", "out.json"]
 
@@ -280,15 +282,15 @@ def interrupt(_handle):
 def test_permissions_are_those_of_the_file_it_replaces_or_comes_from(tmp_path):
     given, path = where("out.json")
     (tmp_path / "in.json").chmod(0o600)
-    writing.write("new", path, SCREEN, given)
+    files.write("new", path, SCREEN, given)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o640)
-    writing.write("newer", path, SCREEN, given)
+    files.write("newer", path, SCREEN, given)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     piped, path = where("new.json", path=None)
     mask = os.umask(0o027)
     try:
-        writing.write("new", path, SCREEN, piped)
+        files.write("new", path, SCREEN, piped)
     finally:
         os.umask(mask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -296,21 +298,21 @@ def test_permissions_are_those_of_the_file_it_replaces_or_comes_from(tmp_path):
 
 def test_a_device_is_written_and_not_replaced():
     given, path = where("/dev/null")
-    writing.write("new", path, SCREEN, given)
+    files.write("new", path, SCREEN, given)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_what_cannot_be_written_is_refused():
     given, path = where("none/out.json")
     with pytest.raises(Refused, match="no such file or directory"):
-        writing.write("new", path, SCREEN, given)
+        files.write("new", path, SCREEN, given)
     with pytest.raises(Refused, match="nothing was changed"):
-        writing.back_up(path, b"old")
+        files.back_up(path, b"old")
 
 
 def test_a_backup_never_replaces_another(tmp_path):
     path = tmp_path / "in.json"
     saved(path, "now")
-    names = [writing.back_up(path, text).name for text in (b"1", b"2", b"3")]
+    names = [files.back_up(path, text).name for text in (b"1", b"2", b"3")]
     assert names == ["in.json.bak", "in.json.bak.1", "in.json.bak.2"]
     assert (tmp_path / "in.json.bak").read_bytes() == b"1"

@@ -10,7 +10,7 @@ from cli_running import inside, saved, talk
 
 import refold
 from refold import formats
-from refold.cli import program, stops
+from refold.cli import exit_status, program
 from refold.errors import DoesNotFit, FormatError, InvalidConversation, RefoldError
 from refold.evals import EVALS
 
@@ -101,21 +101,21 @@ def test_names_of_files_cannot_paint_the_terminal(capsys):
 
 
 def test_errors_have_their_status():
-    assert stops.status_of(DoesNotFit(1, 1, {})) == 1
-    assert stops.status_of(InvalidConversation("x")) == 1
-    assert stops.status_of(stops.Refused("x")) == 1
-    assert stops.status_of(stops.WrongUse("x")) == 2
-    assert stops.status_of(FormatError("x")) == 2
-    assert stops.status_of(RefoldError("x")) == 2
+    assert exit_status.status_of(DoesNotFit(1, 1, {})) == 1
+    assert exit_status.status_of(InvalidConversation("x")) == 1
+    assert exit_status.status_of(exit_status.Refused("x")) == 1
+    assert exit_status.status_of(exit_status.WrongUse("x")) == 2
+    assert exit_status.status_of(FormatError("x")) == 2
+    assert exit_status.status_of(RefoldError("x")) == 2
 
 
 def test_a_reason_without_words_is_the_kind_of_error():
-    assert stops.reason(OSError()) == "OSError"
+    assert exit_status.reason(OSError()) == "OSError"
 
 
 def test_a_fault_of_ours_is_one_line_as_well(capsys, monkeypatch):
     saved("a.json", talk(1))
-    monkeypatch.setattr("refold.cli.measure.by_kind", fail_with(ZeroDivisionError("oops")))
+    monkeypatch.setattr("refold.cli.commands.measure.by_kind", fail_with(ZeroDivisionError("oops")))
     done = inside(capsys, "measure", "a.json")
     assert done.status == 1
     assert done.err.startswith("refold: this is a fault of refold, please report it: ZeroDivisionError: oops")
@@ -140,7 +140,7 @@ def test_a_fault_of_ours_is_one_line_as_well(capsys, monkeypatch):
 )
 def test_other_ends(capsys, monkeypatch, error, status, said):
     saved("a.json", talk(1))
-    monkeypatch.setattr("refold.cli.measure.by_kind", fail_with(error))
+    monkeypatch.setattr("refold.cli.commands.measure.by_kind", fail_with(error))
     monkeypatch.setattr(os, "dup2", lambda *_handles: None)
     done = inside(capsys, "measure", "a.json")
     assert done.status == status
@@ -156,13 +156,13 @@ def test_warnings_of_other_libraries_are_not_the_user_s(capsys, monkeypatch):
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         return {}
 
-    monkeypatch.setattr("refold.cli.measure.by_kind", warn)
+    monkeypatch.setattr("refold.cli.commands.measure.by_kind", warn)
     assert inside(capsys, "measure", "a.json").err == ""
 
 
 def test_an_interrupt_while_the_last_words_go_out(capsys, monkeypatch):
     saved("a.json", talk(1))
-    monkeypatch.setattr("refold.cli.screen.Screen.flush", fail_with(KeyboardInterrupt()))
+    monkeypatch.setattr("refold.cli.output.screen.Screen.flush", fail_with(KeyboardInterrupt()))
     assert inside(capsys, "measure", "a.json").status == 130
 
 

@@ -9,9 +9,9 @@ import pytest
 from cli_running import ROOT, inside, process, terminal
 from test_cli_docs import BLOCK, UPDATE, commands, matches, printed
 
-from refold.cli.plots import chart, columns_of, marks
-from refold.cli.replay_showing import dollars
-from refold.cli.screen import Screen
+from refold.cli.output.plots import chart, columns_of, marks
+from refold.cli.output.replay import dollars
+from refold.cli.output.screen import Screen
 
 WORDS = "the work goes on step by step and nobody knows how it will end "
 

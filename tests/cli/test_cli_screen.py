@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from refold.cli import screen as screens
-from refold.cli.progress import Progress, progress
-from refold.cli.screen import Screen
-from refold.cli.stops import Refused
+from refold.cli.exit_status import Refused
+from refold.cli.output import screen as screens
+from refold.cli.output.progress import Progress, progress
+from refold.cli.output.screen import Screen
 
 
 class Terminal(io.StringIO):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.cli.encoding import dumps, lines, listed, plain
-from refold.cli.plain import clean, shorten, width_of
-from refold.cli.tables import columns, filled, less
+from refold.cli.output.encoding import dumps, lines, listed, plain
+from refold.cli.output.plain import clean, shorten, width_of
+from refold.cli.output.tables import columns, filled, less
 from refold.core.models.windows import Price, Window
 from refold.errors import FormatError
 

@@ -184,7 +184,9 @@ def test_a_transcript_comes_through_a_pipe_with_a_name(files):
 
 
 def test_a_file_that_may_not_be_read_says_so(files, capsys, monkeypatch):
-    monkeypatch.setattr("refold.cli.recorded.whose", lambda _name: (_ for _ in ()).throw(PermissionError()))
+    monkeypatch.setattr(
+        "refold.cli.input.recorded.whose", lambda _name: (_ for _ in ()).throw(PermissionError())
+    )
     assert inside(capsys, "measure", "sharegpt.json").status == 0
     assert inside(capsys, "show", "x/" + "y" * 5000).status == 1
 

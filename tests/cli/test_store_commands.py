@@ -13,9 +13,9 @@ import pytest
 from cli_running import ANTHROPIC, LONG, cpu_seconds, inside, process, saved, started, talk, terminal
 
 import refold
-from refold.cli import telling
-from refold.cli.recall import snippet
-from refold.cli.stored import ago
+from refold.cli.commands.recall import snippet
+from refold.cli.input.stored import ago
+from refold.cli.output import format_message
 from refold.core.messages.message import (
     Document,
     File,
@@ -615,7 +615,7 @@ def test_ctrl_c_while_salvaging_says_what_is_there(store, capsys, tmp_path, monk
     def interrupted(*args, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("refold.cli.check.salvage", interrupted)
+    monkeypatch.setattr("refold.cli.commands.check.salvage", interrupted)
     new = f"jsonl:{tmp_path / 'new'}"
     done = inside(capsys, "check", "--salvage", new)
     assert done.status == 130
@@ -668,7 +668,7 @@ class Wrecked:
 
 
 def test_a_wreck_is_told_and_salvaged_as_far_as_it_goes(one_store, capsys, monkeypatch):
-    monkeypatch.setattr("refold.cli.stored.open_store", lambda address: Wrecked(open_store(address)))
+    monkeypatch.setattr("refold.cli.input.stored.open_store", lambda address: Wrecked(open_store(address)))
     done = inside(capsys, "check", "--salvage", "jsonl:new")
     assert done.status == 1
     assert done.out.splitlines() == [
@@ -725,14 +725,14 @@ def test_every_part_of_a_message_has_its_line():
             Opaque("new", {"k": 1}),
         ),
     )
-    assert list(telling.lines(message)) == [
+    assert list(format_message.lines(message)) == [
         *("one", "two", "(thinking)", "hm", "(thinking)", "(encrypted)"),
         '→ ls {"p": 1}',
         *("← 1 failed", "a", "[image]", "[file: d.pdf]", "[file: audio/wav]", "[file: unnamed]"),
         '{"k": 1}',
     ]
     failed = Message("tool", (ToolResult("1", (Text("a"),), is_error=True),))
-    assert list(telling.lines(failed)) == ["(failed)", "a"]
+    assert list(format_message.lines(failed)) == ["(failed)", "a"]
 
 
 def test_messages_of_our_own_and_of_no_shape(address, capsys, monkeypatch):
@@ -743,8 +743,8 @@ def test_messages_of_our_own_and_of_no_shape(address, capsys, monkeypatch):
     assert inside(capsys, "show", "own", "--format", "openai").json == [{"role": "user", "content": "plain"}]
     assert inside(capsys, "show", "own", "--json").json["messages"][0]["message"]["role"] == "user"
     assert "plain" in inside(capsys, "recall", "own", "#1").out
-    assert list(telling.lines(telling.parsed(7, "openai"))) == ["7"]
-    assert list(telling.lines(telling.parsed({"x": 1}, "refold"))) == ['{"x": 1}']
+    assert list(format_message.lines(format_message.parsed(7, "openai"))) == ["7"]
+    assert list(format_message.lines(format_message.parsed({"x": 1}, "refold"))) == ['{"x": 1}']
 
 
 def test_results_as_data(one_store, capsys):

@@ -6,8 +6,8 @@ import pytest
 
 import refold
 from fake_provider import LLAMA_CPP, says, status
+from refold.calls.compact import answerer_of, told_window
 from refold.clients import open_client
-from refold.compacting import answerer_of, told_window
 from refold.core.compaction.flow import Ask
 from refold.errors import RefoldError
 

@@ -8,10 +8,11 @@ from refold.core.compaction.cached_prefix import Prefix
 from refold.core.compaction.flow import Answer, Ask, Failed, run
 from refold.core.compaction.model_calls import Call, watched
 from refold.core.compaction.task import Step, Task
+from refold.core.messages.message_text import body
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.windows import Price
-from refold.core.tokens.counting import Counter, body
+from refold.core.tokens.counting import Counter
 from refold.testing import Scripted
 
 COUNTER = Counter(name="length", text=len, visible=body)

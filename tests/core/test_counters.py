@@ -3,9 +3,9 @@
 import pytest
 
 from refold.core.messages.message import ToolCall
-from refold.core.tokens import counters
 from refold.core.tokens.counting import HOUSE
 from refold.core.tokens.estimate import estimate
+from refold.policies import counters
 from refold.testing import assistant, call, call_part, calls, image, result, system, thinking, user
 
 LOREM = "lorem ipsum dolor sit amet " * 8

@@ -5,18 +5,20 @@ import json
 import pytest
 
 from refold.core.messages.message import EMPTY, Document, File, Opaque, ToolCall
+from refold.core.messages.message_text import (
+    arguments_text,
+    body,
+    body_and_large_calls,
+    everything,
+    json_text,
+)
 from refold.core.tokens.counting import (
     CALL_ALLOWANCE,
     HOUSE,
     UNSERIALISABLE_TOOL,
     Counter,
     Memo,
-    arguments_text,
-    body,
-    body_and_large_calls,
-    everything,
     images,
-    json_text,
     media_by_size,
     multiplied,
     rounded_up,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold import exact
 from refold.core.tokens import estimate as module
 from refold.core.tokens.estimate import BAND, BLOCK, FAMILY, FIRST, HEAVIEST, UNIT, dense, estimate, pairs
+from refold.tokenizers import exact
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

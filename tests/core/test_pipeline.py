@@ -11,8 +11,9 @@ from refold.core.compaction.edits import Edit, apply, revert, swap
 from refold.core.compaction.flow import Answer, Ask, Failed, run
 from refold.core.compaction.pipeline import Call, Report, shrink
 from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.messages.message_text import body
 from refold.core.messages.wire_rules import Shape
-from refold.core.tokens.counting import Counter, body
+from refold.core.tokens.counting import Counter
 from refold.testing import Scripted, assistant, call, result, shape, summary, user
 
 COUNTER = Counter(name="length", text=len, visible=body, per_conversation=3)

@@ -7,8 +7,9 @@ from refold.core.compaction.cuts import Measured, Segment
 from refold.core.compaction.edits import Edit, apply
 from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.messages.message_text import body
 from refold.core.models.windows import Window
-from refold.core.tokens.counting import HOUSE, Counter, body
+from refold.core.tokens.counting import HOUSE, Counter
 from refold.testing import assistant, result_part, summary, system, user
 
 COUNTER = Counter(name="length", text=len, visible=body, per_conversation=3)

@@ -12,7 +12,7 @@ from refold.errors import RefoldError
 from refold.evals import EVALS, cost
 from refold.evals.costing import ALL, bill, grid, measure
 from refold.evals.traces import traces
-from refold.replaying import NONE, play
+from refold.replay import NONE, play
 
 WORDS = "the work goes on step by step and nobody knows how it will end "
 SEARCH = [

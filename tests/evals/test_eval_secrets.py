@@ -5,7 +5,7 @@ import random
 
 from refold.evals.secret_making import KINDS, card_number, lookalikes, messages_with, secrets
 from refold.evals.secrets import BORDERS, measured
-from refold.redacting import Memory, redact_item, redact_text
+from refold.redaction.redact import Memory, redact_item, redact_text
 
 
 class Quiet:

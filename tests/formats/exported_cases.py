@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from wire_cases import JSON
 
 from refold.core.log.view import Change, Put, Run
-from refold.formats.exported import Exported, ExportedFold, pieces
+from refold.formats.shared.exported import Exported, ExportedFold, pieces
 
 MESSAGES = st.one_of(
     st.builds(lambda text: {"role": "user", "content": text}, st.text(max_size=8)),

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from refold.core.log.view import Change, Put, Run
 from refold.core.messages import summary_headers
 from refold.errors import FormatError
-from refold.formats import exported as form
-from refold.formats.archive import part_name, read_archive, write_archive
-from refold.formats.exported import Exported, ExportedFold, check, from_json, to_json
+from refold.formats.shared import exported as form
+from refold.formats.shared.exported import Exported, ExportedFold, check, from_json, to_json
+from refold.formats.systems.ripple_archive import part_name, read_archive, write_archive
 
 SUMMARY = f"{summary_headers.RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
 

@@ -21,7 +21,7 @@ from refold.core.messages.message import (
     ToolResult,
 )
 from refold.errors import FormatError
-from refold.formats.canonical import FORMAT, from_json, to_json
+from refold.formats.shared.canonical import FORMAT, from_json, to_json
 
 EVERYTHING = Message(
     "assistant",

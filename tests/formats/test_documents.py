@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from wire_cases import EXAMPLES, JSON, NAMES
 
 from refold.errors import FormatError
-from refold.formats import documents
-from refold.formats.documents import Document, loads, loads_lines, read
+from refold.formats.shared import documents
+from refold.formats.shared.documents import Document, loads, loads_lines, read
 
 USER = {"role": "user", "content": "hi"}
 SAID = {"role": "assistant", "content": "hello"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.formats.positions import Positions, is_position
+from refold.formats.shared.positions import Positions, is_position
 
 
 def test_calls_are_counted_and_results_find_them_by_name():

@@ -7,7 +7,7 @@ from wire_cases import TEXT
 from refold.core.messages import summary_headers
 from refold.core.messages.message import EMPTY, Message, Text
 from refold.formats import get
-from refold.formats.summaries import mark, recognise
+from refold.formats.shared.summaries import mark, recognise
 
 FILES = "<read-files>\nlib/a.ex\n lib/b.ex \n</read-files>\n\n<modified-files>\nlib/c.ex\n</modified-files>"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from refold.core.log.entries import to_text
 from refold.core.log.view import Change, Put, Run
 from refold.errors import FormatError
-from refold.formats import tagged
-from refold.formats.exported import Exported, ExportedFold
-from refold.formats.tagged import (
+from refold.formats.shared.exported import Exported, ExportedFold
+from refold.formats.systems import neurolink_list
+from refold.formats.systems.neurolink_list import (
     from_tagged,
     get_effective_history,
     remove_condensation_tags,
@@ -22,7 +22,7 @@ from refold.formats.tagged import (
     tag_for_truncation,
     to_tagged,
 )
-from refold.formats.tags import message_of
+from refold.formats.systems.neurolink_tags import message_of
 
 MESSAGES = [{"role": "user", "content": str(number)} for number in range(40)]
 
@@ -89,11 +89,11 @@ class TestFunctions:
         assert remove_condensation_tags(inner, "b") == MESSAGES[:4]
 
     def test_the_documents_names(self):
-        assert tagged.getEffectiveHistory is get_effective_history
-        assert tagged.tagForCondensation is tag_for_condensation
-        assert tagged.tagForTruncation is tag_for_truncation
-        assert tagged.removeCondensationTags is remove_condensation_tags
-        assert tagged.removeTruncationTags is remove_truncation_tags
+        assert neurolink_list.getEffectiveHistory is get_effective_history
+        assert neurolink_list.tagForCondensation is tag_for_condensation
+        assert neurolink_list.tagForTruncation is tag_for_truncation
+        assert neurolink_list.removeCondensationTags is remove_condensation_tags
+        assert neurolink_list.removeTruncationTags is remove_truncation_tags
 
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())

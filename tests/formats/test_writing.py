@@ -16,7 +16,7 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
 )
-from refold.formats import checks, reading, writing
+from refold.formats.shared import checks, reading, writing
 
 
 class TestText:

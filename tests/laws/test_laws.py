@@ -13,9 +13,9 @@ import refold
 from refold import Answer, formats, presets
 from refold.core.compaction.edits import apply, revert
 from refold.core.messages.message import Message, Text, Thinking, ToolCall
+from refold.core.messages.message_text import everything
 from refold.core.messages.repair import mend
 from refold.core.messages.tool_pairs import link, open_calls
-from refold.core.tokens.counting import everything
 from refold.core.tokens.estimate import estimate
 
 sys.path.insert(0, str(Path(__file__).parent))

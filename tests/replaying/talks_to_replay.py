@@ -1,7 +1,7 @@
 """Conversations to replay, made up from numbers."""
 
 from refold.core.tokens.usage import Usage
-from refold.replaying import Recorded
+from refold.replay import Recorded
 
 WORDS = "the work goes on step by step and nobody knows how it will end "
 MODEL = "claude-sonnet-4-5"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.replaying.caching import KEPT, Cache, Hit, common
+from refold.replay.caching import KEPT, Cache, Hit, common
 
 
 @given(st.text("ab", max_size=200), st.text("ab", max_size=200))

@@ -1,6 +1,6 @@
 """What a conversation comes back to."""
 
-from refold.replaying.facts import Again, comings_back, entities, held, shown, wanted
+from refold.replay.facts import Again, comings_back, entities, held, shown, wanted
 
 
 def test_names_and_values_of_a_text():

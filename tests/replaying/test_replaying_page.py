@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 from talks_to_replay import agent
 
-from refold.replaying import play
-from refold.replaying.page import page
+from refold.replay import play
+from refold.replay.page import page
 
 RUNS = [play(agent(40), policy, window=12_000) for policy in ("none", "refold")]
 

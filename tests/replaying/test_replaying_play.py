@@ -10,7 +10,7 @@ from refold.core.compaction.flow import Answer
 from refold.core.models.prices import cost, price_of
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
-from refold.replaying import NONE, Recorded, play
+from refold.replay import NONE, Recorded, play
 
 PRICE = price_of(MODEL)
 LONG = agent(60)

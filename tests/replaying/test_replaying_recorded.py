@@ -4,7 +4,7 @@ import pytest
 from talks_to_replay import agent, reported
 
 from refold.core.tokens.usage import Usage
-from refold.replaying import Recorded, Scale
+from refold.replay import Recorded, Scale
 
 
 def test_a_run_of_messages_by_the_model_answers_one_request():

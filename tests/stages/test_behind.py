@@ -12,7 +12,7 @@ from refold.core.messages import transcript
 from refold.core.messages.message import Message
 from refold.core.models.windows import Price
 from refold.core.summaries import wrappers
-from refold.core.tokens.counters import house
+from refold.policies.counters import house
 from refold.stages.summarize import Summarize
 from refold.testing import Scripted
 

@@ -10,8 +10,9 @@ import refold
 from refold import Document, Message, Opaque, Text, ToolCall
 from refold.core.compaction.edits import apply
 from refold.core.compaction.task import Task
+from refold.core.messages.message_text import body, everything
 from refold.core.summaries import wrappers
-from refold.core.tokens.counting import Counter, body, everything
+from refold.core.tokens.counting import Counter
 from refold.stages.clamp import LEAST_TOKENS, Clamp, shortened
 from refold.testing import assistant, call, image, result, summary, system, thinking, user
 

@@ -11,8 +11,9 @@ from refold import Message, Text, presets
 from refold.core.compaction.edits import apply
 from refold.core.compaction.placeholders import CLEARED, is_placeholder, pointer
 from refold.core.compaction.task import Task
+from refold.core.messages.message_text import body
 from refold.core.messages.text_cutting import clip
-from refold.core.tokens.counting import Counter, body
+from refold.core.tokens.counting import Counter
 from refold.stages.dedupe import Dedupe
 from refold.testing import assistant, call, call_part, calls, result, result_part
 

@@ -11,8 +11,9 @@ import refold
 from refold import Message, ToolCall
 from refold.core.compaction.task import Task
 from refold.core.messages.file_operations import HOUSE as VOCABULARY
+from refold.core.messages.message_text import body_and_large_calls
 from refold.core.summaries.wrappers import bare, cover
-from refold.core.tokens.counting import Counter, body_and_large_calls, rounded_up
+from refold.core.tokens.counting import Counter, rounded_up
 from refold.formats import get
 from refold.stages import digest
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user

@@ -4,7 +4,7 @@ from refold.core.compaction.task import Task
 from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
 from refold.core.summaries.wrappers import Covered
-from refold.core.tokens.counters import CODEBUDDY
+from refold.policies.counters import CODEBUDDY
 from refold.stages import notices
 
 TASK = Task(messages=(), sizes=(), counter=CODEBUDDY, window=1_000, room=1_000)

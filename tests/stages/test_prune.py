@@ -9,8 +9,9 @@ from refold import Message
 from refold.core.compaction.edits import apply
 from refold.core.compaction.placeholders import CLEARED
 from refold.core.compaction.task import Task
-from refold.core.tokens.counters import UMWELTEN
-from refold.core.tokens.counting import Counter, body
+from refold.core.messages.message_text import body
+from refold.core.tokens.counting import Counter
+from refold.policies.counters import UMWELTEN
 from refold.stages.prune import Prune
 from refold.testing import call, call_part, calls, image, result, result_part, shape, user
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from refold.core.compaction.edits import apply
 from refold.core.compaction.task import Task
+from refold.core.messages.message_text import body
 from refold.core.messages.summary_headers import NEUROLINK_MARKER
-from refold.core.tokens.counting import Counter, body
+from refold.core.tokens.counting import Counter
 from refold.stages.slide import Slide
 from refold.testing import assistant, call, loose_ends, result, shape, summary, system, user
 

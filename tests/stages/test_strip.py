@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from refold.core.compaction.edits import apply
 from refold.core.compaction.task import Task
 from refold.core.messages.message import Image, Message, Text, ToolCall, ToolResult
-from refold.core.tokens.counters import CODEBUDDY
+from refold.policies.counters import CODEBUDDY
 from refold.stages.strip import Strip, stripped_part
 
 TAIL = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "d"))

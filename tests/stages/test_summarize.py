@@ -17,8 +17,8 @@ from refold.core.messages import transcript
 from refold.core.messages.message import SUMMARY, Message, Text, Thinking, ToolCall, ToolResult
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.summaries import wrappers
-from refold.core.tokens.counters import CODEBUDDY
 from refold.core.tokens.estimate import estimate
+from refold.policies.counters import CODEBUDDY
 from refold.stages.summarize import Summarize
 
 PROSE = "we looked at the parser and changed the second rule " * 8

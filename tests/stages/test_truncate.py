@@ -5,7 +5,7 @@ from refold.core.compaction.edits import apply
 from refold.core.compaction.keep_rules import LastMessages
 from refold.core.compaction.task import Task
 from refold.core.messages.message import SUMMARY, Message, ToolCall, ToolResult
-from refold.core.tokens.counters import CODEBUDDY
+from refold.policies.counters import CODEBUDDY
 from refold.stages.truncate import Truncate
 
 SEEN = []

@@ -7,8 +7,9 @@ import pytest
 from logs import chain
 
 from refold.errors import StoreError, StoreFull
-from refold.stores import disk, open_store, sqlite_driver
-from refold.stores.sqlite import SQLiteStore
+from refold.stores import disk, open_store
+from refold.stores.sqlite import driver
+from refold.stores.sqlite.store import SQLiteStore
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_an_append_makes_sure_of_a_name_that_was_not_synced(tmp_path, syncs):
 
 
 def test_a_note_makes_sure_of_a_name_that_was_not_synced(tmp_path, syncs, monkeypatch):
-    monkeypatch.setattr("refold.stores.ledger._SPARE", 1)
+    monkeypatch.setattr("refold.stores.jsonl.key_file._SPARE", 1)
     with closing(open_store(f"jsonl:{tmp_path}", durability="full")) as store:
         for number in range(4):
             store.put_note("n", str(number))
@@ -72,7 +73,7 @@ def test_normal_durability_does_not_wait_for_folders(tmp_path, syncs):
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [(sqlite_driver.IO_ERROR_SYNC, StoreError), (778, StoreFull)], ids=["sync", "write"]
+    ("code", "kind"), [(driver.IO_ERROR_SYNC, StoreError), (778, StoreFull)], ids=["sync", "write"]
 )
 def test_no_room_at_a_sync_does_not_promise_that_nothing_was_written(code, kind, tmp_path):
     store = open_store(f"sqlite:{tmp_path / 'store'}")

@@ -13,9 +13,10 @@ import pytest
 from logs import bodies, chain, mark
 
 from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreFull
-from refold.stores import START, Place, disk, ledger
-from refold.stores.jsonl import open_store
-from refold.stores.jsonl_rows import from_row, to_row
+from refold.stores import START, Place, disk
+from refold.stores.jsonl import key_file
+from refold.stores.jsonl.rows import from_row, to_row
+from refold.stores.jsonl.store import open_store
 
 
 @pytest.fixture
@@ -357,7 +358,7 @@ def test_rows_that_do_not_fit_together_are_found(store, folder):
 
 
 def test_notes_are_written_anew_when_most_are_old(store, folder, monkeypatch):
-    monkeypatch.setattr(ledger, "_SPARE", 10)
+    monkeypatch.setattr(key_file, "_SPARE", 10)
     other = open_store(str(folder))
     for number in range(40):
         (store, other)[number % 2].put_note("k", str(number))
@@ -409,15 +410,15 @@ def test_who_waited_for_a_file_that_was_replaced_takes_the_new_one(store, folder
             path.write_bytes((folder / "old").read_bytes() + to_row({"key": "b", "value": "2"}))
         waited.append(lock(file, where))
 
-    lock = ledger.lock
-    monkeypatch.setattr(ledger, "lock", slow)
+    lock = key_file.lock
+    monkeypatch.setattr(key_file, "lock", slow)
     store.put_note("c", "3")
     assert len(waited) == 2
     assert [store.note(key) for key in "abc"] == ["1", "2", "3"]
 
 
 def test_a_fact_is_only_put_while_the_file_is_held(folder, store):
-    made = ledger.Ledger(folder / "x.jsonl", sync=False)
+    made = key_file.Ledger(folder / "x.jsonl", sync=False)
     with pytest.raises(StoreError, match="not held"):
         made.put("k", "v")
 
@@ -474,7 +475,7 @@ def test_who_waits_too_long_is_told(store, folder, monkeypatch):
 
 
 def test_more_sessions_than_are_kept_in_memory(store, monkeypatch):
-    monkeypatch.setattr("refold.stores.jsonl._KNOWN", 2)
+    monkeypatch.setattr("refold.stores.jsonl.store._KNOWN", 2)
     heads = {name: store.append(name, chain(name), expect=None) for name in "abcde"}
     assert {name: store.head(name) for name in "abcde"} == heads
     assert len(store._files) == 2
@@ -503,7 +504,7 @@ WRITER = """
     from logs import said
     from refold.core.log.entries import ROOT
     from refold.errors import Conflict
-    from refold.stores.jsonl import open_store
+    from refold.stores.jsonl.store import open_store
 
     store = open_store(sys.argv[1])
     step = 0

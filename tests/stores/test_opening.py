@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from refold.errors import RefoldError, StoreError
-from refold.stores import opening
-from refold.stores.memory import MemoryStore
-from refold.stores.opening import opened
+from refold.stores import addresses
+from refold.stores.addresses import opened
+from refold.stores.memory.store import MemoryStore
 
 TABLE = {"stub": "stubs:make", "postgresql": "stubs:make"}
 
@@ -20,7 +20,7 @@ def stub(monkeypatch):
     def make(rest, **options):
         return rest, options
 
-    monkeypatch.setattr(opening, "import_module", lambda name: {"stubs": SimpleNamespace(make=make)}[name])
+    monkeypatch.setattr(addresses, "import_module", lambda name: {"stubs": SimpleNamespace(make=make)}[name])
 
 
 @pytest.mark.parametrize(

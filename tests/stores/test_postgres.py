@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from postgres_server import cluster
 from refold.core.log.entries import ROOT, entry
 from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, StoreBusy, StoreError, StoreFull
-from refold.stores import START, Head, Place, open_store, postgres_append, postgres_check, postgres_log
-from refold.stores.postgres_address import parse
+from refold.stores import START, Head, Place, open_store
+from refold.stores.postgres import append as postgres_append
+from refold.stores.postgres import check, log
+from refold.stores.postgres.address import parse
 
 NUMBERS = count(1)
 
@@ -331,7 +333,7 @@ def test_hits_have_every_word_or_else_most_words_first(searched):
 
 
 def test_a_reader_holds_neither_a_transaction_nor_a_connection_between_pages(address, running, monkeypatch):
-    monkeypatch.setattr(postgres_log, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(log, "_PAGE_ROWS", 2)
     with closing(open_store(address, connections=1)) as store:
         entries = chain(*"abcdefg")
         store.append("s", entries, expect=None)
@@ -345,7 +347,7 @@ def test_a_reader_holds_neither_a_transaction_nor_a_connection_between_pages(add
 
 @pytest.mark.parametrize("newest", [False, True])
 def test_pages_end_by_size_too(store, monkeypatch, newest):
-    monkeypatch.setattr(postgres_log, "_PAGE_BYTES", 100)
+    monkeypatch.setattr(log, "_PAGE_BYTES", 100)
     head = store.append("s", chain(*(letter * 60 for letter in "abcd")), expect=None)
     branch = chain("e" * 300, "f", after=chain(*(letter * 60 for letter in "ab"))[-1])
     store.append("s", branch, expect=head, at=Place(0, 2))
@@ -820,7 +822,7 @@ def test_wrong_options_are_refused(running, wrong):
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    for name in [name for name in sys.modules if name.startswith("refold.stores.postgres")]:
+    for name in [name for name in sys.modules if name.startswith("refold.stores.postgres.store")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(RefoldError, match=r"pip install 'refold\[postgres\]'"):
         open_store("postgresql://localhost/x")
@@ -837,16 +839,16 @@ def test_tables_of_a_newer_version_are_left_alone(database):
 
 
 def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
-    from refold.stores import postgres_schema
+    from refold.stores.postgres import schema
 
-    steps = postgres_schema._steps()
-    monkeypatch.setattr(postgres_schema, "_steps", lambda: [*steps, "SELECT 1/0"])
+    steps = schema._steps()
+    monkeypatch.setattr(schema, "_steps", lambda: [*steps, "SELECT 1/0"])
     with pytest.raises(StoreError, match="division by zero"):
         open_store(database)
     assert execute(database, "SELECT to_regnamespace('refold') IS NULL") == [(True,)]
-    monkeypatch.setattr(postgres_schema, "_steps", lambda: steps)
+    monkeypatch.setattr(schema, "_steps", lambda: steps)
     open_store(database).close()
-    monkeypatch.setattr(postgres_schema, "_steps", lambda: [*steps, "CREATE TABLE refold.more ()"])
+    monkeypatch.setattr(schema, "_steps", lambda: [*steps, "CREATE TABLE refold.more ()"])
     open_store(database).close()
     assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,)]
 
@@ -869,7 +871,7 @@ def test_a_role_without_rights_is_told(running, database):
 @pytest.fixture
 def damaged(database, monkeypatch):
     """A store of two sessions with a branch, read in small pages."""
-    monkeypatch.setattr(postgres_check, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(check, "_PAGE_ROWS", 2)
     with closing(open_store(database)) as store:
         one = chain("a", "b", "c")
         head = store.append("one", one, expect=None)

@@ -24,8 +24,9 @@ from refold.errors import (
     StoreError,
     StoreFull,
 )
-from refold.stores import START, Place, sqlite_connection, sqlite_driver, sqlite_files, sqlite_schema
-from refold.stores.sqlite import open_store
+from refold.stores import START, Place
+from refold.stores.sqlite import connection, driver, files, schema
+from refold.stores.sqlite.store import open_store
 
 apsw = pytest.importorskip("apsw")
 
@@ -124,17 +125,17 @@ def test_the_default_file_is_in_the_platforms_data_folder(monkeypatch, tmp_path)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert sqlite_files.default_path() == tmp_path / "data" / "refold" / "refold.db"
+    assert files.default_path() == tmp_path / "data" / "refold" / "refold.db"
     store = open_store("")
     assert store.address == f"sqlite:{tmp_path}/data/refold/refold.db"
     store.close()
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert sqlite_files.default_path() == home / ".local" / "share" / "refold" / "refold.db"
+    assert files.default_path() == home / ".local" / "share" / "refold" / "refold.db"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert sqlite_files.default_path() == home / "Library" / "Application Support" / "refold" / "refold.db"
+    assert files.default_path() == home / "Library" / "Application Support" / "refold" / "refold.db"
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert sqlite_files.default_path() == tmp_path / "local" / "refold" / "refold.db"
+    assert files.default_path() == tmp_path / "local" / "refold" / "refold.db"
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
         import apsw
         from refold.errors import StoreError
         from refold.stores import sqlite_schema
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         sqlite_schema.steps()
         if os.geteuid() == 0:
             os.setgid(65534)
@@ -210,7 +211,7 @@ def test_the_database_of_another_program_is_left_alone(path):
 def test_a_new_file_that_another_makes_ready_meanwhile_is_no_other_programs(path, opened, monkeypatch):
     """The marks of an empty file and the tables of one that is ready are never seen together."""
     other = threading.Thread(target=lambda: opened().close())
-    look = sqlite_schema._pragma
+    look = schema._pragma
 
     def slowly(raw, name):
         found = look(raw, name)
@@ -219,7 +220,7 @@ def test_a_new_file_that_another_makes_ready_meanwhile_is_no_other_programs(path
             other.join(0.5)
         return found
 
-    monkeypatch.setattr(sqlite_schema, "_pragma", slowly)
+    monkeypatch.setattr(schema, "_pragma", slowly)
     store = opened()
     other.join()
     assert filled(store, 3).said == 3
@@ -250,8 +251,8 @@ def next_step(monkeypatch):
     """Give refold one more step of its tables, good or bad."""
 
     def give(step):
-        known = sqlite_schema.steps()
-        monkeypatch.setattr(sqlite_schema, "steps", lambda: (*known, step))
+        known = schema.steps()
+        monkeypatch.setattr(schema, "steps", lambda: (*known, step))
 
     return give
 
@@ -298,7 +299,7 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
 def test_a_kill_while_the_tables_are_made_leaves_all_or_nothing(path, opened, number):
     program = """
         from refold.stores import sqlite_schema
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         real, count = sqlite_schema.statements, int(sys.argv[2]) * 3
         def some(step):
             for done, statement in enumerate(real(step)):
@@ -358,7 +359,7 @@ def test_without_apsw_the_standard_library_serves(opened, monkeypatch):
     assert store._connection.driver.name == "sqlite3"
     assert filled(store, 3).said == 3
     with pytest.raises(StoreError, match=r"install refold\[sqlite\]"):
-        sqlite_driver.driver("apsw")
+        driver.driver("apsw")
 
 
 MOUNTS = """
@@ -383,7 +384,7 @@ bad line
     ],
 )
 def test_the_filesystem_is_the_one_mounted_nearest(path, kind):
-    assert sqlite_files.filesystem_of(path, MOUNTS) == kind
+    assert files.filesystem_of(path, MOUNTS) == kind
 
 
 @pytest.mark.parametrize(
@@ -392,16 +393,14 @@ def test_the_filesystem_is_the_one_mounted_nearest(path, kind):
 )
 def test_a_network_disk_gets_no_write_ahead_log(opened, monkeypatch, kind, works):
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(sqlite_files, "filesystem_of", lambda path: kind)
+    monkeypatch.setattr(files, "filesystem_of", lambda path: kind)
     assert pragma(opened(), "journal_mode") == ("wal" if works else "truncate")
 
 
 def test_a_journal_that_the_disk_refuses_is_an_error(opened, monkeypatch):
     """SQLite answers with the mode it is in, and says nothing else."""
-    real = sqlite_connection._one
-    monkeypatch.setattr(
-        sqlite_connection, "_one", lambda raw, text: "delete" if "WAL" in text else real(raw, text)
-    )
+    real = connection._one
+    monkeypatch.setattr(connection, "_one", lambda raw, text: "delete" if "WAL" in text else real(raw, text))
     with pytest.raises(StoreError, match="wants the journal delete and not wal"):
         opened()
 
@@ -414,7 +413,7 @@ def test_both_libraries_use_one_file_in_turn(opened, path):
     store = opened(driver="sqlite3")
     head = filled(store, 20)
     program = """
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store = open_store(sys.argv[1])
         print(store._connection.journal, store.head("a").said)
     """
@@ -473,7 +472,7 @@ def test_two_processes_append_to_one_session(opened, path, driver):
         warnings.simplefilter("ignore")
         from logs import said
         from refold.errors import Conflict
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store = open_store(sys.argv[1], driver=sys.argv[2], busy_seconds=30)
         done = 0
         while done < 25:
@@ -511,7 +510,7 @@ def test_many_threads_append_to_their_own_sessions(opened):
 def test_a_child_after_a_fork_opens_its_own_connection(path):
     program = """
         from logs import said
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store = open_store(sys.argv[1])
         head = store.append("a", [said(1)], expect=None)
         store._connection._lock.acquire()  # as if another thread were at work
@@ -532,7 +531,7 @@ def test_a_child_after_a_fork_opens_its_own_connection(path):
 def test_a_kill_loses_nothing_that_was_acknowledged(path, opened):
     program = """
         from logs import said
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store, head = open_store(sys.argv[1]), None
         for number in range(1, 301):
             head = store.append("a", [said(number, parent=head.name if head else "")], expect=head)
@@ -552,7 +551,7 @@ def test_a_write_ahead_log_that_is_deleted_loses_only_its_own_end(path, opened):
     store.close()
     program = """
         from logs import said
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store = open_store(sys.argv[1])
         head = store.head("a")
         store.append("a", [said(31, parent=head.name)], expect=head)
@@ -591,7 +590,7 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(path, opened):
         import resource
         from logs import said
         from refold.errors import StoreFull
-        from refold.stores.sqlite import open_store
+        from refold.stores.sqlite.store import open_store
         store = open_store(sys.argv[1])
         head = store.head("a")
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
@@ -644,9 +643,9 @@ def test_a_sync_that_fails_is_told_and_the_connection_is_dropped(path, monkeypat
         raw.set_busy_timeout(50)
         return raw
 
-    real = sqlite_driver.driver()
-    failing = sqlite_driver.Driver(name="apsw", version=real.version, connect=connect, errors=real.errors)
-    monkeypatch.setattr("refold.stores.sqlite.driver_of", lambda name: failing)
+    real = driver.driver()
+    failing = driver.Driver(name="apsw", version=real.version, connect=connect, errors=real.errors)
+    monkeypatch.setattr("refold.stores.sqlite.store.driver_of", lambda name: failing)
     store = open_store(str(path), durability="full")
     head = filled(store, 3)
     before = store._connection._raw
@@ -667,7 +666,7 @@ def test_a_sync_that_fails_is_told_and_the_connection_is_dropped(path, monkeypat
 
 
 def test_carrying_the_log_over_is_done_before_an_append_that_is_due(opened, monkeypatch):
-    monkeypatch.setattr(sqlite_connection, "_CARRY_BYTES", 100_000)
+    monkeypatch.setattr(connection, "_CARRY_BYTES", 100_000)
     store = opened()
     path = Path(store._connection.path)
     head = filled(store, 200)
@@ -814,7 +813,7 @@ def test_an_entry_that_is_gone_is_missed_by_a_read(opened):
 
 
 def test_a_search_index_that_is_damaged_does_not_stop_an_append(opened, monkeypatch):
-    monkeypatch.setattr("refold.stores.sqlite._INDEX_EVERY", 1)
+    monkeypatch.setattr("refold.stores.sqlite.store._INDEX_EVERY", 1)
     store = opened()
     filled(store, 3)
     damaged(store, "UPDATE words_data SET block = x'00'")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.stores import words
-from refold.stores.words import Words, words_of
+from refold.stores import word_index
+from refold.stores.word_index import Words, words_of
 
 TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
 
@@ -55,7 +55,7 @@ def test_where_nothing_has_every_word_most_count():
 
 
 def test_only_so_many_are_looked_at_where_nothing_fits(monkeypatch):
-    monkeypatch.setattr(words, "_CANDIDATES", 3)
+    monkeypatch.setattr(word_index, "_CANDIDATES", 3)
     made = index(*["red"] * 9, "blue")
     assert set(found(made, "red blue")) == {0, 1, 9}
 

@@ -13,9 +13,9 @@ from refold import Answer, Message, Text, ToolResult, presets
 from refold.core.compaction.flow import run
 from refold.core.compaction.pipeline import shrink
 from refold.core.compaction.task import Task
-from refold.core.tokens.counters import CODEBUDDY
 from refold.core.tokens.estimate import estimate
-from refold.presets import codebuddy_chunk
+from refold.policies.counters import CODEBUDDY
+from refold.policies.presets import codebuddy_chunk
 
 ORIGINAL = 50
 """Tokens of the system prompt in the page's cases: 200 characters."""

@@ -15,8 +15,8 @@ from refold.core.compaction.keep_rules import RecentTurns
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT, RIPPLE
 from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
 from refold.core.models.windows import TABLES
-from refold.core.tokens.counters import ripple as ripple_counter
 from refold.core.tokens.estimate import estimate
+from refold.policies.counters import ripple as ripple_counter
 
 LOREM = "lorem ipsum dolor sit amet " * 8
 

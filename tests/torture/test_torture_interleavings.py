@@ -4,7 +4,7 @@ import pytest
 from bench.torture import interleavings
 
 from refold.session import folding
-from refold.stores.memory import MemoryStore
+from refold.stores.memory.store import MemoryStore
 
 
 @pytest.mark.parametrize("seed", range(2))

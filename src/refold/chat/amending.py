@@ -7,7 +7,7 @@ from refold.core.log.entries import Entry
 from refold.core.log.entries import entry as made
 from refold.core.messages.message import Message, Text
 from refold.errors import RefoldError
-from refold.formats import canonical
+from refold.formats.shared import canonical
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.loading import FOLDS, fresh, load, put_messages, sure

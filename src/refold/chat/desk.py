@@ -14,8 +14,8 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.messages.normalize import settle
 from refold.core.tokens.units import plural
-from refold.events import CompactionEnd, CompactionFailed, Event
 from refold.session import open as open_session
+from refold.session.events import CompactionEnd, CompactionFailed, Event
 from refold.session.facade import Session
 from refold.stores import Store
 

@@ -4,14 +4,14 @@ import re
 from difflib import get_close_matches
 from typing import Final
 
-from refold import presets
+from refold.calls.outcome import Outcome
 from refold.chat.amending import amend
 from refold.chat.desk import SHORT, Desk
 from refold.chat.showing import Note, size_line
 from refold.core.tokens.units import plural
 from refold.errors import RefoldError
-from refold.outcome import Outcome
-from refold.strategies import list_strategies
+from refold.policies import presets
+from refold.policies.strategies import list_strategies
 
 LINES: Final = 20
 """How much of a summary is shown before one decides: Umwelten's number."""

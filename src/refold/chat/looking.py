@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from refold import planning
+from refold.calls import plan as planning
+from refold.calls.outcome import Plan
 from refold.chat import tools
 from refold.chat.desk import SHORT, Desk
 from refold.chat.folding import refuse_again, why
@@ -12,7 +13,6 @@ from refold.core.messages.text_cutting import first_line
 from refold.core.models.prices import Spent
 from refold.core.tokens.units import plural
 from refold.errors import RefoldError
-from refold.outcome import Plan
 from refold.session.recalling import HANDLE
 from refold.session.tools import ANSWER_CHARS
 

@@ -12,10 +12,10 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from refold.cli import screen as screens
-from refold.cli.plain import clean
-from refold.cli.screen import Screen
-from refold.cli.stops import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, WrongUse, reason, status_of
+from refold.cli.exit_status import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, WrongUse, reason, status_of
+from refold.cli.output import screen as screens
+from refold.cli.output.plain import clean
+from refold.cli.output.screen import Screen
 from refold.errors import RefoldError, RefoldWarning
 
 COMMANDS: Final = {
@@ -48,7 +48,7 @@ COMMANDS: Final = {
 
 It lives in the module of its name, with `arguments`, `run`, `EXAMPLES`, and perhaps a `NOTE` for its help.
 """
-_MODULES: Final = {"import": "importing"}
+_MODULES: Final = {"import": "import_"}
 """Commands whose name no module may have."""
 EPILOG: Final = """\
 FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a
@@ -164,7 +164,7 @@ def parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
     for name, words in COMMANDS.items():
         parser = listed.add_parser(name, help=words, allow_abbrev=False)
         if name == chosen:
-            own, module = parser, import_module(f"refold.cli.{_MODULES.get(name, name)}")
+            own, module = parser, import_module(f"refold.cli.commands.{_MODULES.get(name, name)}")
             parser.description = words[:1].upper() + words[1:]
             note = getattr(module, "NOTE", "")
             parser.epilog = f"{note}\n\n" * bool(note) + f"examples:\n{module.EXAMPLES}"

@@ -17,7 +17,7 @@ from compactbench.providers import (  # type: ignore[import-not-found,unused-ign
     Provider,
 )
 
-from refold.compacting import acompact
+from refold.calls.compact import acompact
 from refold.core.facts.ledger import LEDGER_SHARE
 from refold.evals.reader import reply
 from refold.evals.states import state_of

@@ -10,7 +10,7 @@ from refold.evals import Screen
 from refold.evals.costing import ALL, PRICES, WITHIN, Report, Row, measure
 
 if TYPE_CHECKING:
-    from refold.replaying.playing import Summaries
+    from refold.replay.playing import Summaries
 
 __all__ = ["EXAMPLES", "arguments", "measure", "run", "table"]
 

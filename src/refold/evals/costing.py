@@ -13,15 +13,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from refold import presets
 from refold.core.compaction.policy import Policy
 from refold.core.models.prices import cost, price_of
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals.traces import SECONDS, traces
-from refold.replaying import NONE, Recorded, Run, play
-from refold.replaying.playing import Summaries
+from refold.policies import presets
+from refold.replay import NONE, Recorded, Run, play
+from refold.replay.playing import Summaries
 
 PRICES: Final = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "gemini": "gemini-2.5-pro"}
 """Whose prices the house's table is asked for; the ratios are the same for a maker's other models."""

@@ -8,14 +8,14 @@ from statistics import mean
 from typing import Any, Final
 
 import refold
-from refold import presets
 from refold.core.compaction.budget import Trigger
 from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.printing import write
 from refold.evals.traces import traces
-from refold.replaying import Recorded
+from refold.policies import presets
+from refold.replay import Recorded
 
 EXAMPLES: Final = """\
   refold eval counts DATASET

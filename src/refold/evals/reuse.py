@@ -11,7 +11,7 @@ from typing import Any, Final
 from refold.evals.layouts import Run
 from refold.evals.tallies import Tally, row
 from refold.evals.ways import Contest, Way, Wire, head_of, texts, tokens
-from refold.replaying.facts import ENTITY
+from refold.replay.facts import ENTITY
 
 CUTS: Final = (0.4, 0.6, 0.8)
 """Where histories are cut, as shares of their messages."""

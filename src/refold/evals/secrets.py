@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from refold import presets
 from refold import session as sessions
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
@@ -19,7 +18,8 @@ from refold.evals.printing import write
 from refold.evals.secret_making import Planted, lookalikes, messages_with, secrets
 from refold.evals.tallies import bootstrap
 from refold.evals.ways import texts
-from refold.redacting import redact_text, redactor
+from refold.policies import presets
+from refold.redaction.redact import redact_text, redactor
 
 EXAMPLES: Final = """\
   refold eval secrets

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from refold.core.tokens.usage import Usage, reported
-from refold.replaying import Recorded
+from refold.replay import Recorded
 
 T = TypeVar("T", dict[str, Any], list[Any])
 

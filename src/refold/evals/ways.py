@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from refold import presets
-from refold.compacting import compact
+from refold.calls.compact import compact
 from refold.core.compaction.policy import Policy
 from refold.core.tokens.estimate import estimate
 from refold.evals.peers import Peer, PeerFailed, PeerLate
+from refold.policies import presets
 from refold.stages.clamp import Clamp
 from refold.stages.slide import Slide
 

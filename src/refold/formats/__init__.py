@@ -27,7 +27,7 @@ _BUILT_IN: Final = {
     "responses": "refold.formats.openai_responses",
     "anthropic": "refold.formats.anthropic",
     "gemini": "refold.formats.gemini",
-    "refold": "refold.formats.canonical",
+    "refold": "refold.formats.shared.canonical",
 }
 _ALIASES: Final = {
     "openai_chat": "openai",

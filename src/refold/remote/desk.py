@@ -10,15 +10,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold import config, presets
 from refold.clients import Client
-from refold.config_values import MOST_SESSIONS
+from refold.config import settings as config
+from refold.config.values import MOST_SESSIONS
 from refold.core.compaction.policy import Policy
 from refold.core.tokens.units import tokens
 from refold.errors import SessionNotFound
-from refold.events import Event
+from refold.policies import presets
 from refold.remote.plain import plain, record
 from refold.session import aopen
+from refold.session.events import Event
 from refold.session.facade import AsyncSession
 from refold.stores import Store
 

@@ -5,8 +5,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from refold.core.messages.message import Message
-from refold.events import Event
-from refold.formats import canonical
+from refold.formats.shared import canonical
+from refold.session.events import Event
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
-from refold.events import Event
 from refold.remote import methods
 from refold.remote.desk import Defaults, Desk
 from refold.remote.framing import Frames, Unread
@@ -34,6 +33,7 @@ from refold.remote.protocol import (
     read,
     refusal,
 )
+from refold.session.events import Event
 from refold.stores import Store
 
 CHUNK: Final = 65_536

@@ -8,26 +8,26 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, Unpack, cast
 
-from refold import presets
-from refold.compacting import Asked, answerer_of, client_of, told_price, told_window, told_word
+from refold.calls.compact import Asked, answerer_of, client_of, told_price, told_window, told_word
+from refold.calls.measure import Count, refuse_unknown
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, read_caps
 from refold.core.tokens.units import tokens
 from refold.errors import RefoldError, RefoldWarning
-from refold.events import Listeners
-from refold.measuring import Count, refuse_unknown
-from refold.redacting import Memory, Mode
-from refold.redacting import redactor as make_redactor
+from refold.policies import presets
+from refold.redaction.redact import Memory, Mode
+from refold.redaction.redact import redactor as make_redactor
 from refold.session.background import JOB, LEASE_SECONDS, fold
 from refold.session.budgets import Around
+from refold.session.events import Listeners
 from refold.session.facade import AsyncSession, Session
 from refold.session.keeper import Keeper
 from refold.session.purse import Summariser
+from refold.session.telemetry import telemetry
 from refold.session.values import Background, Settings
 from refold.stores import Durability, Store, open_store
-from refold.telemetry import telemetry
 
 DEFAULT_STORE: Final = "sqlite:"
 
@@ -202,7 +202,7 @@ def _store(given: str | os.PathLike[str] | Store | None, durability: Durability 
         given = f"sqlite:{os.fspath(given)}"
     if given is not None and not isinstance(given, str):
         return given
-    from refold.config import default_store  # reads files as well, which a given store does not need
+    from refold.config.settings import default_store  # reads files as well, which a given store does not need
 
     return open_store(given or default_store() or DEFAULT_STORE, durability=durability)
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
-from refold import presets
-from refold.compacting import Wish
+from refold.calls.compact import Wish
+from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import KINDS, Entry, Kind
@@ -14,12 +14,12 @@ from refold.core.log.view import Run
 from refold.core.messages.message import Message, Text
 from refold.core.models.prices import Spent
 from refold.errors import RefoldError
-from refold.events import Unfolded
-from refold.formats import canonical
-from refold.outcome import Outcome
+from refold.formats.shared import canonical
+from refold.policies import presets
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, latest_checkpoint, standing
 from refold.session.effects import Do, Work
+from refold.session.events import Unfolded
 from refold.session.incoming import instruct, is_system, shape_of
 from refold.session.keeper import Keeper, commit, mark
 from refold.session.keeper import own as copied

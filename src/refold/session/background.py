@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from refold.compacting import Wish
+from refold.calls.compact import Wish
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.session.budgets import Around

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refold.calls.measure import Conversation, content_of, plain_text
 from refold.core.compaction.budget import Breakdown, Budget, judge
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.core.tokens.counting import Counter
-from refold.measuring import Conversation, content_of, plain_text
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper
 

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from refold.compacting import Wish, compaction, task_of
+from refold.calls.compact import Wish, compaction, task_of
+from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.pipeline import shrink
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import Piece, Run
 from refold.core.models.windows import Window
-from refold.events import CompactionFailed, CompactionSkipped, CompactionStart, ContextWarning
-from refold.outcome import Outcome, Receipt
 from refold.session.budgets import Around, budget_of, told, window_of
 from refold.session.effects import Work
+from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart, ContextWarning
 from refold.session.folding import Made, clean, install
 from refold.session.folding import told as folded
 from refold.session.incoming import take_in

@@ -12,10 +12,10 @@ from refold import formats
 from refold.core.log.entries import ROOT, Entry, Kind, entry
 from refold.core.log.view import Change, Piece, Put, Run, changes_to_json, project
 from refold.errors import RefoldError, StoreError
-from refold.formats import canonical
-from refold.formats.archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
-from refold.formats.exported import Exported, ExportedFold
-from refold.formats.tagged import from_tagged, to_tagged
+from refold.formats.shared import canonical
+from refold.formats.shared.exported import Exported, ExportedFold
+from refold.formats.systems.neurolink_list import from_tagged, to_tagged
+from refold.formats.systems.ripple_archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
 from refold.session import acts
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, commit, mark, spoken

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from refold.core.tokens.units import tokens
 from refold.errors import RefoldError
-from refold.events import Listener
 from refold.session import background
 from refold.session.budgets import Around
 from refold.session.effects import Wait, Work, adrive, drive
+from refold.session.events import Listener
 from refold.session.folding import Made
 from refold.session.keeper import Keeper
 from refold.session.ops import Acts

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry
@@ -13,10 +14,9 @@ from refold.core.log.view import Change, Piece, Put, Run, View, changes_to_json,
 from refold.core.messages.message import Message
 from refold.core.models.prices import Spent
 from refold.errors import Conflict
-from refold.events import CompactionEnd
-from refold.formats import canonical
-from refold.outcome import Outcome, Receipt
+from refold.formats.shared import canonical
 from refold.session.effects import Do, Work
+from refold.session.events import CompactionEnd
 from refold.session.keeper import Keeper, commit, mark, single
 from refold.session.loading import folding_by, load, put_messages
 from refold.session.shelf import Shelf

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from refold import formats
+from refold.calls.measure import counter_for
 from refold.core.compaction import circuit_breaker as breakers
 from refold.core.compaction.flow import Answerer
 from refold.core.log.entries import ROOT, Entry, Kind, entry
 from refold.core.log.view import Folded, Piece, Put, Run, View, step
 from refold.core.messages.message import Message
-from refold.core.tokens.counting import Counter, everything
+from refold.core.messages.message_text import everything
+from refold.core.tokens.counting import Counter
 from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
-from refold.events import Event, Listeners
-from refold.formats import Format, canonical
-from refold.measuring import counter_for
+from refold.formats import Format
+from refold.formats.shared import canonical
 from refold.session.effects import Do, Work
+from refold.session.events import Event, Listeners
 from refold.session.purse import Purse, Summariser
 from refold.session.shelf import Shelf
 from refold.session.values import Settings, Totals

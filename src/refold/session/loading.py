@@ -17,7 +17,8 @@ from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR
 from refold.core.tokens.usage import Usage
 from refold.errors import Conflict, LogCorrupt
-from refold.formats import Format, canonical
+from refold.formats import Format
+from refold.formats.shared import canonical
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper, Reported, single
 from refold.session.purse import Purse

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from math import floor
 from typing import Any, Final
 
-from refold.compacting import Wish
+from refold.calls.compact import Wish
 from refold.core.compaction import circuit_breaker
 from refold.core.log.entries import entry
 from refold.core.models.prices import Spent
@@ -15,10 +15,10 @@ from refold.core.overflow.silent_truncation import implied_limit, truncated_sile
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow
-from refold.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.budgets import Around
 from refold.session.deciding import attempt, standing
 from refold.session.effects import Do, Work
+from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.keeper import Keeper, Reported, commit, mark
 from refold.session.loading import behind, load, sure
 from refold.session.prefixing import price_of_talk

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
 from refold.core.tokens.units import tokens
-from refold.outcome import Outcome
 from refold.session import acts, background, deciding, exporting, observing, recalling, tools
 from refold.session.budgets import Around
 from refold.session.effects import Work

@@ -8,7 +8,7 @@ from refold.core.log.entries import SAID, Entry
 from refold.core.log.view import Folded, Run
 from refold.core.messages.message import Message
 from refold.errors import RefoldError
-from refold.formats.exported import without
+from refold.formats.shared.exported import without
 from refold.session.effects import Do, Work
 from refold.session.keeper import Keeper
 from refold.session.loading import fresh

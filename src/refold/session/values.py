@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from refold.calls.measure import Count
+from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.policy import Policy
 from refold.core.models.prices import Spent, price_at
 from refold.core.models.spending_limits import Caps
 from refold.core.tokens.usage import Usage
-from refold.measuring import Count
-from refold.outcome import Outcome
 
 Background: TypeAlias = bool | Literal["queue"]
 

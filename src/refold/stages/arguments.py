@@ -8,11 +8,11 @@ from refold.core.compaction.cuts import Keep
 from refold.core.compaction.edits import swap
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.message import Part, ToolCall
+from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.text_cutting import boundary_before, well_formed
 from refold.core.messages.tool_pairs import open_calls
 from refold.core.messages.transcript import parsed
-from refold.core.tokens.counting import arguments_text, json_text
 from refold.core.tokens.units import plural
 
 KEPT_CHARS: Final = 200

@@ -218,17 +218,17 @@ class Store(Log, Search, Notes, Leases, Protocol):
 
 
 _BUILT_IN: Final = {
-    "memory": "refold.stores.memory:open_store",
-    "jsonl": "refold.stores.jsonl:open_store",
-    "sqlite": "refold.stores.sqlite:open_store",
-    "postgresql": "refold.stores.postgres:open_store",
-    "postgres": "refold.stores.postgres:open_store",
+    "memory": "refold.stores.memory.store:open_store",
+    "jsonl": "refold.stores.jsonl.store:open_store",
+    "sqlite": "refold.stores.sqlite.store:open_store",
+    "postgresql": "refold.stores.postgres.store:open_store",
+    "postgres": "refold.stores.postgres.store:open_store",
 }
 
 
 def open_store(address: str, *, durability: Durability | None = None, **options: Any) -> Store:
     """Open the store at an address; other schemes come from the entry-point group `refold.stores`."""
-    from refold.stores.opening import opened  # keeps the contract's page short
+    from refold.stores.addresses import opened  # keeps the contract's page short
 
     return opened(address, _BUILT_IN, durability=durability, **options)
 

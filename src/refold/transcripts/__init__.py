@@ -12,7 +12,7 @@ Reading never raises for what is wrong inside a file. `FormatError` means that t
 `OSError` that it could not be opened.
 """
 
-from refold.formats.agents import AGENTS, Compaction, Problem, seen
+from refold.transcripts.agents import AGENTS, Compaction, Problem, seen
 from refold.transcripts.finding import Found, find, located
 from refold.transcripts.reading import Transcript, read, read_bytes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from refold.errors import FormatError, RefoldError
-from refold.formats.agents import AGENTS
+from refold.transcripts.agents import AGENTS
 from refold.transcripts.index import Glance, Index, folder
 from refold.transcripts.places import Place, places
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from refold.formats.agents import Problem, agent_of
+from refold.transcripts.agents import Problem, agent_of
 from refold.transcripts.whole import DEEP, NO_JSON, TORN, loads, pieces, unended, value_of
 
 MAX_LINE: Final = 64 << 20

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from refold.errors import FormatError
-from refold.formats.agents import Problem
-from refold.formats.agents.shaping import number_at, object_of, text_at
+from refold.transcripts.agents import Problem
+from refold.transcripts.agents.shaping import number_at, object_of, text_at
 from refold.transcripts.lines import Line
 from refold.transcripts.whole import value_of
 

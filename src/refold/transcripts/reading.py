@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.errors import FormatError
-from refold.formats import agents, documents
-from refold.formats.agents import Problem, Record, Recording, plain
-from refold.formats.agents.values import sound
+from refold.formats.shared import documents
+from refold.transcripts import agents
+from refold.transcripts.agents import Problem, Record, Recording, plain
+from refold.transcripts.agents.values import sound
 from refold.transcripts.lines import MAX_LINE, Line, Reader
 from refold.transcripts.opening import opened
 from refold.transcripts.picking import picked

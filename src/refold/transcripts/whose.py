@@ -5,8 +5,9 @@ from itertools import chain, islice
 from typing import Final
 
 from refold.errors import FormatError
-from refold.formats import agents, documents
-from refold.formats.agents import Record
+from refold.formats.shared import documents
+from refold.transcripts import agents
+from refold.transcripts.agents import Record
 from refold.transcripts.lines import Reader
 from refold.transcripts.opening import opened
 from refold.transcripts.reading import SQLITE, is_document, parted

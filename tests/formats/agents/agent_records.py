@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import make_transcripts  # noqa: E402
 
-from refold.formats.agents import Record, read  # noqa: E402
+from refold.transcripts.agents import Record, read  # noqa: E402
 
 EXAMPLES = {
     "claude-code": make_transcripts.claude_code(),

@@ -1,9 +1,10 @@
 """Claude Code: lines that make one message, branches, compactions, and links that lead nowhere."""
 
 from agent_records import Claude, text, told, use
+from refold.formats.agents import Record
 
-from refold.formats.agents import Record, claude_code
-from refold.formats.agents.claude_code import recognise
+from refold.transcripts.agents import claude_code
+from refold.transcripts.agents.claude_code import recognise
 
 BOUNDARY = {"subtype": "compact_boundary", "content": "Conversation compacted"}
 

@@ -6,7 +6,7 @@ import pytest
 from agent_records import told
 
 from refold.errors import FormatError
-from refold.formats.agents import plain
+from refold.transcripts.agents import plain
 
 
 def test_a_request_brings_system_tools_and_model():

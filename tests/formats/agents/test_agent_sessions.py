@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold.core.tokens.usage import Usage
-from refold.formats.agents import Compaction, Recording
-from refold.formats.agents.sessions import as_session
-from refold.formats.agents.shaping import as_text, number_at, seconds, title_of, usage_of
-from refold.formats.agents.trees import Node, anchored, branch
-from refold.formats.agents.values import without
+from refold.transcripts.agents import Compaction, Recording
+from refold.transcripts.agents.sessions import as_session
+from refold.transcripts.agents.shaping import as_text, number_at, seconds, title_of, usage_of
+from refold.transcripts.agents.trees import Node, anchored, branch
+from refold.transcripts.agents.values import without
 
 
 def say(*words):

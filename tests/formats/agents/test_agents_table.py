@@ -5,11 +5,11 @@ from agent_records import EXAMPLES, SUMMARY, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold import compacting
+from refold.calls import compact
 from refold.errors import FormatError
-from refold.formats.agents import AGENTS, Record, read, recognise, seen
-from refold.formats.agents.sessions import as_session
-from refold.formats.exported import pieces
+from refold.formats.shared.exported import pieces
+from refold.transcripts.agents import AGENTS, Record, read, recognise, seen
+from refold.transcripts.agents.sessions import as_session
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -38,8 +38,8 @@ def test_an_unknown_agent_is_refused():
 @pytest.mark.parametrize("agent", AGENTS)
 def test_both_views_of_every_example_would_be_taken_by_a_provider(agent):
     recording = told(EXAMPLES[agent])
-    assert compacting.validate(list(recording.messages), recording.format) == []
-    assert compacting.validate(list(recording.seen), recording.format) == []
+    assert compact.validate(list(recording.messages), recording.format) == []
+    assert compact.validate(list(recording.seen), recording.format) == []
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -103,7 +103,7 @@ def test_no_value_anywhere_in_a_record_makes_a_reader_fail(agent, data):
         values[at] = values[at].copy()
         spot(values[at], data, data.draw(JSON))
     recording = told(values, agent)
-    compacting.validate(list(recording.messages), recording.format)
+    compact.validate(list(recording.messages), recording.format)
     assert pieces(as_session(recording)) is not None
     assert len(as_session(recording).view) == len(recording.seen)
 

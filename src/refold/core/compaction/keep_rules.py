@@ -21,8 +21,8 @@ from refold.core.compaction.cuts import (
     turn_starts,
 )
 from refold.core.messages.message import Message
+from refold.core.messages.message_text import body_and_large_calls
 from refold.core.messages.tool_pairs import open_calls
-from refold.core.tokens.counting import body_and_large_calls
 
 OPAL_FRAMING_BYTES: Final = 20
 """What Opal adds to a message's bytes; too low keeps a little more."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from refold.core.messages.message import ToolCall
+from refold.core.messages.message_text import arguments_text
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import parsed
-from refold.core.tokens.counting import arguments_text
 
 _COMMAND: Final = (
     "command",

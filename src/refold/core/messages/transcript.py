@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from refold.core.messages.message import Document, File, Image, Message, Part, ToolCall, ToolResult
+from refold.core.messages.message_text import arguments_text, body
 from refold.core.messages.text_cutting import middle_out
-from refold.core.tokens.counting import arguments_text, body
 
 Style = Callable[[int, Message], str]
 

@@ -15,11 +15,11 @@ from refold.core.facts.headings import FILES, OUTPUTS, QUOTED, VALUES
 from refold.core.facts.injections import commanding, commands_model, seen
 from refold.core.facts.sentences import sentences
 from refold.core.messages.message import Message
+from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import own_words, speaker
 from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
 from refold.core.summaries.wrappers import bare
-from refold.core.tokens.counting import arguments_text
 
 ASSISTANT: Final = "the assistant wrote: "
 

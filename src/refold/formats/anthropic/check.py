@@ -9,8 +9,8 @@ from refold.core.messages.message import (
     ToolResult,
 )
 from refold.core.messages.wire_rules import Problem
-from refold.formats import checks
 from refold.formats.anthropic.read import CALL_ID
+from refold.formats.shared import checks
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:

@@ -18,7 +18,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.reading import (
+from refold.formats.shared.reading import (
     Misfit,
     fields_besides,
     kind,

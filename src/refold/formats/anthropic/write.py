@@ -19,8 +19,8 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats import checks, writing
 from refold.formats.anthropic.read import CALL_ID, NAME, ROLES
+from refold.formats.shared import checks, writing
 
 
 def render(messages: Sequence[Message]) -> list[Any]:

@@ -8,7 +8,7 @@ from refold.core.messages.message import (
     Text,
 )
 from refold.core.messages.wire_rules import Problem
-from refold.formats import checks
+from refold.formats.shared import checks
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:

@@ -19,8 +19,8 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.positions import Positions
-from refold.formats.reading import (
+from refold.formats.shared.positions import Positions
+from refold.formats.shared.reading import (
     Misfit,
     fields_besides,
     kind,

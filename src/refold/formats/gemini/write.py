@@ -19,9 +19,9 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats import writing
 from refold.formats.gemini.read import KEY, NAME, ROLES, SIGNATURES, SPELLINGS
-from refold.formats.positions import is_position
+from refold.formats.shared import writing
+from refold.formats.shared.positions import is_position
 
 _WORDS: Final[Mapping[str, str]] = {"assistant": "model", "user": "user", "tool": "user", "system": "user"}
 _SNAKE: Final = frozenset(key for key in SPELLINGS if "_" in key)

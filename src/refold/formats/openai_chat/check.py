@@ -5,8 +5,8 @@ from typing import Final
 
 from refold.core.messages.message import Message, Opaque, ToolCall
 from refold.core.messages.wire_rules import Problem
-from refold.formats import checks
 from refold.formats.openai_chat.read import NAME, ROLES
+from refold.formats.shared import checks
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:

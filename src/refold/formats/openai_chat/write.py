@@ -17,9 +17,9 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats import writing
 from refold.formats.openai_chat.read import DETAILS, NAME, REASONING, ROLES, has_reasoning, places
-from refold.formats.positions import is_position
+from refold.formats.shared import writing
+from refold.formats.shared.positions import is_position
 
 _CONTENT: Final = (Text, Image, Document, File, Opaque)
 _FIELDS: Final = ("reasoning", "refusal", "function_call")

@@ -10,8 +10,8 @@ from refold.core.messages.message import (
     ToolResult,
 )
 from refold.core.messages.wire_rules import Problem
-from refold.formats import checks
 from refold.formats.openai_responses.read import NAME, role_of
+from refold.formats.shared import checks
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:

@@ -17,7 +17,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.reading import (
+from refold.formats.shared.reading import (
     Misfit,
     data_url,
     fields_besides,

@@ -18,9 +18,9 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats import writing
 from refold.formats.openai_responses.read import GIVEN, NAME, NAMED, OUTPUT, recognise, role_of
-from refold.formats.reading import (
+from refold.formats.shared import writing
+from refold.formats.shared.reading import (
     type_of,
 )
 

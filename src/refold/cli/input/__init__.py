@@ -1,0 +1,1 @@
+"""What commands read: files, transcripts, stores, and who answers questions."""

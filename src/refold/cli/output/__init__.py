@@ -1,0 +1,1 @@
+"""What commands print: the screen, tables, meters, JSON."""

@@ -1,0 +1,79 @@
+"""The bar that shows how full a window is; draws, and decides nothing."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from refold.cli.output.screen import Screen, Style
+from refold.core.compaction.budget import Budget, Level
+
+COLOURS: Final[dict[Level, Style]] = {
+    "none": "green",
+    "notice": "cyan",
+    "warning": "yellow",
+    "critical": "red",
+}
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ink:
+    """The characters of a bar."""
+
+    full: str
+    free: str
+    reserve: str
+    line: str
+    left: str = ""
+    right: str = ""
+
+
+_FANCY: Final = _Ink("█", "·", "░", "│")
+_ASCII: Final = _Ink("#", ".", "-", "|", "[", "]")
+
+
+def bar(budget: Budget, width: int, screen: Screen) -> str:
+    """Draw the window: what is used, what is free, the line at which compaction starts, the reserve."""
+    ink = _FANCY if screen.fancy else _ASCII
+    cells = width - len(ink.left) - len(ink.right)
+    room = _cell(budget.room, budget.window, cells)
+    drawn = list(ink.free * room + ink.reserve * (cells - room))
+    filled = _fill(drawn, budget.used / budget.window * cells, ink)
+    line = marker(budget, width, screen)
+    if line is not None:
+        drawn[line - len(ink.left)] = ink.line
+    used = screen.paint("".join(drawn[:filled]), COLOURS[budget.level])
+    return f"{ink.left}{used}{screen.paint(''.join(drawn[filled:]), 'dim')}{ink.right}"
+
+
+def marker(budget: Budget, width: int, screen: Screen) -> int | None:
+    """The column of the line at which compaction starts; None where it never does."""
+    if budget.trigger_tokens is None:
+        return None
+    ink = _FANCY if screen.fancy else _ASCII
+    cells = width - len(ink.left) - len(ink.right)
+    return len(ink.left) + min(cells - 1, _cell(budget.trigger_tokens, budget.window, cells))
+
+
+def strip(part: float, whole: float, width: int, screen: Screen) -> str:
+    """Draw a share as a plain strip without a frame; what is there at all is seen."""
+    ink = _FANCY if screen.fancy else _ASCII
+    drawn = [" "] * width
+    if part <= 0 or whole <= 0:
+        return ""
+    _fill(drawn, max(part / whole * width, 1 / 8), ink)
+    return "".join(drawn).rstrip()
+
+
+def _fill(drawn: list[str], cells: float, ink: _Ink) -> int:
+    """Ink the first cells, with a part of a cell where that can be drawn; give how many are touched."""
+    full = min(int(cells), len(drawn))
+    drawn[:full] = ink.full * full
+    part = int((cells - int(cells)) * 8)
+    if full == len(drawn) or ink is _ASCII or not part:
+        return full
+    drawn[full] = _EIGHTHS[part]
+    return full + 1
+
+
+def _cell(tokens: int, window: int, cells: int) -> int:
+    return min(cells, round(tokens / window * cells))

@@ -1,0 +1,1 @@
+"""Settings from refold.toml and the environment."""

@@ -1,0 +1,1 @@
+"""What every wire format shares: reading, writing, checks, documents, the lossless form."""

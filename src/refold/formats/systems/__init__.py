@@ -1,0 +1,1 @@
+"""The file forms of other systems: Ripple's archive and NeuroLink's tagged list."""

@@ -1,0 +1,1 @@
+"""The policies as values: presets, their knobs, strategies by id."""

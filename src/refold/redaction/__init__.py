@@ -1,0 +1,1 @@
+"""Find secrets and take them out of texts and messages."""

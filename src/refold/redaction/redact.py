@@ -1,0 +1,257 @@
+"""Replaces secrets in texts and wire messages; signed and encrypted blocks are never touched.
+
+    redact_text("key sk-ant-...")         the text with `[redacted:anthropic-key]`, and how many there were
+    redact_item({"role": ...})            the same for a message in any wire shape
+    redactor("export").on_export(value)   what a policy says, at one of its two borders
+
+What a provider signed or encrypted must come back to it as it was: a thinking block with its signature,
+`encrypted_content`, a Gemini part with its `thoughtSignature`. Pictures, files and ids are left alone as
+well. Everything else is text that somebody may have put a secret into, the keys of objects included.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from refold.errors import RefoldError
+from refold.redaction.detect import find, is_secret_name, is_secret_value, load
+
+Mode: TypeAlias = Literal["off", "export", "storage"]
+"""Nowhere; in everything that leaves (exports, summaries, receipts, events); also in what is stored."""
+_MODES: Final = ("off", "export", "storage")
+_PASSES: Final = 8
+"""A secret that only shows when its neighbour is gone is found in the next pass."""
+_FREE: Final = frozenset({"input", "args", "arguments", "response"})
+"""Fields that hold what a tool is given or gave: nothing in them is a provider's own block."""
+_MEDIA: Final = frozenset({"media_type", "mimeType", "mime_type", "format"})
+"""Fields of which one stands beside the data of a picture or file."""
+_NAMED: Final = "named-secret"
+_PART: Final = 8
+"""Characters of a part of a known secret that is one itself."""
+_SHORTEST: Final = 6
+_PIECE: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]{8,4000}")
+"""A run that might be a secret or a part of one."""
+
+
+class Redacted(NamedTuple):
+    """A value without its secrets."""
+
+    value: Any
+    secrets: int
+    """How many were replaced; with none the value is the very one that was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Redaction as a policy wants it, at the two borders a value can cross."""
+
+    mode: Mode = "off"
+
+    def on_storage(self, value: Any) -> Any:
+        """A message or text on its way into a store."""
+        return redact_item(value).value if self.mode == "storage" else value
+
+    def on_export(self, value: Any) -> Any:
+        """A message or text on its way out: an exported part, a summary, a receipt, an event."""
+        return value if self.mode == "off" else redact_item(value).value
+
+
+def redactor(mode: str = "off") -> Redactor:
+    """Give the redaction of that name; raises `RefoldError` where the extra is needed and missing."""
+    known = next((each for each in _MODES if each == mode), None)
+    if known is None:
+        raise RefoldError(f"no redaction is named {mode!r}: use one of {', '.join(_MODES)}")
+    if known != "off":
+        load()
+    return Redactor(known)
+
+
+def redact_text(text: str) -> Redacted:
+    """Replace each secret in a text by `[redacted:KIND]`."""
+    return _without(text, set())
+
+
+def _without(text: str, values: set[str]) -> Redacted:
+    """The text without its secrets, which are added to the values."""
+    count = 0
+    for _ in range(_PASSES):
+        found = find(text)
+        if not found:
+            break
+        pieces: list[str] = []
+        at = 0
+        for secret in found:
+            values.add(text[secret.start : secret.end])
+            pieces += [text[at : secret.start], f"[redacted:{secret.kind}]"]
+            at = secret.end
+        text = "".join(pieces) + text[at:]
+        count += len(found)
+    return Redacted(text, count)
+
+
+def redact_item(value: Any) -> Redacted:
+    """Replace each secret in a wire message, or in any JSON value."""
+    return _walked(value, _Walk())
+
+
+def _walked(value: Any, walk: "_Walk") -> Redacted:
+    box: list[Any] = [value]
+    walk.into(box, 0, value, "", free=False)
+    while walk.waiting:
+        walk.step(*walk.waiting.pop())
+    return Redacted(box[0] if walk.count else value, walk.count)
+
+
+class Memory:
+    """Redaction for one conversation: a secret that was known once is known wherever it stands afterwards.
+
+    What gives a secret away is often the words around it, and a fact or a name that was taken out of a text
+    has lost them.
+    """
+
+    def __init__(self) -> None:
+        self._values: set[str] = set()
+        self._joined = ""
+
+    def __call__(self, value: Any) -> Any:
+        """The value without secrets, those included that were found in other values before."""
+        walk = _Walk(self._values)
+        done = _walked(value, walk).value
+        if len(self._values) != self._joined.count("\n"):
+            self._joined = "".join(f"{known}\n" for known in sorted(self._values, key=len, reverse=True))
+        if not self._joined:
+            return done
+        return _walked(done, _Known(self._joined)).value
+
+
+class _Walk:
+    """A copy of a value in the making; a list of what is left to do stands for recursion."""
+
+    def __init__(self, values: set[str] | None = None) -> None:
+        self.waiting: list[tuple[Any, Any, bool]] = []
+        self.count = 0
+        self.values: set[str] = set() if values is None else values
+        """The secrets that were found."""
+
+    def step(self, old: Any, new: Any, free: bool) -> None:  # noqa: FBT001  # as `into` was told
+        """Fill one copied object or list."""
+        if isinstance(old, list):
+            for index, value in enumerate(old):
+                self.into(new, index, value, "", free=free)
+            return
+        for key, value in old.items():
+            name = self._key(key, new)
+            new[name] = value
+            if free or not _is_kept(old, key, value):
+                self.into(new, name, value, key, free=free or key in _FREE)
+
+    def into(self, target: Any, place: Any, value: Any, name: Any, *, free: bool) -> None:
+        """Put the copy of a value at its place."""
+        if isinstance(value, str):
+            target[place] = self._text(value, name)
+        elif isinstance(value, list):
+            target[place] = list(value)
+            self.waiting.append((value, target[place], free))
+        elif isinstance(value, Mapping) and (free or not _is_sealed(value)):
+            target[place] = {}
+            self.waiting.append((value, target[place], free))
+
+    def _key(self, key: Any, new: Mapping[Any, Any]) -> Any:
+        if not isinstance(key, str):
+            return key
+        redacted = self._bare(key)
+        self.count += redacted.secrets
+        name, number = redacted.value, 2
+        while redacted.secrets and name in new:
+            name, number = f"{redacted.value} {number}", number + 1
+        return name
+
+    def _text(self, text: str, name: Any) -> str:
+        if isinstance(name, str) and is_secret_name(name) and is_secret_value(text):
+            self.values.add(text)
+            self.count += 1
+            return f"[redacted:{_NAMED}]"
+        if name == "arguments" and (done := self._arguments(text)) is not None:
+            self.count += done.secrets
+            return str(done.value)
+        redacted = self._bare(text)
+        self.count += redacted.secrets
+        return str(redacted.value)
+
+    def _bare(self, text: str) -> Redacted:
+        return _without(text, self.values)
+
+    def _arguments(self, text: str) -> Redacted | None:
+        """A call's arguments, which must still be JSON afterwards; None where they are none."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, (dict, list)):
+            return None
+        done = _walked({"arguments": value}, self.fresh())
+        return Redacted(json.dumps(done.value["arguments"]) if done.secrets else text, done.secrets)
+
+    def fresh(self) -> "_Walk":
+        """Another walk for the same purpose."""
+        return _Walk(self.values)
+
+
+class _Known(_Walk):
+    """Replaces secrets that are known already, and long parts of them."""
+
+    def __init__(self, joined: str) -> None:
+        super().__init__()
+        self.joined = joined
+
+    def _bare(self, text: str) -> Redacted:
+        count = 0
+
+        def hide(run: re.Match[str]) -> str:
+            nonlocal count
+            word = run[0].rstrip(".,:;!?")
+            telling = len(word) >= _PART and not word.isalpha()
+            if not telling or (word not in self.joined and word.rstrip("=") not in self.joined):
+                return run[0]
+            count += 1
+            return f"[redacted:known]{run[0][len(word) :]}"
+
+        done = _PIECE.sub(hide, text)
+        for value in self.joined.split("\n")[:-1]:
+            if len(value) >= _SHORTEST and value in done:
+                count += 1
+                done = done.replace(value, "[redacted:known]")
+        return Redacted(done, count)
+
+    def fresh(self) -> _Walk:
+        return _Known(self.joined)
+
+
+def _is_sealed(block: Mapping[str, Any]) -> bool:
+    """Whether a provider signed or encrypted this block."""
+    what = block.get("type", block.get("kind"))
+    if what == "redacted_thinking" or _filled(block, "encrypted_content"):
+        return True
+    if _filled(block, "thoughtSignature") or _filled(block, "thought_signature"):
+        return True
+    thinks = isinstance(what, str) and what.startswith(("thinking", "reasoning"))
+    return thinks and any(_filled(block, key) for key in ("signature", "redacted", "data"))
+
+
+def _filled(block: Mapping[str, Any], key: str) -> bool:
+    return isinstance(block.get(key), str) and bool(block[key])
+
+
+def _is_kept(block: Mapping[str, Any], key: Any, value: Any) -> bool:
+    """Whether a field is an id, a picture, a file or a provider's cipher."""
+    if not isinstance(key, str) or not isinstance(value, str):
+        return False
+    if key == "id" or key.endswith("_id") or key.startswith("encrypted_"):
+        return True
+    if key == "data":
+        return block.get("type") != "text" and not _MEDIA.isdisjoint(block)
+    if key == "result":
+        return block.get("type") == "image_generation_call"
+    return value.startswith("data:") and ";base64," in value[:200]

@@ -1,0 +1,1 @@
+"""Sessions in memory, gone with the process."""

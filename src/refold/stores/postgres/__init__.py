@@ -1,0 +1,1 @@
+"""Sessions in a PostgreSQL database, for many hosts."""

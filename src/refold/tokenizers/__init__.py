@@ -1,0 +1,1 @@
+"""Exact token counts with a tokenizer; an extra."""

@@ -162,18 +162,26 @@ def mutual_rooms() -> Check:
         parts = name.split(".")
         if parts[:2] == ["refold", "core"] and len(parts) > 2:
             edges[parts[2]].update(
-                other.split(".")[2] for other in others if other.startswith("refold.core.") and other.count(".") > 1
+                other.split(".")[2]
+                for other in others
+                if other.startswith("refold.core.") and other.count(".") > 1
             )
             edges[parts[2]].discard(parts[2])
-    found = [f"{one} <-> {two}" for one in edges for two in edges[one] if one < two and one in edges.get(two, ())]
+    found = [
+        f"{one} <-> {two}" for one in edges for two in edges[one] if one < two and one in edges.get(two, ())
+    ]
     return Check("mutual", "mutual imports between rooms of core", len(found), (0, 0), tuple(found))
 
 
 def folder_size() -> Check:
     """The fullest folder; a command has a file of its own, however many there are."""
-    sizes = Counter(module.path.parent for module in modules() if module.path.parent != SOURCE / "cli" / "commands")
+    sizes = Counter(
+        module.path.parent for module in modules() if module.path.parent != SOURCE / "cli" / "commands"
+    )
     listed = tuple(f"{count} {path.relative_to(ROOT)}" for path, count in sizes.most_common(12))
-    return Check("folder", "files in one folder (cli/commands excepted)", max(sizes.values()), (0, 18), listed)
+    return Check(
+        "folder", "files in one folder (cli/commands excepted)", max(sizes.values()), (0, 18), listed
+    )
 
 
 def loose_modules() -> Check:
@@ -288,11 +296,26 @@ def old_words() -> Check:
         for name, line in identifiers(module.tree)
         if OLD_WORDS.intersection(words_of(name))
     ]
-    return Check("old-words", "identifiers told, keeper, purse, shelf, desk, wish", len(found), (0, 0), tuple(found))
+    return Check(
+        "old-words", "identifiers told, keeper, purse, shelf, desk, wish", len(found), (0, 0), tuple(found)
+    )
 
 
 PARTICIPLE_EXCEPTIONS: Final = frozenset(
-    {"need", "needed", "feed", "seed", "speed", "embed", "exceed", "proceed", "shed", "bed", "red", "unneeded"}
+    {
+        "need",
+        "needed",
+        "feed",
+        "seed",
+        "speed",
+        "embed",
+        "exceed",
+        "proceed",
+        "shed",
+        "bed",
+        "red",
+        "unneeded",
+    }
 )
 """Words that end in -ed and are verbs or nouns of their own."""
 
@@ -320,7 +343,9 @@ def system_names() -> Check:
             continue
         if count := len(SYSTEMS.findall(module.text)):
             found.append(f"{count} {module.short}")
-    return Check("systems", "files naming one of the five systems elsewhere", len(found), (0, 6), tuple(found))
+    return Check(
+        "systems", "files naming one of the five systems elsewhere", len(found), (0, 6), tuple(found)
+    )
 
 
 def is_frozen(node: ast.ClassDef) -> bool:
@@ -420,10 +445,13 @@ def repr_length() -> Check:
         session.stats(),
     ]
     found = tuple(f"{len(repr(value))} {type(value).__name__}" for value in values)
-    return Check("repr", "longest repr of Budget, Outcome, Plan, Ready, Stats", max(len(repr(v)) for v in values), (0, 499), found)
-
-
-FRAMES_NOTE: Final = "counted from Session.prepare to the first call of the stage that drops"
+    return Check(
+        "repr",
+        "longest repr of Budget, Outcome, Plan, Ready, Stats",
+        max(len(repr(v)) for v in values),
+        (0, 499),
+        found,
+    )
 
 
 def frames_to_drop() -> Check:
@@ -448,14 +476,21 @@ def frames_to_drop() -> Check:
 
     session = refold.open("frames", store="memory:", window=8_000)
     messages = [
-        {"role": ("user", "assistant")[at % 2], "content": f"step {at}: " + "found it. " * 80} for at in range(100)
+        {"role": ("user", "assistant")[at % 2], "content": f"step {at}: " + "found it. " * 80}
+        for at in range(100)
     ]
     sys.setprofile(watch)
     try:
         session.prepare(messages)
     finally:
         sys.setprofile(None)
-    return Check("frames", "frames from session.prepare to the drop", deepest[0] if deepest else 99, (1, 9), tuple(listed))
+    return Check(
+        "frames",
+        "frames from session.prepare to the drop",
+        deepest[0] if deepest else 99,
+        (1, 9),
+        tuple(listed),
+    )
 
 
 def internal_tests() -> Check:
@@ -466,10 +501,18 @@ def internal_tests() -> Check:
         names = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "refold":
-                inner = {f"refold.{alias.name}" for alias in node.names} if node.module == "refold" else {node.module}
+                inner = (
+                    {f"refold.{alias.name}" for alias in node.names}
+                    if node.module == "refold"
+                    else {node.module}
+                )
                 names |= {name for name in inner if name and is_internal(name)}
             elif isinstance(node, ast.Import):
-                names |= {a.name for a in node.names if a.name.startswith("refold.") and a.name not in PUBLIC_MODULES}
+                names |= {
+                    a.name
+                    for a in node.names
+                    if a.name.startswith("refold.") and a.name not in PUBLIC_MODULES
+                }
         if names:
             found.append(f"{path.relative_to(ROOT)}: {', '.join(sorted(names)[:4])}")
     return Check("internals", "test files that import internals", len(found), (0, 120), tuple(found))
@@ -483,7 +526,36 @@ def rooms() -> frozenset[str]:
 
 def is_internal(name: str) -> bool:
     """True for a module below the public ones; `refold.compact` is a call."""
-    return name not in PUBLIC_MODULES and name.split(".")[1] in rooms()
+    first, _, rest = name.partition(".")
+    return first == "refold" and name not in PUBLIC_MODULES and rest.split(".")[0] in rooms()
+
+
+CLOCKS: Final = re.compile(r"perf_counter|monotonic|process_time|time\.time\(|thread_time")
+
+
+def clock_assertions() -> Check:
+    """Assertions that compare a clock with a number; they fail on a busy machine."""
+    found = []
+    for path in sorted(TESTS.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if not CLOCKS.search(text):
+            continue
+        for function in functions(ast.parse(text)):
+            timed = {
+                name.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign | ast.AugAssign | ast.NamedExpr)
+                and CLOCKS.search(ast.unparse(node.value))
+                for name in ast.walk(node)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+            }
+            found += [
+                f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node.test)[:70]}"
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assert)
+                and (CLOCKS.search(ast.unparse(node.test)) or timed & names_used(node.test).keys())
+            ]
+    return Check("clocks", "assertions on elapsed time in tests", len(found), (0, 0), tuple(found))
 
 
 def reasons() -> Check:
@@ -498,28 +570,29 @@ def reasons() -> Check:
     return Check("reasons", "comment lines that give a reason", len(found), (600, 10_000), tuple(found))
 
 
-CHECKS: Final[tuple[Callable[[], Check], ...]] = (
-    import_circles,
-    mutual_rooms,
-    folder_size,
-    loose_modules,
-    source_lines,
-    source_files,
-    used_once,
-    single_importers,
-    mean_length,
-    longest_function,
-    old_words,
-    participles,
-    system_names,
-    state_fields,
-    state_writers,
-    frames_to_drop,
-    false_signatures,
-    repr_length,
-    internal_tests,
-    reasons,
-)
+CHECKS: Final[dict[str, Callable[[], Check]]] = {
+    "circles": import_circles,
+    "mutual": mutual_rooms,
+    "folder": folder_size,
+    "loose": loose_modules,
+    "lines": source_lines,
+    "files": source_files,
+    "once": used_once,
+    "single": single_importers,
+    "mean": mean_length,
+    "longest": longest_function,
+    "old-words": old_words,
+    "participles": participles,
+    "systems": system_names,
+    "state": state_fields,
+    "writers": state_writers,
+    "frames": frames_to_drop,
+    "signatures": false_signatures,
+    "repr": repr_length,
+    "internals": internal_tests,
+    "clocks": clock_assertions,
+    "reasons": reasons,
+}
 
 
 def goal_text(check: Check) -> str:
@@ -535,17 +608,18 @@ def main() -> int:
     parser = ArgumentParser(description="Measure how legible the source tree is.")
     parser.add_argument("--check", action="store_true", help="exit 1 where a goal is missed")
     parser.add_argument("--list", metavar="NAME", help="print the places behind one check")
-    parser.add_argument("--under", default="", metavar="PATH", help="with --list: only places that contain PATH")
+    parser.add_argument(
+        "--under", default="", metavar="PATH", help="with --list: only places that contain PATH"
+    )
     options = parser.parse_args()
     if options.list:
-        chosen = [made for check in CHECKS if (made := check()).name == options.list]
-        for place in chosen[0].places if chosen else ():
-            if options.under in place:
-                print(place)
-        return 0 if chosen else 2
+        if options.list not in CHECKS:
+            parser.error(f"no check {options.list!r}; one of {', '.join(CHECKS)}")
+        print(*(place for place in CHECKS[options.list]().places if options.under in place), sep="\n")
+        return 0
     missed = 0
     print(f"{'check':<12} {'value':>8} {'goal':>12}  what")
-    for make in CHECKS:
+    for make in CHECKS.values():
         check = make()
         missed += not check.holds
         mark = " " if check.holds else "!"

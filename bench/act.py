@@ -11,16 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent import conversation
 
 import refold
-from refold.calls.measure import read
-from refold.core.compaction.cuts import Measured
+from refold.calls.conversation import MeasureOptions, read_conversation
+from refold.core.compaction.cuts import HistoryIndex, Measured
 from refold.core.compaction.keep_rules import RecentRoom
-from refold.core.messages.recent import forget
 
 
 def cpu(work: Callable[[], Any], times: int = 5) -> float:
@@ -47,8 +47,7 @@ def import_milliseconds() -> float:
 
 def chosen(seen: Measured) -> object:
     """The stretch that would leave, as the first stage of a compaction finds it: nothing is remembered."""
-    forget()
-    return RecentRoom().segment(seen)
+    return RecentRoom().segment(replace(seen, index=HistoryIndex(seen.messages)))
 
 
 def rows() -> list[dict[str, float]]:
@@ -57,7 +56,7 @@ def rows() -> list[dict[str, float]]:
     for messages in (100, 1_000, 10_000):
         history = conversation(messages)
         size = len(json.dumps(history))
-        told = read(history, model="gpt-4o", window=size)
+        told = read_conversation(history, MeasureOptions(model="gpt-4o", window=size))
         seen = Measured(told.messages, told.sizes, 128_000, 111_616)
         made.append(
             {

@@ -9,6 +9,7 @@ from hypothesis import given
 from refold.core.compaction.cuts import (
     RULES,
     Cuts,
+    HistoryIndex,
     Measured,
     acknowledgement_with_summary,
     cuts,
@@ -253,7 +254,7 @@ def test_cuts_near_a_place_are_the_cuts_of_the_whole(before, behind):
     history = (*before, *behind)
     whole = cuts(history)
     for position in range(len(history) + 1):
-        near = cuts_near(history, position, reach=1)
+        near = cuts_near(HistoryIndex(history), position, reach=1)
         assert near.before(position) == whole.before(position)
         assert near.after(position) == whole.after(position)
         assert all(near.allows(at) == whole.allows(at) for at in range(position, len(history) + 1))
@@ -261,7 +262,7 @@ def test_cuts_near_a_place_are_the_cuts_of_the_whole(before, behind):
 
 def test_cuts_near_the_end_do_not_look_at_the_beginning():
     steps = [one for n in range(500) for one in (call("f", id=f"c{n}"), result(f"c{n}", "x"))]
-    near = cuts_near((user("go"), *steps), 901)
+    near = cuts_near(HistoryIndex((user("go"), *steps)), 901)
     assert near.before(902) == near.after(901) == 901
     assert near.legal[0] > 800
 
@@ -269,8 +270,8 @@ def test_cuts_near_the_end_do_not_look_at_the_beginning():
 def test_a_result_that_comes_before_its_call_far_away_is_seen():
     words = [user(f"{n}") for n in range(300)]
     history = (result("late", "x"), *words, call("f", id="late"), user("so"))
-    assert cuts_near(history, 290) == cuts(history)
-    assert not cuts_near(history, 290).allows(290)
+    assert cuts_near(HistoryIndex(history), 290) == cuts(history)
+    assert not cuts_near(HistoryIndex(history), 290).allows(290)
 
 
 def test_the_last_turn_before_a_place():

@@ -11,8 +11,7 @@ from refold.core.messages.message import Part, ToolCall
 from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.text_cutting import boundary_before, well_formed
-from refold.core.messages.tool_pairs import open_calls
-from refold.core.messages.transcript import parsed
+from refold.core.messages.transcript import parse_arguments
 from refold.core.tokens.units import plural
 
 KEPT_CHARS: Final = 200
@@ -37,7 +36,7 @@ class TrimArguments:
         if self.keep is not None:
             segment = self.keep.segment(task.measured)
             end = 0 if segment is None else segment.end
-        waiting = open_calls(task.messages)
+        waiting = task.index.open_calls()
         edits = []
         for index in range(end):
             message = task.messages[index]
@@ -54,7 +53,7 @@ class TrimArguments:
         text = arguments_text(part)
         if len(text) <= max(self.limit, KEPT_CHARS):
             return part
-        value: Any = part.arguments if isinstance(part.arguments, Mapping) else parsed(part.arguments)
+        value: Any = part.arguments if isinstance(part.arguments, Mapping) else parse_arguments(part.arguments)
         short = {"arguments": _short(text)}
         if isinstance(value, Mapping):
             short = {str(key): _short(item) for key, item in value.items()}

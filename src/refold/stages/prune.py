@@ -9,7 +9,6 @@ from refold.core.compaction.placeholders import CLEARED, cleared, is_cleared
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.message import Message, Text, ToolResult
 from refold.core.messages.rewrite import with_text
-from refold.core.messages.tool_pairs import link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ def _at_most(tokens: int, fraction: float | None, room: int) -> int:
 def _tool_names(task: Task) -> dict[tuple[int, int], str]:
     """The tool each result came from, by the call it answers."""
     names: dict[tuple[int, int], str] = {}
-    for result, (index, place) in link(task.messages).answers.items():
+    for result, (index, place) in task.index.links.answers.items():
         names[result] = getattr(task.messages[index].parts[place], "name", "")
     return names
 

@@ -8,22 +8,22 @@ the tail.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Final, Protocol
 
-from refold.core.messages.message import Message, Thinking
-from refold.core.messages.recent import Recent
-from refold.core.messages.tool_pairs import link
+from refold.core.messages.message import Message, Thinking, ToolResult
+from refold.core.messages.tool_pairs import Links, last_unit, link, open_calls
 
 Stretch = tuple[int, int]
 """First and last index of messages that stay together."""
 Rule = Callable[[Sequence[Message]], Iterator[Stretch]]
 
 
-def pairs_together(messages: Sequence[Message]) -> Iterator[Stretch]:
+def pairs_together(messages: Sequence[Message], links: Links | None = None) -> Iterator[Stretch]:
     """Yield each message with calls together with the results that answer it, by id."""
-    for (result, _), (call, _) in link(messages).answers.items():
+    for (result, _), (call, _) in (links or link(messages)).answers.items():
         if result != call:
             yield min(call, result), max(call, result)
 
@@ -31,8 +31,10 @@ def pairs_together(messages: Sequence[Message]) -> Iterator[Stretch]:
 def results_never_first(messages: Sequence[Message]) -> Iterator[Stretch]:
     """Keep a tool result with whatever stands before it: a tail never starts on one."""
     for index in range(1, len(messages)):
-        if messages[index].results:
-            yield index - 1, index
+        for part in messages[index].parts:
+            if type(part) is ToolResult:
+                yield index - 1, index
+                break
 
 
 def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Stretch]:
@@ -87,11 +89,7 @@ class Cuts:
 
 
 def cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
-    """The intersection of all rules; linear, and worked out once for the same tuple."""
-    return _CUTS(messages) if rules is RULES else _cuts(messages, rules)
-
-
-def _cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
+    """Return the cuts that all rules allow; linear in the number of messages."""
     closed = [0] * (len(messages) + 2)
     for rule in rules:
         for first, last in rule(messages):
@@ -101,29 +99,62 @@ def _cuts(messages: Sequence[Message], rules: Sequence[Rule] = RULES) -> Cuts:
     return Cuts(tuple(index for index in range(len(messages) + 1) if not depth[index]))
 
 
-_CUTS: Final = Recent(_cuts)
+class HistoryIndex:
+    """The tool links and legal cuts of one history, each computed at its first use.
+
+    A task owns the index of its history. It lives as long as the task, so no history is kept alive after a
+    compaction, and compactions that run at the same time share nothing.
+    """
+
+    __slots__ = ("_cuts", "_links", "messages")
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self._links: Links | None = None
+        self._cuts: Cuts | None = None
+
+    @property
+    def links(self) -> Links:
+        """Which result answers which call."""
+        if self._links is None:
+            self._links = link(self.messages)
+        return self._links
+
+    @property
+    def cuts(self) -> Cuts:
+        """The cuts that the rules of all providers allow."""
+        if self._cuts is None:
+            linked = partial(pairs_together, links=self.links)
+            self._cuts = cuts(self.messages, [linked if rule is pairs_together else rule for rule in RULES])
+        return self._cuts
+
+    def open_calls(self) -> set[int]:
+        """Return the indices of the messages whose calls wait for a result."""
+        # The links are computed only if the end of the history leaves a question that they answer.
+        return open_calls(self.messages, self.links) if last_unit(self.messages) else set()
+
+
 _REACH: Final = 64
 """How many messages before a position are looked at first."""
 
 
-def cuts_near(messages: Sequence[Message], position: int, reach: int = _REACH) -> Cuts:
+def cuts_near(index: HistoryIndex, position: int, reach: int = _REACH) -> Cuts:
     """The legal cuts around a position and behind it, from no more of the history than tells them.
 
     The end of a history stands for itself where all its results have their calls in it and all its calls
     their results: then nothing before it reaches into it.
     """
     while (first := position - reach) > 0:
-        part = tuple(messages[first:])
-        if _stands_alone(part):
-            legal = tuple(first + index for index in _cuts(part).legal if index)
+        part = HistoryIndex(index.messages[first:])
+        if _stands_alone(part.links):
+            legal = tuple(first + cut for cut in part.cuts.legal if cut)
             if legal[0] <= position:
                 return Cuts(legal)
         reach *= 4
-    return cuts(messages)
+    return index.cuts
 
 
-def _stands_alone(part: tuple[Message, ...]) -> bool:
-    links = link(part)
+def _stands_alone(links: Links) -> bool:
     if links.orphans or links.unanswered:
         return False
     return all(call <= result for result, call in links.answers.items())
@@ -154,6 +185,12 @@ class Measured:
     checkpoint: int | None = None
     guarded: int = 0
     """Tokens of the messages that stay in any case."""
+    index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
+    """The links and cuts of the messages; made here unless a task hands over its own."""
+
+    def __post_init__(self) -> None:
+        if self.index is None or self.index.messages is not self.messages:
+            object.__setattr__(self, "index", HistoryIndex(self.messages))
 
     @property
     def head(self) -> int:

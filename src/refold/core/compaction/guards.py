@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.compaction.cuts import only_thinks
-from refold.core.messages.message import Message, Opaque
+from refold.core.compaction.cuts import HistoryIndex, only_thinks
+from refold.core.messages.message import Message, Opaque, ToolCall, ToolResult
 from refold.core.messages.speakers import spoken
-from refold.core.messages.tool_pairs import Links, link, open_calls
 from refold.errors import RefoldError
 
 PROVIDERS_FOLDS: Final = frozenset({"compaction", "compaction_summary"})
@@ -27,6 +26,7 @@ def guarded(
 ) -> frozenset[int]:
     """The positions that stay; calls and results stay together, and a reasoning item with its item."""
     turns = () if _OF_PEOPLE.isdisjoint(guards) else spoken(messages)
+    index = HistoryIndex(messages)
     kept: set[int] = set()
     if "system" in guards:
         kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
@@ -38,13 +38,13 @@ def guarded(
     if "first user" in guards:
         kept.update(turns[:1])
     if "open calls" in guards:
-        waiting = open_calls(messages)
+        waiting = index.open_calls()
         kept.update(range(min(waiting, default=len(messages)), len(messages)))  # with its siblings' results
     if "provider's fold" in guards:
         kept.update(_last_fold_of_a_provider(messages))
     if "user words" in guards:
         kept.update(_newest(messages, turns, sizes, user_words))
-    return frozenset(_with_partners(messages, kept) if kept else ())
+    return frozenset(_with_partners(index, kept) if kept else ())
 
 
 def reasons(
@@ -122,24 +122,26 @@ def _newest(
         yield index
 
 
-def _with_partners(messages: Sequence[Message], kept: set[int]) -> set[int]:
-    links = link(messages)
+def _with_partners(index: HistoryIndex, kept: set[int]) -> set[int]:
     todo = list(kept)
     while todo:
-        for partner in _partners(messages, links, todo.pop()):
+        for partner in _partners(index, todo.pop()):
             if partner not in kept:
                 kept.add(partner)
                 todo.append(partner)
     return kept
 
 
-def _partners(messages: Sequence[Message], links: Links, index: int) -> Iterator[int]:
+def _partners(index: HistoryIndex, at: int) -> Iterator[int]:
     """The messages that stay where this one does: of its calls and results, and of its reasoning."""
-    for place in range(len(messages[index].parts)):
-        other = links.answers.get((index, place)) or links.answered.get((index, place))
-        if other is not None:
-            yield other[0]
-    if index and only_thinks(messages[index - 1]):
-        yield index - 1
-    if index + 1 < len(messages) and only_thinks(messages[index]):
-        yield index + 1
+    messages = index.messages
+    for place, part in enumerate(messages[at].parts):
+        if isinstance(part, ToolCall | ToolResult):
+            links = index.links
+            other = links.answers.get((at, place)) or links.answered.get((at, place))
+            if other is not None:
+                yield other[0]
+    if at and only_thinks(messages[at - 1]):
+        yield at - 1
+    if at + 1 < len(messages) and only_thinks(messages[at]):
+        yield at + 1

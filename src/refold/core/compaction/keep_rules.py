@@ -14,7 +14,6 @@ from refold.core.compaction.cuts import (
     Cuts,
     Measured,
     Segment,
-    cuts,
     cuts_near,
     tail_start,
     turn_before,
@@ -22,7 +21,6 @@ from refold.core.compaction.cuts import (
 )
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import body_and_large_calls
-from refold.core.messages.tool_pairs import open_calls
 
 OPAL_FRAMING_BYTES: Final = 20
 """What Opal adds to a message's bytes; too low keeps a little more."""
@@ -47,7 +45,7 @@ class RecentTurns:
             return None
         limit = max(1, math.floor(measured.window * self.window_fraction))
         target = head + max(len(sizes) - self.messages, tail_start(sizes, limit))
-        legal = cuts(measured.messages)
+        legal = measured.index.cuts
         turns = [
             index
             for index, message in enumerate(measured.messages)
@@ -71,7 +69,7 @@ class LastMessages:
         """Give the older messages."""
         head = measured.head
         count = len(measured.messages) - head
-        legal = cuts(measured.messages)
+        legal = measured.index.cuts
         cut = (
             max(head, legal.before(len(measured.messages) - self.messages)) if count > self.messages else head
         )
@@ -101,7 +99,7 @@ class RecentShare:
         else:
             start = tail_start(measured.sizes[head:], math.floor(measured.target * self.share))
             cut = head + max(1, start)
-        cut = cuts(measured.messages).before(cut)
+        cut = measured.index.cuts.before(cut)
         return Segment(head, cut) if cut > head else None
 
 
@@ -120,7 +118,7 @@ class RecentBytes:
 
     def segment(self, measured: Measured) -> Segment | None:
         """Give the stretch before the cut, and the turn it splits."""
-        head, legal = measured.head, cuts(measured.messages)
+        head, legal = measured.head, measured.index.cuts
         cut = self._cut(measured, head, legal)
         if cut is None and measured.force and len(measured.messages) - head > 2:
             cut = legal.before(len(measured.messages) - 2)
@@ -176,9 +174,9 @@ class Thread:
     def segment(self, measured: Measured) -> Segment | None:
         """Give the thread."""
         messages, head = measured.messages, measured.head
-        legal = cuts(messages)
+        legal = measured.index.cuts
         start = legal.after(self._start(measured))
-        waiting = legal.before(min(open_calls(messages), default=len(messages)))
+        waiting = legal.before(min(measured.index.open_calls(), default=len(messages)))
         limit = min(self._limit(measured, legal), waiting)
         replies = [
             index
@@ -238,7 +236,7 @@ class RecentRoom:
             spare = max(0, measured.target - measured.guarded)
             limit = min(limit, measured.target // 2, max(spare // 6, 1))
         start = head + tail_start(measured.sizes[head:], max(1, limit))
-        legal = cuts_near(measured.messages, start)
+        legal = cuts_near(measured.index, start)
         start = self._legal(measured, legal, start, head)
         if start <= head:
             return None

@@ -17,7 +17,6 @@ from refold.core.compaction.placeholders import true_pointers
 from refold.core.compaction.task import Stage, Step, Task
 from refold.core.messages.message import Document, File, Image, Message, Thinking, ToolCall, ToolResult
 from refold.core.messages.normalize import settle
-from refold.core.messages.recent import forget
 from refold.core.messages.repair import UNAVAILABLE, Orphans
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import together
@@ -96,21 +95,18 @@ def shrink(
         )
     ]
     work = _Work(task, places)
-    try:
-        thinning = _thinning(stages) if direct and not task.model else 0
-        words = _least(task) if thinning and task.goal is not None else 0
-        for number, stage in enumerate(stages, 1):
-            if work.done:
-                break
-            if number <= thinning and task.goal is not None and words > task.goal:
-                _judge(work, number, stage, Step(note=f"{words:,} tokens would be left at least"), ())
-                continue
-            calls: list[Call] = []
-            step = yield from watched(stage(work.task), task, calls, work.spent)
-            _judge(work, number, stage, step, tuple(calls))
-        return _settled(work, task, orphans, missing)
-    finally:
-        forget()
+    thinning = _thinning(stages) if direct and not task.model else 0
+    words = _least(task) if thinning and task.goal is not None else 0
+    for number, stage in enumerate(stages, 1):
+        if work.done:
+            break
+        if number <= thinning and task.goal is not None and words > task.goal:
+            _judge(work, number, stage, Step(note=f"{words:,} tokens would be left at least"), ())
+            continue
+        calls: list[Call] = []
+        step = yield from watched(stage(work.task), task, calls, work.spent)
+        _judge(work, number, stage, step, tuple(calls))
+    return _settled(work, task, orphans, missing)
 
 
 def _thinning(stages: Sequence[Stage]) -> int:
@@ -182,7 +178,8 @@ def _task(task: Task, places: Sequence[Slot]) -> Task:
 
 def _settled(work: _Work, first: Task, orphans: Orphans, missing: str) -> Result:
     told = true_pointers(work.task.messages) if work.tier else work.task.messages
-    settled = settle(told, shape=first.shape, orphans=orphans, missing=missing)
+    links = work.task.index.links if told is work.task.messages else None
+    settled = settle(told, shape=first.shape, orphans=orphans, missing=missing, links=links)
     places, by = work.places, Edit(0, 0, (), "repair")
     if settled.changed or told is not work.task.messages:
         places = rearrange(places, settled.messages, first.counter.message, by)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from refold.core.compaction.cached_prefix import Prefix
-from refold.core.compaction.cuts import Measured, Segment
+from refold.core.compaction.cuts import HistoryIndex, Measured, Segment
 from refold.core.compaction.edits import Edit
 from refold.core.compaction.flow import Flow
 from refold.core.messages.message import Message
@@ -63,6 +63,12 @@ class Task:
     """Messages in the caller's own shape, for what a program adds."""
     parse: Callable[[Sequence[Any]], Sequence[Message]] = tuple
     """And back."""
+    index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
+    """The links and cuts of the messages; a task made with other messages gets another one."""
+
+    def __post_init__(self) -> None:
+        if self.index is None or self.index.messages is not self.messages:
+            object.__setattr__(self, "index", HistoryIndex(self.messages))
 
     @property
     def tokens(self) -> int:
@@ -82,6 +88,7 @@ class Task:
             self.force,
             self.checkpoint,
             guarded=self.counter.tokens(guarded),
+            index=self.index,
         )
 
     def original(self, index: int) -> Message:

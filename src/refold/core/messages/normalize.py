@@ -14,6 +14,7 @@ from refold.core.messages.call_ids import renamed
 from refold.core.messages.message import Message, Part, Text, ToolResult
 from refold.core.messages.repair import UNAVAILABLE, Orphans, mend
 from refold.core.messages.rewrite import map_parts
+from refold.core.messages.tool_pairs import Links
 from refold.core.messages.wire_rules import Shape
 
 OPENING: Final = "[The conversation continues here.]"
@@ -33,11 +34,17 @@ class Settled:
 
 
 def settle(
-    messages: Sequence[Message], *, shape: Shape, orphans: Orphans = "call", missing: str = UNAVAILABLE
+    messages: Sequence[Message],
+    *,
+    shape: Shape,
+    orphans: Orphans = "call",
+    missing: str = UNAVAILABLE,
+    links: Links | None = None,
 ) -> Settled:
-    """Mend what a provider would refuse; idempotent."""
+    """Mend what a provider would refuse; idempotent. `links` are those of the messages, if known."""
     plain = renamed(_demanded(messages, shape), shape)
-    mended = mend(plain, shape=shape, orphans=orphans, missing=missing)
+    links = links if plain is messages else None
+    mended = mend(plain, shape=shape, orphans=orphans, missing=missing, links=links)
     done = _spaced(_opened(mended.messages, shape), shape)
     if done is messages:
         return Settled(messages)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
-from refold.core.messages.tool_pairs import Links, Place, goes_on, link, open_calls
+from refold.core.messages.tool_pairs import Links, Place, link, may_continue_unit, open_calls
 from refold.core.messages.wire_rules import CANONICAL, Shape
 
 UNAVAILABLE: Final = "[Tool result unavailable - conversation was compacted]"
@@ -38,10 +38,11 @@ def mend(
     shape: Shape = CANONICAL,
     orphans: Orphans = "call",
     missing: str = UNAVAILABLE,
+    links: Links | None = None,
 ) -> Mended:
     """Give every dead call a result and every stray result a call, adjacent, in the shape's own way."""
-    links = link(messages)
-    waiting = open_calls(messages, links, apart=shape.results_anywhere)
+    links = link(messages) if links is None else links
+    waiting = open_calls(messages, links, across_messages=shape.results_anywhere)
     dead = {place: call for place, call in links.unanswered.items() if place[0] not in waiting}
     moved = _misplaced(messages, links, shape)
     shuffled = _shuffled(messages, shape)
@@ -118,7 +119,7 @@ def _ends(messages: Sequence[Message], shape: Shape) -> list[int]:
     ends = list(range(len(messages)))
     last: int | None = None
     for index in range(len(messages) - 1, -1, -1) if shape.results_anywhere else ():
-        if not goes_on(messages[index]):
+        if not may_continue_unit(messages[index]):
             last = None
         elif last is None and messages[index].calls:
             last = index

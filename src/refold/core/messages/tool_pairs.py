@@ -1,25 +1,24 @@
-"""Tool calls and their results: who answers whom, and which calls wait; changes nothing.
+"""Match tool calls with their results and find the calls that still wait; changes nothing.
 
-A result belongs to the nearest call before it with its id; ids may be used again later, and calls of one
-message that share an id are answered in order. Where there is none before it, it belongs to a call after it
-that nobody else answers. Calls of one message are one unit. A call without a result is *open* when nothing
-but results of the same unit stands behind it (the agent is about to run it), else it is *dead*.
+A result belongs to the nearest call before it with its id. Ids may be used again later, and calls of one
+message that share an id are answered in order. A result with no call before it belongs to a later call that
+has no other result. Calls of one message are one unit. A call without a result is *open* if only results of
+its unit stand behind it (the agent is about to run it), else it is *dead*.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from refold.core.messages.message import Message, Thinking, ToolCall, ToolResult
-from refold.core.messages.recent import Recent
 
 Place: TypeAlias = tuple[int, int]
-"""Index of a message and of a part in it."""
+"""Index of a message, and of a part in it."""
 
 
 @dataclass(slots=True)
 class Links:
-    """Who answers whom."""
+    """The calls and results of one history, matched."""
 
     answers: dict[Place, Place] = field(default_factory=dict)
     """Result to call."""
@@ -31,18 +30,14 @@ class Links:
     """Calls without a result."""
 
     def join(self, result: Place, call: Place) -> None:
-        """Note that a result answers a call."""
+        """Record that a result answers a call."""
         self.answers[result] = call
         self.answered[call] = result
         del self.unanswered[call]
 
 
 def link(messages: Sequence[Message]) -> Links:
-    """Match results with calls by id, the nearest call before; one pass, once for the same tuple."""
-    return _LINKED(messages)
-
-
-def _linked(messages: Sequence[Message]) -> Links:
+    """Match results with calls by id in one pass; linear in the number of parts."""
     links = Links()
     calls: dict[str, list[Place]] = {}
     early: list[Place] = []
@@ -61,45 +56,55 @@ def _linked(messages: Sequence[Message]) -> Links:
                     links.join((index, place), waiting.pop(0))
                 else:
                     links.orphans[index, place] = part
+                    # An empty list means that the calls of this id are answered: a second result stays
+                    # an orphan and never takes a later call's place.
                     early += [(index, place)] if waiting is None else []
-    first = {call.id: place for place, call in reversed(links.unanswered.items())}
-    for at in early:
-        if (call := first.pop(links.orphans[at].call_id, None)) is not None:
-            del links.orphans[at]
-            links.join(at, call)
+    first_unanswered = {call.id: place for place, call in reversed(links.unanswered.items())}
+    for orphan in early:
+        if (call := first_unanswered.pop(links.orphans[orphan].call_id, None)) is not None:
+            del links.orphans[orphan]
+            links.join(orphan, call)
     return links
 
 
-_LINKED: Final = Recent(_linked)
+def open_calls(
+    messages: Sequence[Message], links: Links | None = None, *, across_messages: bool = True
+) -> set[int]:
+    """Return the indices of the messages whose calls are open.
 
-
-def open_calls(messages: Sequence[Message], links: Links | None = None, *, apart: bool = True) -> set[int]:
-    """Indices of the messages whose calls wait for a result: the last unit, if nothing else follows it.
-
-    `apart`: whether the calls of one unit may stand in messages of their own.
+    `across_messages`: whether the calls of one unit may stand in several messages.
     """
-    links = link(messages) if links is None else links
-    last = len(messages) - 1
-    behind: set[str] = set()
-    while last >= 0 and _answers(messages[last]):
-        behind.update(result.call_id for result in messages[last].results)
-        last -= 1
-    first = last
-    apart = apart and last >= 0 and bool(messages[last].calls) and goes_on(messages[last])
-    while apart and first > 0 and goes_on(messages[first - 1]):
-        first -= 1
-    unit = messages[max(0, first) : last + 1]
-    if not behind <= {call.id for message in unit for call in message.calls}:
+    unit = last_unit(messages, across_messages=across_messages)
+    if not unit:
         return set()
-    return {index for index, _ in links.unanswered if first <= index <= last}
+    links = link(messages) if links is None else links
+    return {index for index, _ in links.unanswered if index in unit}
 
 
-def _answers(message: Message) -> bool:
-    """Whether a message brings results and nothing else; words beside them mean that nobody waits."""
+def last_unit(messages: Sequence[Message], *, across_messages: bool = True) -> range:
+    """Return the messages of the last unit of calls; empty if more than its results stands behind it."""
+    last = len(messages) - 1
+    trailing: set[str] = set()
+    while last >= 0 and _only_results(messages[last]):
+        trailing.update(result.call_id for result in messages[last].results)
+        last -= 1
+    if last < 0 or not messages[last].calls:
+        return range(0)
+    first = last
+    if across_messages and may_continue_unit(messages[last]):
+        while first > 0 and may_continue_unit(messages[first - 1]):
+            first -= 1
+    if not trailing <= {call.id for message in messages[first : last + 1] for call in message.calls}:
+        return range(0)
+    return range(first, last + 1)
+
+
+def _only_results(message: Message) -> bool:
+    """True if a message holds results and nothing else; text beside them means that nobody waits."""
     return bool(message.parts) and len(message.results) == len(message.parts)
 
 
-def goes_on(message: Message) -> bool:
-    """Whether this message and the next may be of one unit: it only calls or thinks."""
+def may_continue_unit(message: Message) -> bool:
+    """True if the next message may belong to the same unit: this one only calls tools or thinks."""
     kinds = {type(part) for part in message.parts}
     return bool(kinds) and kinds <= {ToolCall, Thinking}

@@ -6,7 +6,7 @@ Says yes where it is sure; where it is not, `settle` has to look at the whole hi
 from dataclasses import dataclass, field
 
 from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
-from refold.core.messages.tool_pairs import goes_on
+from refold.core.messages.tool_pairs import may_continue_unit
 from refold.core.messages.wire_rules import Shape
 
 
@@ -34,7 +34,7 @@ class Soundness:
         if not (self._results(message) if ToolResult in kinds else self._calls(message)):
             return False
         self.role = self.role if message.role == "system" else message.role
-        self.goes_on = goes_on(message)
+        self.goes_on = may_continue_unit(message)
         self.thought = self.shape.results_anywhere and Thinking in kinds
         return True
 
@@ -77,7 +77,7 @@ class Soundness:
         ids = [call.id for call in message.calls]
         if message.role == "tool" or (ids and message.role != "assistant"):
             return False
-        if self.waiting and not (self.shape.results_anywhere and self.goes_on and ids and goes_on(message)):
+        if self.waiting and not (self.shape.results_anywhere and self.goes_on and ids and may_continue_unit(message)):
             return False
         if "" in ids or len(set(ids)) != len(ids) or self.waiting.union(self.ids).intersection(ids):
             return False

@@ -14,7 +14,7 @@ from bench.torture.migrations import every_statement
 import refold
 from refold.core.log.entries import Entry
 from refold.errors import Conflict
-from refold.session.facade import Session
+from refold.session.session import Session
 from refold.stores import Durability, Head, Store, open_store
 
 SESSION: Final = "tortured"

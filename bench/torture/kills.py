@@ -21,7 +21,7 @@ from bench.torture.migrations import migration_kill
 import refold
 from refold.core.log.entries import Entry
 from refold.core.log.view import project
-from refold.session.facade import Session
+from refold.session.session import Session
 from refold.stores import Durability, Store, open_store
 
 SESSION: Final = "tortured"
@@ -79,7 +79,7 @@ def live(address: str, durability: Durability, seed: Any, life: int) -> Callable
                 act, token = chance.choice(_ACTS), f"{life}.{turn}"
                 tell(out, "begin", act, token)
                 _act(session, act, token, chance.choice((20, 200, 2_000, 20_000)))
-                head = session.keeper.store.head(SESSION)
+                head = session.state.store.head(SESSION)
                 tell(out, "done", act, token, head.name if head else "")
 
     return work
@@ -102,7 +102,7 @@ def _act(session: Session, act: str, token: str, size: int) -> None:
     elif act == "checkpoint":
         session.checkpoint(token)
     else:
-        session.keeper.store.put_note("last", token)
+        session.state.store.put_note("last", token)
 
 
 # -- the look afterwards -----------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def look(address: str, story: Story, *, say: str) -> list[str]:
         entries = session.log()
         wrong += messages_wrong(entries, story)
         wrong += _names_wrong(entries, [one for _, _, one in store.salvage()], story)
-        if project(entries).pieces != session.keeper.view.pieces:
+        if project(entries).pieces != session.state.view.pieces:
             wrong.append("the view is not what its log says")
         if store.note("last") not in story.notes:
             wrong.append(f"the note says {store.note('last')!r}, not one of {sorted(map(str, story.notes))}")

@@ -20,7 +20,7 @@ def folded():
 
 
 def run(desk, *args):
-    return desk.session.drive(amend(desk.session.keeper, *args))
+    return desk.session.drive(amend(desk.session.state, *args))
 
 
 def test_the_size_of_the_fold_follows_its_words():
@@ -59,5 +59,5 @@ def test_messages_of_refolds_own_shape_are_amended_too():
         session.say(Message("assistant", LONG))
     session.compact()
     fold = session.folds()[-1].name
-    session.drive(amend(session.keeper, fold, "Earlier conversation omitted", "Much was said"))
-    assert any("Much was said" in message.text for message in session.keeper.shelf.messages)
+    session.drive(amend(session.state, fold, "Earlier conversation omitted", "Much was said"))
+    assert any("Much was said" in message.text for message in session.state.shelf.messages)

@@ -120,10 +120,10 @@ def test_compact_is_reverted_to_the_very_state_before(answer):
     desk = filled(person=Somebody(answer))
     do(desk, "/checkpoint here")
     say(desk, "more")
-    before, places = view_of(desk), dict(desk.session.keeper.view.checkpoints)
+    before, places = view_of(desk), dict(desk.session.state.view.checkpoints)
     assert "Reverted" in do(desk, "/compact truncate")
     assert view_of(desk) == before
-    assert dict(desk.session.keeper.view.checkpoints) == places
+    assert dict(desk.session.state.view.checkpoints) == places
     assert desk.session.folds() == []
 
 

@@ -90,7 +90,7 @@ def kinds(session, *only):
 
 def stored(session):
     """How many entries the store holds for this session, on all branches."""
-    return next((one.entries for one in session.keeper.store.sessions() if one.name == session.name), 0)
+    return next((one.entries for one in session.state.store.sessions() if one.name == session.name), 0)
 
 
 def sound(messages, shape=None):

@@ -56,12 +56,12 @@ def test_compact_by_hand():
         outcome = session.compact(keep=7, focus="the letters", target="900")
         assert outcome.compacted
         assert outcome.messages[-7:] == history[-7:]
-        assert "the letters" in session.keeper.ask.asked[0]
+        assert "the letters" in session.state.ask.asked[0]
         assert session.log(kinds=("fold",))[0].value["trigger"] == "forced"
         assert outcome.messages == session.view()
         for _ in range(9):
             session.compact()
-        assert session.keeper.breaker.opened is None  # people fold as often as they like
+        assert session.state.breaker.opened is None  # people fold as often as they like
 
 
 def test_compact_an_empty_session():
@@ -82,13 +82,13 @@ def test_a_checkpoint_moves_behind_the_summary(strategy):
         assert outcome.compacted
         view = session.view()
         assert view[:6] == history[:6]
-        assert session.keeper.view.checkpoints == {"start": 20}
+        assert session.state.view.checkpoints == {"start": 20}
         more = talk(5, size=300, last=False, start=90)
         session.prepare([*view, *more])
         again = session.compact(strategy)
         assert again.compacted
         assert session.view()[: len(view)] == view
-        assert session.keeper.view.checkpoints == {"start": 30}
+        assert session.state.view.checkpoints == {"start": 30}
         assert session.original("#1-#30") == [*history, *more]
 
 
@@ -104,7 +104,7 @@ def test_a_checkpoint_that_is_used_again_is_the_latest():
         session.prepare(history)
         session.compact("truncate")
         assert session.view()[:16] == history[:16]
-        assert session.keeper.view.checkpoints == {"a": 24, "b": 8}
+        assert session.state.view.checkpoints == {"a": 24, "b": 8}
 
 
 def test_a_checkpoint_at_the_end_leaves_nothing_to_fold():
@@ -364,7 +364,7 @@ def test_the_latest_fold_is_one_that_made_the_view_shorter():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     dead = {"role": "assistant", "content": None, "tool_calls": [call]}
     session.prepare([*history, dead, user("never mind")])
-    assert len(session.keeper.view.standing) == 2
+    assert len(session.state.view.standing) == 2
     assert session.unfold() == ready.fold
     assert session.unfold() is None
 

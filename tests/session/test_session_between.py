@@ -4,7 +4,7 @@ import pytest
 from talks import SUMMARY, dumped, reply, talk, usage, user
 
 import refold
-from refold.session.shelf import Shelf
+from refold.session.state.loaded_view import LoadedView
 from refold.stores import open_store
 from refold.testing import Scripted
 
@@ -139,7 +139,7 @@ def test_ctrl_c_right_behind_a_write_loses_nothing(store, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Shelf, "add", pressed)
+        patched.setattr(LoadedView, "add", pressed)
         with pytest.raises(KeyboardInterrupt):
             one.say("c")
     assert path(store) == [user("a"), reply("b"), user("c")]

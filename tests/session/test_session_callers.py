@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 )
 from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
-from refold.core.log.view import Run
-from refold.session.incoming import TURNED
+from refold.core.log.view import MessageRange
+from refold.session.steps.take_in import TURNED
 from refold.stores import open_store
 
 EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "25"))
@@ -217,13 +217,13 @@ class Callers(RuleBasedStateMachine):
     def everything_once(self):
         if not hasattr(self, "session"):
             return
-        shown, keeper = self.session.view(), self.session.keeper
+        shown, state = self.session.view(), self.session.state
         head = self.store.head("talk")
         path = [] if head is None else self.store.read("talk", head.place, kinds=("said",))
         assert [one.value for one in path] == self.said
         self.given_out.append((shown, list(self.said)))
-        for atom, item in zip(keeper.shelf.atoms, shown, strict=True):
-            if isinstance(atom, Run):
+        for atom, item in zip(state.shelf.atoms, shown, strict=True):
+            if isinstance(atom, MessageRange):
                 assert item == self.said[atom.first - 1]
 
     def teardown(self):

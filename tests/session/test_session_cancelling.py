@@ -160,11 +160,11 @@ def test_a_background_fold_that_is_cancelled_frees_the_next():
             await session.prepare(history)
             for _ in range(20):
                 await asyncio.sleep(0.001)
-            assert session.keeper.waiting is not None
+            assert session.state.waiting is not None
             session._task.cancel()
             await asyncio.wait([session._task])
-            assert session.keeper.waiting is None
-            session.keeper.ask = model
+            assert session.state.waiting is None
+            session.state.ask = model
             await session.prepare(history)
             await asyncio.wait([session._task])
             assert await session.folds()

@@ -4,12 +4,12 @@ import pytest
 
 import refold
 from refold.core.tokens.usage import Usage
-from refold.session.keeper import Reported
-from refold.session.loading import _grown
+from refold.session.state.session_state import UsageReport
+from refold.session.steps.load import _grown
 
 
 def report(context, estimate, **more):
-    return Reported(usage=Usage(input=context), estimate=estimate, **more)
+    return UsageReport(usage=Usage(input=context), estimate=estimate, **more)
 
 
 def test_growth_is_summed_from_report_to_report():
@@ -68,7 +68,7 @@ def test_growth_survives_reopening(tmp_path):
             session.prepare()
             session.observe({"usage": {"prompt_tokens": tokens, "completion_tokens": 10}})
         used = session.budget().used
-        grown = session.keeper.report.grown
+        grown = session.state.report.grown
     with refold.open("counting", store=address, window=100_000) as again:
         assert again.budget().used == used
-        assert again.keeper.report.grown == grown != (0, 0)
+        assert again.state.report.grown == grown != (0, 0)

@@ -14,14 +14,14 @@ FORMS = ("ripple", "neurolink")
 
 def everything(session):
     """All that an export has to keep."""
-    view = session.keeper.view
+    view = session.state.view
     return {
         "view": session.view(),
         "said": session.original(f"#1-#{view.said}"),
         "folds": [(fold.handle, fold.stages, fold.standing, fold.tokens_before) for fold in session.folds()],
         "pins": view.pins,
         "checkpoints": dict(view.checkpoints),
-        "wire": session.keeper.wire.name,
+        "wire": session.state.wire.name,
     }
 
 
@@ -129,7 +129,7 @@ def test_hostile_folders_are_refused_and_store_nothing(files, tmp_path):
             count = session.import_from(str(tmp_path / "in"))
         except RefoldError:
             count = 0
-            assert session.keeper.store.sessions() == []
+            assert session.state.store.sessions() == []
         assert session.stats().said == count
         session.say("still here")
         assert session.view()[-1] == user("still here")
@@ -159,7 +159,7 @@ def test_an_export_that_was_changed_by_hand(form, tmp_path):
                     try:
                         other.import_from(str(tmp_path / "out"))
                     except RefoldError:
-                        assert other.keeper.store.sessions() == []
+                        assert other.state.store.sessions() == []
                     assert isinstance(other.view(), list)
         path.write_bytes(whole)
 
@@ -169,7 +169,7 @@ def test_an_import_is_one_step(tmp_path):
     session.export(str(tmp_path / "out"))
     with opened("again") as other:
         appended = []
-        store = other.keeper.store
+        store = other.state.store
         real = store.append
         store.append = lambda *args, **kwargs: appended.append(1) or real(*args, **kwargs)
         other.import_from(str(tmp_path / "out"))

@@ -8,8 +8,8 @@ from talks import SUMMARY, opened, reply, talk, usage, user
 
 import refold
 from refold.errors import RefoldError
-from refold.session.effects import Do, Wait, adrive, drive
-from refold.session.facade import Base
+from refold.session.drivers import StoreCall, Wait, run_async, run_sync
+from refold.session.session import Base
 from refold.testing import Scripted
 
 
@@ -107,7 +107,7 @@ def test_interrupts_leave_the_session_usable():
             session.prepare(history)
         assert session.view() == history
         assert not session._lock.locked()
-        session.keeper.ask = Scripted(SUMMARY)
+        session.state.ask = Scripted(SUMMARY)
         assert session.prepare(history).fold
 
 
@@ -124,7 +124,7 @@ def test_a_store_that_fails_in_between_is_read_anew(memory):
         with pytest.raises(OSError, match="after the write"):
             session.say("two")
         memory.append = real
-        assert session.keeper.stale
+        assert session.state.stale
         assert session.view() == [user("one"), user("two")]
         session.prepare([user("one"), user("two"), reply("three")])
         assert len(session.log()) == 3
@@ -148,11 +148,11 @@ def test_a_head_that_always_moves_is_given_up(memory):
 
 def test_base_prepares_nothing_by_itself():
     with pytest.raises(NotImplementedError):
-        Base(opened().keeper, owns_store=False)._start(None)
+        Base(opened().state, owns_store=False)._start(None)
 
 
 def test_without_a_model_a_question_is_refused():
-    from refold.session.facade import _nobody
+    from refold.session.session import _nobody
 
     with pytest.raises(RefoldError, match="ask="):
         _nobody("?")
@@ -162,9 +162,9 @@ def test_drivers_do_wait_ask_and_throw():
     import threading
 
     def work(log):
-        log.append((yield Do(lambda: 1)))
+        log.append((yield StoreCall(lambda: 1)))
         try:
-            yield Do(lambda: 1 / 0)
+            yield StoreCall(lambda: 1 / 0)
         except ZeroDivisionError:
             log.append("caught")
         (answer,) = yield (refold.Ask("?"),)
@@ -178,11 +178,11 @@ def test_drivers_do_wait_ask_and_throw():
 
     flushed = []
     expected = [1, "caught", "yes", "waited"]
-    assert drive(work([]), threading.Lock(), lambda ask: "yes", lambda: flushed.append(1)) == expected
+    assert run_sync(work([]), threading.Lock(), lambda ask: "yes", lambda: flushed.append(1)) == expected
 
     async def run():
         lock = asyncio.Lock()
-        done = await adrive(work([]), lock, lambda ask: "yes", lambda: flushed.append(1))
+        done = await run_async(work([]), lock, lambda ask: "yes", lambda: flushed.append(1))
         assert not lock.locked()
         return done
 
@@ -191,7 +191,7 @@ def test_drivers_do_wait_ask_and_throw():
 
 
 def test_nobody_waits_on_the_wrong_side():
-    from refold.session.facade import _never, _nothing
+    from refold.session.session import _never, _nothing
 
     assert _nothing() is None
     assert asyncio.run(_never()) is None

@@ -143,8 +143,8 @@ def test_folds_of_folds_and_their_undoing_go_along():
     ready = session.prepare(edited)
     assert ready.messages == [*view[:-1], edited[-1]]
     assert [fold.standing for fold in session.folds()] == [False, True]
-    assert session.keeper.view.pins == {75}
-    assert "here" not in session.keeper.view.checkpoints  # it stands behind what was edited
+    assert session.state.view.pins == {75}
+    assert "here" not in session.state.view.checkpoints  # it stands behind what was edited
 
 
 @pytest.mark.parametrize("how", ["fold", "unfold", "twice"])
@@ -272,7 +272,7 @@ def test_reopened_views_are_the_same_to_the_byte(shape, tmp_path):
         assert ready.fold
     with opened(store=address, window=6_000) as session:
         assert session.view() == ready.messages
-        assert session.keeper.wire.name == shape
+        assert session.state.wire.name == shape
         assert session.prepare(deepcopy(whole)).messages == ready.messages
         going_on = [*ready.messages, *(values(1)[-1:] if shape == "refold" else wired(values(1)[-1:], shape))]
         assert session.prepare(going_on).messages == going_on
@@ -284,10 +284,10 @@ def test_after_reopening_a_turn_costs_no_look_back(tmp_path):
     session.close()
     with opened(store=f"sqlite:{tmp_path / 'a.db'}") as session:
         session.prepare(history)
-        moved = session.keeper.head.version
+        moved = session.state.head.version
         session.prepare(history)
-        assert session.keeper.head.version == moved
-        assert session.keeper.seen == history
+        assert session.state.head.version == moved
+        assert session.state.seen == history
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -337,7 +337,7 @@ def test_a_wrong_list_is_refused_and_stores_nothing(wrong):
             session.prepare([*wrong[:1], *history, *wrong[1:]] if isinstance(wrong, list) else wrong)
         assert stored(session) == before
         assert session.view() == view
-        assert session.keeper.wire.name == "openai"
+        assert session.state.wire.name == "openai"
         assert session.prepare(history).messages is history
 
 
@@ -379,7 +379,7 @@ def test_another_shape_may_follow():
         result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "1"}]}
         given = [user("hi"), reply("hello"), blocks, call, result]
         ready = session.prepare(given)
-        assert session.keeper.wire.name == "anthropic"
+        assert session.state.wire.name == "anthropic"
         assert not sound(ready.messages, "anthropic")
         assert ready.messages == given
 
@@ -387,7 +387,7 @@ def test_another_shape_may_follow():
 def test_a_format_that_was_named_holds():
     with opened(format="anthropic") as session:
         session.prepare([user("hi")])
-        assert session.keeper.wire.name == "anthropic"
+        assert session.state.wire.name == "anthropic"
         assert refold.validate(session.view(), "anthropic") == []
 
 

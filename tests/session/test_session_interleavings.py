@@ -92,29 +92,29 @@ def check(world, views):
     assert not list(world.store.check())
     for session in world.sessions:
         assert not session._lock.locked()
-        keeper = session.keeper
+        state = session.state
         head = world.store.head("talk")
         entries = list(world.store.read("talk", head.place)) if head else []
         path = [one.value for one in entries if one.kind == "said"]
         assert len({dumped(one) for one in path}) == len(path)
-        assert keeper.view.said == len(path)
+        assert state.view.said == len(path)
         again = refold.open("talk", store=world.store, window=3_000)
         assert again.view() == views[0]
         if path:
             assert again.original(f"#1-#{len(path)}") == path
-        shown = {number for piece in keeper.view.pieces for number in numbers(keeper, piece)}
+        shown = {number for piece in state.view.pieces for number in numbers(state, piece)}
         took = {
             number
-            for fold in keeper.view.standing
+            for fold in state.view.standing
             for change in fold.changes
             for piece in change.took
-            for number in numbers(keeper, piece)
+            for number in numbers(state, piece)
         }
         assert shown | took == set(range(1, len(path) + 1))
 
 
-def numbers(keeper, piece):
-    return [n for run in keeper.view.originals(piece) for n in range(run.first, run.last + 1)]
+def numbers(state, piece):
+    return [n for run in state.view.originals(piece) for n in range(run.first, run.last + 1)]
 
 
 @pytest.mark.parametrize("sessions", [1, 2, 3])

@@ -18,7 +18,7 @@ def test_a_checkpoint_is_not_named_like_a_message_or_an_entry(name):
     session = talk("one")
     with pytest.raises(RefoldError, match="another name"):
         session.checkpoint(name)
-    assert not session.keeper.view.checkpoints
+    assert not session.state.view.checkpoints
 
 
 def test_a_checkpoint_that_is_called_start_is_found_by_its_name():
@@ -34,7 +34,7 @@ def test_a_checkpoint_without_a_name_takes_no_other_place():
     session.checkpoint("checkpoint-2")
     session.say("two")
     assert session.checkpoint() == "checkpoint-3"
-    assert session.keeper.view.checkpoints == {"checkpoint-2": 1, "checkpoint-3": 2}
+    assert session.state.view.checkpoints == {"checkpoint-2": 1, "checkpoint-3": 2}
 
 
 def test_a_folder_that_has_no_name_is_told():

@@ -49,7 +49,7 @@ def test_a_cap_holds_for_somebody_who_goes_back_and_leaves(store, cap):
         fill(session)
     for _ in range(6):
         with opened(store, dear, **{cap: 0.5}) as session:
-            head = session.keeper.store.head("money")
+            head = session.state.store.head("money")
             session.compact()
             session.rewind(head.name)
     assert dear.asked == 3  # the third is weighed by its estimate, which is below what it was billed
@@ -72,7 +72,7 @@ def test_a_cap_holds_for_somebody_who_edits_the_history_and_leaves(store, cap):
     assert dear.asked == 3
     with opened(store) as session:
         assert session.stats().summaries.dollars == pytest.approx(3 * 0.208)
-        assert not list(session.keeper.store.check())
+        assert not list(session.state.store.check())
 
 
 def test_what_requests_cost_is_known_on_every_branch(store):
@@ -98,7 +98,7 @@ def test_what_requests_cost_is_known_on_every_branch(store):
 def test_going_back_writes_nothing_where_nothing_was_spent(store):
     with opened(store) as session:
         session.say("one")
-        place = session.keeper.store.head("money").name
+        place = session.state.store.head("money").name
         session.say("two")
         session.rewind("#1")
-        assert session.keeper.store.head("money").name == place
+        assert session.state.store.head("money").name == place

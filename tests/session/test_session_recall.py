@@ -3,7 +3,7 @@
 import pytest
 
 import refold
-from refold.session.recalling import asked
+from refold.session.steps.recall import search_words
 
 
 @pytest.fixture(params=["memory:", "jsonl:logs", "sqlite:log.db"])
@@ -19,8 +19,8 @@ def session(request, tmp_path, monkeypatch):
 
 
 def test_words_that_stand_in_every_question_are_no_words():
-    assert asked("When did we move the database?") == ["move", "database"]
-    assert asked("what is it") == []
+    assert search_words("When did we move the database?") == ["move", "database"]
+    assert search_words("what is it") == []
 
 
 def test_the_answer_beside_a_question_is_found_though_it_shares_no_word(session):

@@ -131,7 +131,7 @@ class Machine(RuleBasedStateMachine):
         self.branches.append(list(self.said))
         assert self.session.rewind(f"#{number}") == number
         del self.said[number:]
-        view = self.session.keeper.view
+        view = self.session.state.view
         self.pins, self.checkpoints = set(view.pins), dict(view.checkpoints)
 
     @rule()
@@ -143,7 +143,7 @@ class Machine(RuleBasedStateMachine):
     @rule(share=st.floats(0, 0.999))
     def pin(self, share):
         number = int(share * len(self.said)) + 1
-        if self.session.keeper.view.shown(number):
+        if self.session.state.view.shown(number):
             self.session.pin(number)
             self.pins.add(number)
 
@@ -177,7 +177,7 @@ class Machine(RuleBasedStateMachine):
         return sum(one.kind == kind for _, _, one in self.store.salvage())
 
     def reread(self):
-        view = self.session.keeper.view
+        view = self.session.state.view
         self.pins = set(view.pins)
         self.checkpoints = dict(view.checkpoints)
 
@@ -191,7 +191,7 @@ class Machine(RuleBasedStateMachine):
     def nothing_is_lost(self):
         if not hasattr(self, "session"):
             return
-        view = self.session.keeper.view
+        view = self.session.state.view
         assert view.said == len(self.said)
         if self.said:
             assert self.session.original(f"#1-#{len(self.said)}") == self.said
@@ -207,7 +207,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "session"):
             kept = {
-                repr(self.session.keeper.given(one))
+                repr(self.session.state.given(one))
                 for _, _, one in self.store.salvage()
                 if one.kind == "said"
             }

@@ -72,7 +72,7 @@ class TestRipple:
         """Ripple, case 22: a session in which nothing was said has nothing to compact."""
         with opened(policy="ripple", ask=Scripted("CONDENSED")) as session:
             assert not session.compact().compacted
-            assert not session.keeper.ask.asked
+            assert not session.state.ask.asked
 
     def test_the_first_words_of_a_restored_talk_are_the_users(self, tmp_path):
         """Ripple, case 25: a title comes from what was said, not from the summary; the log keeps it."""
@@ -208,7 +208,7 @@ class TestOpal:
             assert ready.fold
             again = session.prepare([*ready.messages, reply("a"), user("b")])
             assert len(again.messages) == len(ready.messages) + 2
-            other = opened(policy="opal", store=session.keeper.store, window=4_000)
+            other = opened(policy="opal", store=session.state.store, window=4_000)
             assert other.view() == again.messages
 
     def test_usage_over_several_turns(self):
@@ -241,7 +241,7 @@ class TestOpal:
             assert observed
             assert observed.messages[-1] == history[-1]
             assert not sound(observed.messages)
-            assert session.keeper.breaker.attempts == ()  # an emergency is no attempt
+            assert session.state.breaker.attempts == ()  # an emergency is no attempt
 
     def test_the_base_is_reset_by_a_compaction(self):
         """Opal, "Hybrid estimation": what was reported before a fold is no base any more."""
@@ -266,7 +266,7 @@ class TestUmwelten:
             session.checkpoint("thread")
             session.prepare(history)
             assert session.compact().compacted
-            assert session.keeper.view.checkpoints == {"thread": 12}
+            assert session.state.view.checkpoints == {"thread": 12}
             assert session.view()[:4] == history[:4]
             asked = model.asked[0]
             assert "question 2" in asked

@@ -3,7 +3,7 @@
 import pytest
 from talks import SHAPES, folding, opened, talk, user, values, wired
 
-from refold.session.tools import ANSWER_CHARS
+from refold.session.steps.recall_tool import ANSWER_CHARS
 from refold.testing import Scripted
 
 

@@ -110,7 +110,5 @@ def test_a_worker_knows_the_endpoint_and_so_whether_tokens_are_paid_for(store):
     with opened(store=store, **FULL, endpoint="http://127.0.0.1:8080/v1") as session:
         three_quarters(session)
         assert (
-            json.loads(store.note(f"job:{session.name}"))["endpoint"]
-            == session.keeper.settings.endpoint
-            != ""
+            json.loads(store.note(f"job:{session.name}"))["endpoint"] == session.state.settings.endpoint != ""
         )

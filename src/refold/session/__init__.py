@@ -8,25 +8,32 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, Unpack, cast
 
-from refold.calls.compact import Asked, answerer_of, client_of, told_price, told_window, told_word
-from refold.calls.measure import Count, refuse_unknown
+from refold.calls.conversation import Count, refuse_unknown
+from refold.calls.summariser import (
+    AskTarget,
+    choose_answerer,
+    open_summariser,
+    summariser_field,
+    summariser_price,
+    summariser_window,
+)
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, read_caps
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError, RefoldWarning
 from refold.policies import presets
 from refold.redaction.redact import Memory, Mode
 from refold.redaction.redact import redactor as make_redactor
-from refold.session.background import JOB, LEASE_SECONDS, fold
-from refold.session.budgets import Around
 from refold.session.events import Listeners
-from refold.session.facade import AsyncSession, Session
-from refold.session.keeper import Keeper
-from refold.session.purse import Summariser
+from refold.session.results import Background, Settings
+from refold.session.session import AsyncSession, Session
+from refold.session.state.session_state import SessionState
+from refold.session.state.spending_totals import Summariser
+from refold.session.steps.background import JOB, LEASE_SECONDS, fold_in_background
+from refold.session.steps.context import RequestContext
 from refold.session.telemetry import telemetry
-from refold.session.values import Background, Settings
 from refold.stores import Durability, Store, open_store
 
 DEFAULT_STORE: Final = "sqlite:"
@@ -40,7 +47,7 @@ class Choices(TypedDict, total=False):
     store: str | os.PathLike[str] | Store | None
     """A SQLite file, an address (`memory:`, `jsonl:DIR`, `sqlite:FILE`, `postgresql://...`), or a store."""
     policy: str | Policy
-    ask: Asked
+    ask: AskTarget
     """Who summarises: a callable, a client, an address or several; without it no model is needed."""
     window: int | str | None
     endpoint: str
@@ -79,14 +86,14 @@ def open(name: str, **choices: Unpack[Choices]) -> Session:  # noqa: A001  # the
     >>> session.say("hi"), session.view()
     ('#1', [{'role': 'user', 'content': 'hi'}])
     """
-    keeper, own = _opened(name, choices)
-    return Session(keeper, owns_store=own)
+    state, own = _opened(name, choices)
+    return Session(state, owns_store=own)
 
 
 def aopen(name: str, **choices: Unpack[Choices]) -> AsyncSession:
     """Open a conversation for an event loop; takes what `open` takes."""
-    keeper, own = _opened(name, choices, asynchronous=True)
-    return AsyncSession(keeper, owns_store=own)
+    state, own = _opened(name, choices, asynchronous=True)
+    return AsyncSession(state, owns_store=own)
 
 
 def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) -> list[str]:
@@ -106,9 +113,13 @@ def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) 
             job: dict[str, Any] = json.loads(note) if note else {}
             known = ("policy", "model", "endpoint", "window", "format", *CAP_NAMES)
             told = {key: job[key] for key in known if job.get(key) is not None}
-            keeper, _ = _opened(lease.session, cast("Choices", {**told, **choices, "store": opened}))
-            session = Session(keeper, owns_store=False)
-            session.drive(fold(keeper, Around(more=int(job.get("beside", 0))), lambda _made: None, lease))
+            state, _ = _opened(lease.session, cast("Choices", {**told, **choices, "store": opened}))
+            session = Session(state, owns_store=False)
+            session.drive(
+                fold_in_background(
+                    state, RequestContext(more=int(job.get("beside", 0))), lambda _made: None, lease
+                )
+            )
             session.close()
             done.append(lease.session)
     finally:
@@ -117,12 +128,12 @@ def work(store: str | Store, *, seconds: float = LEASE_SECONDS, **choices: Any) 
     return done
 
 
-def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple[Keeper, bool]:
-    """The keeper of a session, and whether its store is its own."""
+def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple[SessionState, bool]:
+    """The state of a session, and whether its store is its own."""
     refuse_unknown(choices, Choices.__annotations__)
     if not isinstance(name, str) or not name:
         raise RefoldError("a session has a name: refold.open('my-task')")
-    ask, window = client_of(choices.get("ask")), choices.get("window")
+    ask, window = open_summariser(choices.get("ask")), choices.get("window")
     _refuse_wrong(choices)
     if not asynchronous and inspect.iscoroutinefunction(choices.get("ask")):
         raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
@@ -133,7 +144,7 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
         chosen=presets.get(choices.get("policy") or "refold"),
         model=choices.get("model"),
         endpoint=choices.get("endpoint", ""),
-        window=None if window is None else tokens(window),
+        window=None if window is None else parse_tokens(window),
         count=choices.get("count"),
         format=choices.get("format"),
         background=choices.get("background", False),
@@ -143,19 +154,19 @@ def _opened(name: str, choices: Choices, *, asynchronous: bool = False) -> tuple
     redact = None if redactor.mode == "off" else Memory()
     given = choices.get("store")
     own = given is None or isinstance(given, str | os.PathLike)
-    keeper = Keeper(
+    state = SessionState(
         store=_store(given, choices.get("durability")),
         name=name,
         settings=settings,
-        ask=_redacted(answerer_of(ask, asynchronous=asynchronous), redact),
-        ask_window=told_window(ask),
+        ask=_redacted(choose_answerer(ask, asynchronous=asynchronous), redact),
+        ask_window=summariser_window(ask),
         summariser=_summariser(ask),
         now=choices.get("now") or time.time,
         listeners=_listeners(),
         redact=redact,
         to_store=redact if redactor.mode == "storage" else None,
     )
-    return keeper, own
+    return state, own
 
 
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
@@ -173,8 +184,8 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 
 def _summariser(ask: Any) -> Summariser:
     """Who is asked, as far as it tells; of several the first."""
-    told = {word: told_word(ask, word) for word in ("model", "provider", "format")}
-    return Summariser(**told, price=told_price(ask))
+    told = {word: summariser_field(ask, word) for word in ("model", "provider", "format")}
+    return Summariser(**told, price=summariser_price(ask))
 
 
 def _caps(choices: Choices, ask: Any) -> Caps:
@@ -182,8 +193,8 @@ def _caps(choices: Choices, ask: Any) -> Caps:
     set_here = {name: value for name in CAP_NAMES if (value := choices.get(name)) is not None}
     variables = {name: os.environ.get(f"REFOLD_{name.upper()}", "").strip() for name in CAP_NAMES}
     caps = read_caps({name: value for name, value in variables.items() if value} | set_here)
-    if caps.in_dollars and ask is not None and told_price(ask) is None:
-        who = told_word(ask, "name") or told_word(ask, "model") or "the summariser"
+    if caps.in_dollars and ask is not None and summariser_price(ask) is None:
+        who = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
         told = f"no price is known for {who}, so that a cap in dollars cannot be held before it has answered"
         warnings.warn(f"{told}: set max_summary_tokens_per_hour", RefoldWarning, stacklevel=4)
     return caps

@@ -26,7 +26,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Mark it and say where."""
     with stored.session(args) as session:
         name = session.checkpoint(args.name)
-        said = session.keeper.view.said
+        said = session.state.view.said
     if args.json:
         screen.data(dumps({"session": args.session, "checkpoint": name, "said": said}) + "\n")
     else:

@@ -33,7 +33,7 @@ def run(args: Namespace, screen: Screen) -> int:
         if Path(args.directory).is_file():
             raise Refused(f"{args.directory} is a file, not a folder: export into a new folder")
         files = session.export(args.directory, form=args.form)
-        said = session.keeper.view.said
+        said = session.state.view.said
     if args.json:
         facts = {"session": args.session, "directory": args.directory, "form": args.form}
         screen.data(dumps({**facts, "messages": said, "files": files}) + "\n")

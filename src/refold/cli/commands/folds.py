@@ -11,7 +11,7 @@ from refold.cli.output.screen import Screen
 from refold.cli.output.tables import columns
 
 if TYPE_CHECKING:
-    from refold.session.values import FoldMade
+    from refold.session.results import FoldMade
 
 EXAMPLES: Final = """\
   refold folds task

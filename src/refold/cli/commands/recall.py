@@ -13,8 +13,8 @@ from refold.cli.output.screen import Screen
 from refold.core.messages.message import Message
 
 if TYPE_CHECKING:
-    from refold.session.facade import Session
-    from refold.session.values import Hit
+    from refold.session.session import Session
+    from refold.session.results import Hit
 
 EXAMPLES: Final = """\
   refold recall task 'the failing test'
@@ -68,7 +68,7 @@ def _handle(session: "Session", word: str) -> str | None:
     if not _NAME.fullmatch(word):
         return None
     plain = word.removeprefix("b2:")
-    store, name = session.keeper.store, session.name
+    store, name = session.state.store, session.name
     entries = store.read(name, stored.head_of(store, name).place)
     found = {one.name: one.kind for one in entries if one.name.removeprefix("b2:").startswith(plain)}
     found = {one: kind for one, kind in found.items() if kind == "fold"} or found
@@ -83,7 +83,7 @@ def _originals(session: "Session", handle: str, args: Namespace, screen: Screen)
     if args.json:
         screen.data(listed([format_message.plain(item) for item in items]) + "\n")
         return
-    wire = session.keeper.wire.name
+    wire = session.state.wire.name
     numbered = re.match(r"\[?#(\d+)", handle)
     for number, item in enumerate(items, int(numbered[1]) if numbered else 0):
         mark = f"#{number}" if numbered else ""

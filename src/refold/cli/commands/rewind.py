@@ -12,7 +12,7 @@ from refold.cli.output.screen import Screen
 from refold.errors import RefoldError, StoreError
 
 if TYPE_CHECKING:
-    from refold.session.facade import Session
+    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold rewind task '#12'
@@ -32,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Move the head, and say how to come back."""
     with stored.session(args) as session:
-        head = stored.head_of(session.keeper.store, args.session)
+        head = stored.head_of(session.state.store, args.session)
         said = _moved(session, args.to)
     if args.json:
         screen.data(dumps({"session": args.session, "said": said, "from": head.name or None}) + "\n")
@@ -54,7 +54,7 @@ def _moved(session: "Session", to: str) -> int:
     except RefoldError:
         if to.lstrip("[").startswith(("#", "b2:")) or to.strip().isdigit():
             raise
-        names = ", ".join(map(repr, session.keeper.view.checkpoints))
+        names = ", ".join(map(repr, session.state.view.checkpoints))
         there = f"it has {names}" if names else "it has none"
         raise Refused(
             f"there is no checkpoint {to!r} on this branch; {there}; a message is '#12', an entry b2:..."

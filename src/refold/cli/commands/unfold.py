@@ -11,7 +11,7 @@ from refold.cli.output.encoding import dumps
 from refold.cli.output.screen import Screen
 
 if TYPE_CHECKING:
-    from refold.session.facade import Session
+    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold unfold task
@@ -31,7 +31,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """Undo it and say what is seen now."""
     with stored.session(args) as session:
         before, tokens_before = _size(session)
-        view = session.keeper.view
+        view = session.state.view
         name = session.unfold(args.fold)
         if name is None:
             raise Refused("nothing is folded on this branch: there is nothing to undo")
@@ -53,4 +53,4 @@ def run(args: Namespace, screen: Screen) -> int:
 def _size(session: "Session") -> tuple[int, int]:
     """The messages of the view, and their tokens by estimate."""
     items = session.view()
-    return len(items), count(items, format=session.keeper.wire.name)
+    return len(items), count(items, format=session.state.wire.name)

@@ -15,7 +15,7 @@ from refold.errors import RefoldError, StoreError
 from refold.stores import Head, Store, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
-    from refold.session.facade import Session
+    from refold.session.session import Session
 
 VARIABLE: Final = "REFOLD_STORE"
 DEFAULT: Final = "sqlite:"

@@ -26,7 +26,7 @@ class Summariser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purse:
+class SpendingTotals:
     """What was spent by now."""
 
     own: Spent = Spent()
@@ -44,7 +44,7 @@ class Purse:
         """What may still be spent on summaries; None where there is no cap."""
         return allowance(caps, self.summaries, self.bills, at) if caps.any else None
 
-    def paid(self, spent: Spent, at: float) -> "Purse":
+    def paid(self, spent: Spent, at: float) -> "SpendingTotals":
         """After an attempt that took so much."""
         if not spent.calls:
             return self
@@ -61,17 +61,17 @@ class Purse:
         total = self.summaries.plus(spent)
         return {"spent": spent.as_dict(), "summaries": total.as_dict()} if total.calls else {}
 
-    def emptied(self) -> "Purse":
+    def emptied(self) -> "SpendingTotals":
         """As if nothing had been spent: to learn what a branch knows by itself."""
         return replace(self, own=Spent(), summaries=Spent(), bills=())
 
-    def with_all_of(self, known: "Purse") -> "Purse":
+    def with_all_of(self, known: "SpendingTotals") -> "SpendingTotals":
         """With what was spent elsewhere, where that is more."""
         more = known.summaries.calls > self.summaries.calls
         ours = replace(self, summaries=known.summaries, bills=known.bills) if more else self
         return replace(ours, own=max(ours.own, known.own, key=_calls))
 
-    def lacking(self, there: "Purse") -> dict[str, Any]:
+    def lacking(self, there: "SpendingTotals") -> dict[str, Any]:
         """What an entry says beside itself on a branch that knows less, so that it is known there as well."""
         about = {"own": self.own.as_dict()} if self.own.calls > there.own.calls else {}
         if self.summaries.calls <= there.summaries.calls:
@@ -80,7 +80,7 @@ class Purse:
         spent = {"spent": recent.as_dict()} if recent.calls else {}
         return {**about, **spent, "summaries": self.summaries.as_dict()}
 
-    def restored(self, newest: Sequence[Entry]) -> "Purse":
+    def restored(self, newest: Sequence[Entry]) -> "SpendingTotals":
         """With what the newest entries say, unless more is known here: other branches know nothing of it."""
         sums = (one.beside.get("summaries") for one in newest if '"summaries":' in one.about)
         total = Spent.read(next(sums, None))

@@ -4,33 +4,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.core.log.view import Piece
+from refold.core.log.view import ViewItem
 from refold.core.messages.message import Message
-from refold.core.messages.validity import Soundness
+from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.formats import Format
 
 
 @dataclass(slots=True)
-class Shelf:
+class LoadedView:
     """What the model sees; the first `fixed` messages are system messages that no fold touches."""
 
     wire: Format
     counter: Counter
     fixed: int = 0
-    atoms: list[Piece | None] = field(default_factory=list)
+    atoms: list[ViewItem | None] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     units: int = 0
     characters: int = 0
-    sound: Soundness | None = None
+    sound: ValidityTracker | None = None
     """None where the history has to be looked at as a whole."""
 
     def __post_init__(self) -> None:
-        self.sound = Soundness(self.wire.shape)
+        self.sound = ValidityTracker(self.wire.shape)
 
-    def add(self, atoms: Sequence[Piece | None], items: Sequence[Any], messages: Iterable[Message]) -> None:
+    def add(self, atoms: Sequence[ViewItem | None], items: Sequence[Any], messages: Iterable[Message]) -> None:
         """Put messages behind the others."""
         self.atoms += atoms
         self.items += items

@@ -1,7 +1,7 @@
 """How a session's work is driven: pure steps yield what they need done, one small driver does it.
 
-    def rename(keeper, title):                  # work: a generator, written once
-        yield Do(lambda: keeper.store.put_note("title", title))
+    def rename(state, title):                  # work: a generator, written once
+        yield Do(lambda: state.store.put_note("title", title))
         return title
 
     drive(rename(...), lock, ask)               # a thread: waits for the store and the model
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Do:
+class StoreCall:
     """Something that touches the store."""
 
     what: Callable[[], Any]
@@ -39,7 +39,7 @@ class Wait:
     asynchronous: Callable[[], Awaitable[Any]]
 
 
-Work: TypeAlias = Generator[Asks | Do | Wait, Any, T]
+SessionFlow: TypeAlias = Generator[Asks | StoreCall | Wait, Any, T]
 
 
 class Lock(Protocol):
@@ -54,14 +54,14 @@ class Lock(Protocol):
         ...
 
 
-def drive(work: Work[T], lock: Lock, ask: Answerer, flush: Callable[[], None]) -> T:
+def run_sync(work: SessionFlow[T], lock: Lock, ask: Answerer, flush: Callable[[], None]) -> T:
     """Drive work in this thread; `flush` runs whenever the lock is free."""
     lock.acquire()
     held = True
     try:
         step = _first(work)
         while True:
-            if isinstance(step, Do):
+            if isinstance(step, StoreCall):
                 step = _next(work, _tried(step.what))
                 continue
             lock.release()
@@ -80,14 +80,16 @@ def drive(work: Work[T], lock: Lock, ask: Answerer, flush: Callable[[], None]) -
         flush()
 
 
-async def adrive(work: Work[T], lock: "asyncio.Lock", ask: Answerer, flush: Callable[[], None]) -> T:
+async def run_async(
+    work: SessionFlow[T], lock: "asyncio.Lock", ask: Answerer, flush: Callable[[], None]
+) -> T:
     """Drive work in an event loop; a store that has begun to write is waited for, also when cancelled."""
     await lock.acquire()
     held = True
     try:
         step = _first(work)
         while True:
-            if isinstance(step, Do):
+            if isinstance(step, StoreCall):
                 step = _next(work, await _in_thread(step.what))
                 continue
             lock.release()
@@ -106,11 +108,11 @@ async def adrive(work: Work[T], lock: "asyncio.Lock", ask: Answerer, flush: Call
         flush()
 
 
-def _first(work: Work[T]) -> Asks | Do | Wait:
+def _first(work: SessionFlow[T]) -> Asks | StoreCall | Wait:
     return next(work)
 
 
-def _next(work: Work[T], done: tuple[Any, Exception | None]) -> Asks | Do | Wait:
+def _next(work: SessionFlow[T], done: tuple[Any, Exception | None]) -> Asks | StoreCall | Wait:
     value, error = done
     return work.send(value) if error is None else work.throw(error)
 

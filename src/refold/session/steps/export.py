@@ -9,55 +9,55 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold import formats
-from refold.core.log.entries import ROOT, Entry, Kind, entry
-from refold.core.log.view import Change, Piece, Put, Run, changes_to_json, project
+from refold.core.log.entries import ROOT, Entry, Kind, make_entry
+from refold.core.log.view import Change, ViewItem, Replacement, MessageRange, changes_to_json, project
 from refold.errors import RefoldError, StoreError
 from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
 from refold.formats.systems.neurolink_list import from_tagged, to_tagged
 from refold.formats.systems.ripple_archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
-from refold.session import acts
-from refold.session.effects import Do, Work
-from refold.session.keeper import Keeper, commit, mark, spoken
-from refold.session.loading import load, put_messages, system_in
-from refold.session.shelf import Shelf
+from refold.session import operations
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.loaded_view import LoadedView
+from refold.session.state.session_state import SessionState, commit, mark_entry, message_entries
+from refold.session.steps.load import load, put_messages, system_in
 
 TAGGED: Final = "tagged.json"
 FORMS: Final = ("ripple", "neurolink")
 
 
-def export(keeper: Keeper, directory: str, form: str) -> Work[list[str]]:
+def export(state: SessionState, directory: str, form: str) -> SessionFlow[list[str]]:
     """Write the session into a folder; gives the names of the files."""
     if form not in FORMS:
         raise RefoldError(f"there is no form {form!r} to export: {' or '.join(FORMS)}")
-    exported = yield from exported_of(keeper)
+    exported = yield from exported_of(state)
     if form == "ripple":
         files = write_archive(exported)
     else:
         files = {TAGGED: json.dumps(to_tagged(exported), ensure_ascii=True, indent=1) + "\n"}
-    yield Do(partial(_write, Path(directory), files))
+    yield StoreCall(partial(_write, Path(directory), files))
     return sorted(files)
 
 
-def exported_of(keeper: Keeper) -> Work[Exported]:
+def exported_of(state: SessionState) -> SessionFlow[Exported]:
     """This branch as one value; redacted where the session redacts."""
-    entries = yield from acts.log(keeper)
-    clean = keeper.redact or _same
-    view = keeper.view
+    entries = yield from operations.log(state)
+    clean = state.redact or _same
+    view = state.view
     return Exported(
-        session=keeper.name,
-        format=keeper.wire.name,
+        session=state.name,
+        format=state.wire.name,
         said=tuple(clean(one.value) for one in entries if one.kind == "said"),
-        folds=tuple(_exported_fold(keeper, one) for one in entries if one.kind == "fold"),
+        folds=tuple(_exported_fold(state, one) for one in entries if one.kind == "fold"),
         checkpoints={str(clean(name)): place for name, place in view.checkpoints.items()},
         pins=tuple(sorted(view.pins)),
         system=next((tuple(clean(i) for i in one.value) for one in entries if one.name == view.system), ()),
     )
 
 
-def _exported_fold(keeper: Keeper, one: Entry) -> ExportedFold:
-    value, clean = one.value, keeper.redact or _same
-    known = keeper.view.fold(one.name)
+def _exported_fold(state: SessionState, one: Entry) -> ExportedFold:
+    value, clean = one.value, state.redact or _same
+    known = state.view.fold(one.name)
     beside = [{key: put[key] for key in put if key not in _ITEM} for put in value["messages"]]
     facts = {key: value[key] for key in value if key not in ("changes", "messages", "stages")}
     return ExportedFold(
@@ -117,47 +117,47 @@ def _parts(folder: Path) -> Iterator[re.Match[str]]:
     return (match for match in found if match)
 
 
-def import_into(keeper: Keeper, directory: str) -> Work[int]:
+def import_into(state: SessionState, directory: str) -> SessionFlow[int]:
     """Read an exported folder into a session in which nothing was said yet; gives the number of messages."""
-    exported: Exported = yield Do(partial(_read, Path(directory)))
-    return (yield from take_over(keeper, exported, directory))
+    exported: Exported = yield StoreCall(partial(_read, Path(directory)))
+    return (yield from import_exported(state, exported, directory))
 
 
-def take_over(keeper: Keeper, exported: Exported, name: str) -> Work[int]:
+def import_exported(state: SessionState, exported: Exported, name: str) -> SessionFlow[int]:
     """Begin a session with what another one said and folded; `name` is for messages."""
-    yield from load(keeper)
-    if keeper.head is not None:
-        raise RefoldError(f"session {keeper.name!r} is there already: import into a new one")
+    yield from load(state)
+    if state.head is not None:
+        raise RefoldError(f"session {state.name!r} is there already: import into a new one")
     own = exported.format == canonical.FORMAT.name
     items = [canonical.from_json(item) for item in exported.said] if own else list(exported.said)
     wire = formats.get(exported.format) if exported.format else formats.detect(items)
-    keeper.shelf = Shelf(wire, keeper.shelf.counter)
+    state.shelf = LoadedView(wire, state.shelf.counter)
     try:
-        entries = _entries(keeper, exported, items)
+        entries = _entries(state, exported, items)
     except RefoldError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RefoldError(f"{name} cannot be imported: {error}") from error
     if entries:
-        yield from commit(keeper, entries)
-    yield from load(keeper)
+        yield from commit(state, entries)
+    yield from load(state)
     return len(items)
 
 
-def _entries(keeper: Keeper, exported: Exported, items: Sequence[Any]) -> list[Entry]:
+def _entries(state: SessionState, exported: Exported, items: Sequence[Any]) -> list[Entry]:
     """All of it as entries, for one step of the store; what could not be read back is refused before."""
     done: list[Entry] = []
     if exported.system:
-        system = [keeper.stored(item) for item in exported.system]
-        done.append(mark(keeper, "system", system, {"format": keeper.wire.name}))
-        keeper.wire.parse(system_in(done[0]))
-    words = spoken(keeper, items, keeper.wire.parse(items))
+        system = [state.stored(item) for item in exported.system]
+        done.append(mark_entry(state, "system", system, {"format": state.wire.name}))
+        state.wire.parse(system_in(done[0]))
+    words = message_entries(state, items, state.wire.parse(items))
     names: dict[str, str] = {}
     number = 0
     for said, kind, given in _marks(exported):
         done += words[number:said]
         number = max(number, said)
-        behind = {"parent": done[-1].name if done else ROOT, "said": number, "at": keeper.now()}
+        behind = {"parent": done[-1].name if done else ROOT, "said": number, "at": state.now()}
         done.append(_mark(exported, kind, given, names, behind))
         if kind == "fold":
             put_messages(done[-1])
@@ -189,7 +189,7 @@ def _marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
     ]
     said = 0
     for fold in exported.folds:
-        taken = [piece.last for c in fold.changes for piece in c.took if isinstance(piece, Run)]
+        taken = [piece.last for c in fold.changes for piece in c.took if isinstance(piece, MessageRange)]
         said = min(last, max([said, fold.said, *taken]))
         placed.append((said, "fold", fold))
     placed.sort(key=lambda one: one[0])
@@ -202,7 +202,7 @@ def _mark(exported: Exported, kind: Kind, given: Any, names: dict[str, str], beh
     if kind == "unfold":
         given = {"fold": names[given]}
     if kind != "fold":
-        return entry(kind, given, **behind)
+        return make_entry(kind, given, **behind)
     fold: ExportedFold = given
     beside = fold.facts.get("beside", [{}] * len(fold.put))
     key = "message" if exported.format == canonical.FORMAT.name else "wire"
@@ -213,15 +213,15 @@ def _mark(exported: Exported, kind: Kind, given: Any, names: dict[str, str], beh
         "messages": [{key: put, **facts} for put, facts in zip(fold.put, beside, strict=True)],
     }
     behind = {**behind, "at": fold.at or behind["at"], "about": {"format": exported.format}}
-    found = entry("fold", value, **behind)
+    found = make_entry("fold", value, **behind)
     names[fold.name] = found.name
     return found
 
 
 def _renamed(change: Change, own: str, names: Mapping[str, str]) -> Change:
-    def piece(one: Piece) -> Piece:
-        if not isinstance(one, Put):
+    def piece(one: ViewItem) -> ViewItem:
+        if not isinstance(one, Replacement):
             return one
-        return Put("", one.place) if one.fold == own else Put(names[one.fold], one.place)
+        return Replacement("", one.place) if one.fold == own else Replacement(names[one.fold], one.place)
 
     return Change(tuple(piece(one) for one in change.took), tuple(piece(one) for one in change.put))

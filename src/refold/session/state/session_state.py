@@ -1,7 +1,7 @@
 """The state of one session and how it is read from and written to its store; the only thing that changes.
 
 Every change is first appended to the store and then made here. Where that is interrupted in between, the
-keeper is *stale* and reads itself anew before the next act, so that nothing here is ever truer than the log.
+state is *stale* and reads itself anew before the next act, so that nothing here is ever truer than the log.
 """
 
 from collections import deque
@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from refold import formats
-from refold.calls.measure import counter_for
+from refold.calls.conversation import choose_counter
 from refold.core.compaction import circuit_breaker as breakers
 from refold.core.compaction.flow import Answerer
-from refold.core.log.entries import ROOT, Entry, Kind, entry
-from refold.core.log.view import Folded, Piece, Put, Run, View, step
+from refold.core.log.entries import ROOT, Entry, Kind, make_entry
+from refold.core.log.view import Folded, ViewItem, Replacement, MessageRange, View, step
 from refold.core.messages.message import Message
-from refold.core.messages.message_text import everything
+from refold.core.messages.message_text import full_text
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.formats.shared import canonical
-from refold.session.effects import Do, Work
+from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Event, Listeners
-from refold.session.purse import Purse, Summariser
-from refold.session.shelf import Shelf
-from refold.session.values import Settings, Totals
+from refold.session.results import Settings, Totals
+from refold.session.state.loaded_view import LoadedView
+from refold.session.state.spending_totals import SpendingTotals, Summariser
 from refold.stores import Head, Place, Store
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ _HANDED: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class UsageReport:
     """The provider's last word on how large a request was, and what we had estimated for it."""
 
     usage: Usage
@@ -67,7 +67,7 @@ class Reported:
         told, estimated = self.grown
         return min(4.0, max(0.25, (told + _TRUST * self.ratio) / (estimated + _TRUST)))
 
-    def behind(self, last: "Reported | None") -> "Reported":
+    def behind(self, last: "UsageReport | None") -> "UsageReport":
         """The report with what it teaches beside the one before it."""
         if last is None or not last.holds or last.model != self.model:
             return self
@@ -79,17 +79,17 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class SentView:
     """A view as it was given out, without the system messages."""
 
-    atoms: tuple[Piece | None, ...]
+    atoms: tuple[ViewItem | None, ...]
     items: list[Any]
     said: int
     tip: str
 
 
 @dataclass(slots=True)
-class Keeper:
+class SessionState:
     """One conversation: where it is in the store, and its view at hand."""
 
     store: Store
@@ -107,14 +107,14 @@ class Keeper:
     view: View = field(default_factory=View)
     tip: str = ROOT
     """Name of the last message."""
-    shelf: Shelf = field(init=False)
+    shelf: LoadedView = field(init=False)
     puts: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """What the folds put, by fold."""
     seen: list[Any] | None = field(default_factory=list)
     """Every message said, as the caller holds it; None where that is not at hand."""
-    report: Reported | None = None
+    report: UsageReport | None = None
     totals: Totals = Totals()
-    purse: Purse = field(default_factory=Purse)
+    purse: SpendingTotals = field(default_factory=SpendingTotals)
     """What was spent, and on what."""
     summariser: Summariser = field(default_factory=Summariser)
     """Who is asked."""
@@ -124,9 +124,9 @@ class Keeper:
     stale: bool = True
     held: Sequence[Any] | None = None
     """The caller's own list, as it was given last."""
-    handed: dict[tuple[str, ...], Handed] = field(default_factory=dict)
+    handed: dict[tuple[str, ...], SentView] = field(default_factory=dict)
     """The views that were given out last, by the folds that stood."""
-    brought: Handed | None = None
+    brought: SentView | None = None
     """A caller's list that went on from an earlier view, and tells all that was said by then."""
     out: list[Any] = field(default_factory=list)
     """The copies that were given out last; made anew where a caller changed one."""
@@ -148,7 +148,7 @@ class Keeper:
     """A fold whose use the next report has to show, how full the context was before it, the history after."""
     level: str = "none"
     """The level that listeners were told last."""
-    waiting: Callable[[], Work[Any]] | None = None
+    waiting: Callable[[], SessionFlow[Any]] | None = None
     """Waits for a fold that is being prepared in the background."""
     refused: bool = False
     """Whether the provider has refused this turn for its size."""
@@ -157,11 +157,11 @@ class Keeper:
 
     def __post_init__(self) -> None:
         wire = formats.get(self.settings.format or formats.DEFAULT)
-        self.shelf = Shelf(wire, self.counter())
+        self.shelf = LoadedView(wire, self.counter())
 
     def counter(self) -> Counter:
         """How this session counts."""
-        return counter_for(self.settings.policy, self.settings.model, self.settings.count)
+        return choose_counter(self.settings.policy, self.settings.model, self.settings.count)
 
     def emit(self, event: Event) -> None:
         """Keep an event for the listeners; they are told when nothing is locked."""
@@ -181,7 +181,7 @@ class Keeper:
         folds = tuple(fold.name for fold in self.view.standing)
         self.handed.pop(folds, None)
         fixed = self.shelf.fixed
-        self.handed[folds] = Handed(
+        self.handed[folds] = SentView(
             tuple(self.shelf.atoms[fixed:]), self.shelf.items[fixed:], self.view.said, self.tip
         )
         while len(self.handed) > _HANDED:
@@ -189,7 +189,7 @@ class Keeper:
         items, same = self.shelf.items, len(self.out)
         if anew or same > len(items) or items[:same] != self.out:
             self.out, same = [], 0
-        self.out += [own(item) for item in items[same:]]
+        self.out += [copy_item(item) for item in items[same:]]
         return list(self.out)
 
     def shortened(self) -> list[Folded]:
@@ -214,77 +214,77 @@ class Keeper:
 
 
 def commit(
-    keeper: Keeper,
+    state: SessionState,
     entries: Sequence[Entry],
     *,
     at: Place | None = None,
     fence: int | None = None,
     first: View | None = None,
-) -> Work[None]:
+) -> SessionFlow[None]:
     """Append entries; the view follows unless they go elsewhere than behind the head.
 
     `first`: the view after the first of them, where somebody has worked it out already.
     """
-    expect = keeper.head
-    keeper.stale = True
-    keeper.head = yield Do(
-        lambda: keeper.store.append(keeper.name, entries, expect=expect, at=at, fence=fence)
+    expect = state.head
+    state.stale = True
+    state.head = yield StoreCall(
+        lambda: state.store.append(state.name, entries, expect=expect, at=at, fence=fence)
     )
     if at is None:
         for one in entries:
             known = first if one is entries[0] else None
-            keeper.view = step(keeper.view, one) if known is None else known
-        keeper.stale = False
+            state.view = step(state.view, one) if known is None else known
+        state.stale = False
 
 
-def mark(keeper: Keeper, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
+def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
     """An entry of anything but a message, behind the head."""
-    parent = ROOT if keeper.head is None else keeper.head.name
-    return entry(kind, value, parent=parent, said=keeper.view.said, about=about, at=keeper.now())
+    parent = ROOT if state.head is None else state.head.name
+    return make_entry(kind, value, parent=parent, said=state.view.said, about=about, at=state.now())
 
 
-def spoken(keeper: Keeper, items: Sequence[Any], messages: Sequence[Message]) -> list[Entry]:
+def message_entries(state: SessionState, items: Sequence[Any], messages: Sequence[Message]) -> list[Entry]:
     """Entries for messages behind the last one."""
     done: list[Entry] = []
-    parent, number = keeper.tip, keeper.view.said
-    wire = keeper.wire.name
+    parent, number = state.tip, state.view.said
+    wire = state.wire.name
     for item, message in zip(items, messages, strict=True):
         number += 1
         about = {"format": wire} if wire != formats.DEFAULT else None
-        text = everything(message)
-        if keeper.to_store is not None:
-            text = str(keeper.to_store(text))
-        made = entry(
-            "said", keeper.stored(item), parent=parent, said=number, text=text, about=about, at=keeper.now()
+        text = full_text(message)
+        if state.to_store is not None:
+            text = str(state.to_store(text))
+        made = make_entry(
+            "said", state.stored(item), parent=parent, said=number, text=text, about=about, at=state.now()
         )
         parent = made.name
         done.append(made)
     return done
 
 
-def say(
-    keeper: Keeper,
+def append_messages(
+    state: SessionState,
     items: Sequence[Any],
     read: Sequence[Message] | None = None,
     *,
     front: Sequence[Entry] = (),
-) -> Work[None]:
+) -> SessionFlow[None]:
     """Append messages to the log and to the view, in one step with the marks that go in front of them."""
     if not items and not front:
         return
-    messages = keeper.shelf.read(items) if read is None else read
-    entries = spoken(keeper, items, messages)
-    first = keeper.view.said + 1
-    yield from commit(keeper, [*front, *entries])
+    messages = state.shelf.read(items) if read is None else read
+    entries = message_entries(state, items, messages)
+    first = state.view.said + 1
+    yield from commit(state, [*front, *entries])
     if entries:
-        keeper.tip = entries[-1].name
-        keeper.ahead = False
-    keeper.shelf.add([Run(n, n) for n in range(first, first + len(items))], items, messages)
-    if keeper.seen is not None:
-        keeper.seen += items
+        state.tip = entries[-1].name
+        state.ahead = False
+    state.shelf.add([MessageRange(n, n) for n in range(first, first + len(items))], items, messages)
+    if state.seen is not None:
+        state.seen += items
 
 
-def own(item: Any) -> Any:
+def copy_item(item: Any) -> Any:
     """A copy of a JSON value; callers change their messages in place, and what was said stays as it was."""
     try:
         return _copied(item)
@@ -298,8 +298,8 @@ def _copied(item: Any) -> Any:
     return [_copied(value) for value in item] if isinstance(item, list) else item
 
 
-def single(piece: Piece) -> Sequence[Piece]:
+def single_pieces(piece: ViewItem) -> Sequence[ViewItem]:
     """A piece as pieces of one message each."""
-    if isinstance(piece, Put):
+    if isinstance(piece, Replacement):
         return (piece,)
-    return [Run(number, number) for number in range(piece.first, piece.last + 1)]
+    return [MessageRange(number, number) for number in range(piece.first, piece.last + 1)]

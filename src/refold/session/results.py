@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from refold.calls.measure import Count
+from refold.calls.conversation import Count
 from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.circuit_breaker import Limits

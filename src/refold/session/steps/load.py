@@ -1,4 +1,4 @@
-"""How a keeper reads itself from its store: the view first, then the messages it shows and what they mean.
+"""How a state reads itself from its store: the view first, then the messages it shows and what they mean.
 
 Folds are read one after another and only those that show are kept, so that a long log needs little memory.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from refold import formats
 from refold.core.compaction import circuit_breaker as breakers
 from refold.core.log.entries import MARKS, ROOT, SAID, Entry, Kind
-from refold.core.log.view import Piece, Put, Run, View, grown, step
+from refold.core.log.view import ViewItem, Replacement, MessageRange, View, extend_view, step
 from refold.core.messages.message import EMPTY, Message
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR
@@ -19,11 +19,11 @@ from refold.core.tokens.usage import Usage
 from refold.errors import Conflict, LogCorrupt
 from refold.formats import Format
 from refold.formats.shared import canonical
-from refold.session.effects import Do, Work
-from refold.session.keeper import Keeper, Reported, single
-from refold.session.purse import Purse
-from refold.session.shelf import Shelf
-from refold.session.values import Totals
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.results import Totals
+from refold.session.state.loaded_view import LoadedView
+from refold.session.state.session_state import SessionState, UsageReport, single_pieces
+from refold.session.state.spending_totals import SpendingTotals
 from refold.stores import Place
 
 T = TypeVar("T")
@@ -45,84 +45,82 @@ _LOOKED_AT: Final = 2_000
 """Entries that are looked at for it, at most."""
 
 
-def sure(keeper: Keeper, act: Callable[[], Work[T]]) -> Work[T]:
+def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) -> SessionFlow[T]:
     """Do something on the newest state; again where somebody else was faster."""
     left = TRIES
     while True:
-        if keeper.stale:
-            yield from load(keeper)
+        if state.stale:
+            yield from load(state)
         try:
             return (yield from act())
         except Conflict:
-            keeper.stale = True
+            state.stale = True
             left -= 1
             if not left:
                 raise
 
 
-def load(keeper: Keeper) -> Work[None]:
+def load(state: SessionState) -> SessionFlow[None]:
     """Read the state from the store; until that is done there is none."""
-    keeper.stale = True
-    keeper.head = yield Do(lambda: keeper.store.head(keeper.name))
-    yield from behind(keeper)
+    state.stale = True
+    state.head = yield StoreCall(lambda: state.store.head(state.name))
+    yield from load_at_head(state)
 
 
-def behind(keeper: Keeper) -> Work[None]:
-    """Read the state as it is at this keeper's own head.
+def load_at_head(state: SessionState) -> SessionFlow[None]:
+    """Read the state as it is at this state's own head.
 
     For one who has just written: another may have gone on behind it, which the next act will meet, and which
     must not be taken for what was written here.
     """
-    keeper.stale = True
-    head = keeper.head
-    keeper.seen = [] if head is None or head.said == 0 else None
+    state.stale = True
+    head = state.head
+    state.seen = [] if head is None or head.said == 0 else None
     marked = _Marked()
     recent: list[Entry] = []
     fared: list[Entry] = []
     if head is not None:
         place, said = head.place, head.said
-        marked = yield Do(lambda: _marked(keeper, place, said))
-        recent = yield Do(lambda: _newest(keeper, place))
-        fared = yield Do(lambda: _fared(keeper, place))
-    keeper.view, keeper.saved, keeper.puts = marked.view, marked.saved, marked.puts
-    _remember(keeper, recent)
-    _judge(keeper, fared)
-    yield from fill(keeper, [] if marked.system is None else system_in(marked.system))
-    keeper.ahead = True
-    keeper.stale = False
+        marked = yield StoreCall(lambda: _marked(state, place, said))
+        recent = yield StoreCall(lambda: _newest(state, place))
+        fared = yield StoreCall(lambda: _fared(state, place))
+    state.view, state.saved, state.puts = marked.view, marked.saved, marked.puts
+    _remember(state, recent)
+    _judge(state, fared)
+    yield from fill_view(state, [] if marked.system is None else system_in(marked.system))
+    state.ahead = True
+    state.stale = False
 
 
-def fresh(keeper: Keeper) -> Work[None]:
+def reload_if_stale(state: SessionState) -> SessionFlow[None]:
     """Read anew what another process may have added."""
-    if not keeper.stale:
-        head = yield Do(lambda: keeper.store.head(keeper.name))
-        same = head is keeper.head or (head and keeper.head and head.version == keeper.head.version)
-        keeper.stale = not same
-    if keeper.stale:
-        yield from load(keeper)
+    if not state.stale:
+        head = yield StoreCall(lambda: state.store.head(state.name))
+        same = head is state.head or (head and state.head and head.version == state.head.version)
+        state.stale = not same
+    if state.stale:
+        yield from load(state)
 
 
-def _newest(keeper: Keeper, place: Place) -> list[Entry]:
+def _newest(state: SessionState, place: Place) -> list[Entry]:
     """The last report and what came since, newest first."""
     found: list[Entry] = []
-    for one in keeper.store.read(
-        keeper.name, place, kinds=("usage", "fold", "unfold", "system"), newest=True
-    ):
+    for one in state.store.read(state.name, place, kinds=("usage", "fold", "unfold", "system"), newest=True):
         found.append(one)
         if one.kind == "usage" or len(found) >= _LOOKED_AT:
             break
     return found
 
 
-def _fared(keeper: Keeper, place: Place) -> list[Entry]:
+def _fared(state: SessionState, place: Place) -> list[Entry]:
     """The last attempts to compact and the turns between them, newest first."""
     found: list[Entry] = []
     attempts = 0
     kinds: tuple[Kind, ...] = ("usage", "fold", "attempt")
-    for one in islice(keeper.store.read(keeper.name, place, kinds=kinds, newest=True), _LOOKED_AT):
+    for one in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _LOOKED_AT):
         found.append(one)
         attempts += one.kind != "usage"
-        if attempts >= _REMEMBERED and abs(keeper.now() - one.at) > HOUR:
+        if attempts >= _REMEMBERED and abs(state.now() - one.at) > HOUR:
             break
     return found
 
@@ -137,27 +135,27 @@ class _Marked:
     system: Entry | None = None
 
 
-def _marked(keeper: Keeper, place: Place, said: int) -> _Marked:
+def _marked(state: SessionState, place: Place, said: int) -> _Marked:
     """Read the marks one after another, then the folds that show."""
     done = _Marked()
-    for one in keeper.store.read(keeper.name, place, kinds=_LOADED):
-        done.view = step(grown(done.view, one.said), one)
+    for one in state.store.read(state.name, place, kinds=_LOADED):
+        done.view = step(extend_view(done.view, one.said), one)
         if one.kind == "fold":
             done.saved[one.name] = (_whole(one.value.get("before")), _whole(one.value.get("after")))
         elif one.kind == "system":
             done.system = one
-    done.view = grown(done.view, said)
-    done.puts = puts_of(keeper, place, done.view)
+    done.view = extend_view(done.view, said)
+    done.puts = puts_of(state, place, done.view)
     return done
 
 
-def puts_of(keeper: Keeper, place: Place, view: View) -> dict[str, tuple[Message, ...]]:
+def puts_of(state: SessionState, place: Place, view: View) -> dict[str, tuple[Message, ...]]:
     """What the folds put of which something shows in a view."""
     puts: dict[str, tuple[Message, ...]] = {}
-    for name in {piece.fold: None for piece in view.pieces if isinstance(piece, Put)}:
+    for name in {piece.fold: None for piece in view.pieces if isinstance(piece, Replacement)}:
         fold = view.fold(name)
         at = 0 if fold is None else fold.said
-        for one in keeper.store.read(keeper.name, place, kinds=FOLDS, first=at, last=at):
+        for one in state.store.read(state.name, place, kinds=FOLDS, first=at, last=at):
             if one.name == name:
                 puts[name] = put_messages(one)
     return puts
@@ -169,16 +167,16 @@ def system_in(one: Entry) -> list[Any]:
     return [canonical.from_json(item) for item in one.value] if own else list(one.value)
 
 
-def _remember(keeper: Keeper, recent: Sequence[Entry]) -> None:
+def _remember(state: SessionState, recent: Sequence[Entry]) -> None:
     """Rebuild what is known of usage and totals."""
-    keeper.report, keeper.totals = None, Totals()
+    state.report, state.totals = None, Totals()
     moved = False
     for one in recent:
         if one.kind == "usage":
-            keeper.report = replace(reported_in(one), holds=not moved)
-            keeper.totals = Totals(**one.beside.get("totals", {}))
-            own = max(keeper.purse.own, _own(one, keeper.totals), key=lambda sums: sums.calls)
-            keeper.purse = replace(keeper.purse, own=own)
+            state.report = replace(reported_in(one), holds=not moved)
+            state.totals = Totals(**one.beside.get("totals", {}))
+            own = max(state.purse.own, _own(one, state.totals), key=lambda sums: sums.calls)
+            state.purse = replace(state.purse, own=own)
             break
         moved = True
 
@@ -196,9 +194,9 @@ def _whole(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
-    """Rebuild breaker and purse, unless this keeper remembers more: other branches know nothing of it."""
-    found = breakers.Breaker(limits=keeper.settings.limits)
+def _judge(state: SessionState, fared: Sequence[Entry]) -> None:
+    """Rebuild breaker and purse, unless this state remembers more: other branches know nothing of it."""
+    found = breakers.Breaker(limits=state.settings.limits)
     said = 0
     for one in reversed(fared):
         if (what := happening(one)) is not None:
@@ -206,14 +204,14 @@ def _judge(keeper: Keeper, fared: Sequence[Entry]) -> None:
                 found = breakers.step(found, "turn", one.at)
             said = one.said
             found = breakers.step(found, what, one.at)
-    if len(found.attempts) >= len(keeper.breaker.attempts):
-        keeper.breaker = found
-    keeper.purse = keeper.purse.restored(fared)
+    if len(found.attempts) >= len(state.breaker.attempts):
+        state.breaker = found
+    state.purse = state.purse.restored(fared)
 
 
-def spent_at(keeper: Keeper, place: Place, marks: Sequence[Entry] = ()) -> Purse:
+def spent_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:
     """What a place of the log knows of what was spent, with marks that are to stand behind it."""
-    return keeper.purse.emptied().restored([*reversed(marks), *_fared(keeper, place)])
+    return state.purse.emptied().restored([*reversed(marks), *_fared(state, place)])
 
 
 def happening(one: Entry) -> breakers.Happening | None:
@@ -230,11 +228,11 @@ def folding_by(trigger: str | None) -> breakers.Happening | None:
     return _TRIGGERS.get(trigger, "fold")
 
 
-def reported_in(one: Entry) -> Reported:
+def reported_in(one: Entry) -> UsageReport:
     """A usage entry, read."""
     value = one.value
     counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
-    return Reported(
+    return UsageReport(
         usage=Usage(**counts),
         estimate=int(value.get("estimate", 0)),
         model=str(value.get("model", "")),
@@ -266,50 +264,50 @@ def _put(value: Mapping[str, Any], wire: Format) -> Message:
     return replace(message, source=source, meta=meta or EMPTY)
 
 
-def fill(keeper: Keeper, system: Sequence[Any], wire: Format | None = None) -> Work[None]:
+def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:
     """Put the view's messages on the shelf, from the store."""
-    runs = [piece for piece in keeper.view.pieces if isinstance(piece, Run)]
+    runs = [piece for piece in state.view.pieces if isinstance(piece, MessageRange)]
     said: dict[int, Entry] = {}
-    if keeper.head is not None:
-        place = keeper.head.place
-        said = yield Do(lambda: _said(keeper, place, [*runs, Run(keeper.view.said, keeper.view.said)]))
-    last = said.get(keeper.view.said)
-    keeper.tip = ROOT if last is None else last.name
-    wire = wire or _wire(keeper, last)
-    atoms: list[Piece | None] = [None] * len(system)
+    if state.head is not None:
+        place = state.head.place
+        said = yield StoreCall(lambda: _said(state, place, [*runs, MessageRange(state.view.said, state.view.said)]))
+    last = said.get(state.view.said)
+    state.tip = ROOT if last is None else last.name
+    wire = wire or _wire(state, last)
+    atoms: list[ViewItem | None] = [None] * len(system)
     items: list[Any] = list(system)
-    for piece in keeper.view.pieces:
-        for atom in single(piece):
+    for piece in state.view.pieces:
+        for atom in single_pieces(piece):
             atoms.append(atom)
-            if isinstance(atom, Run):
+            if isinstance(atom, MessageRange):
                 if atom.first not in said:
-                    raise LogCorrupt(f"message #{atom.first} of session {keeper.name!r} is not there")
-                items.append(keeper.given(said[atom.first]))
+                    raise LogCorrupt(f"message #{atom.first} of session {state.name!r} is not there")
+                items.append(state.given(said[atom.first]))
             else:
-                items += wire.render([keeper.puts[atom.fold][atom.place]])
+                items += wire.render([state.puts[atom.fold][atom.place]])
     messages = list(wire.parse(items))
     for index, put in enumerate(atoms):
-        if isinstance(put, Put):
-            messages[index] = _as_put(keeper.puts[put.fold][put.place], messages[index])
-    shelf = Shelf(wire, keeper.counter(), fixed=len(system))
+        if isinstance(put, Replacement):
+            messages[index] = _as_put(state.puts[put.fold][put.place], messages[index])
+    shelf = LoadedView(wire, state.counter(), fixed=len(system))
     shelf.add(atoms, items, messages)
-    keeper.shelf = shelf
+    state.shelf = shelf
 
 
 def _as_put(put: Message, read: Message) -> Message:
     return replace(read, source=put.source, meta=put.meta)
 
 
-def _wire(keeper: Keeper, last: Entry | None) -> Format:
+def _wire(state: SessionState, last: Entry | None) -> Format:
     """The shape of the newest message, which the log tells."""
-    if keeper.settings.format is not None:
-        return formats.get(keeper.settings.format)
-    return keeper.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    if state.settings.format is not None:
+        return formats.get(state.settings.format)
+    return state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
 
 
-def _said(keeper: Keeper, place: Place, runs: Sequence[Run]) -> dict[int, Entry]:
+def _said(state: SessionState, place: Place, runs: Sequence[MessageRange]) -> dict[int, Entry]:
     found: dict[int, Entry] = {}
     for run in runs:
-        for one in keeper.store.read(keeper.name, place, kinds=SAID, first=run.first, last=run.last):
+        for one in state.store.read(state.name, place, kinds=SAID, first=run.first, last=run.last):
             found[one.said] = one
     return found

@@ -8,15 +8,15 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError
-from refold.session import background
-from refold.session.budgets import Around
-from refold.session.effects import Wait, Work, adrive, drive
+from refold.session.drivers import SessionFlow, Wait, run_async, run_sync
 from refold.session.events import Listener
-from refold.session.folding import Made
-from refold.session.keeper import Keeper
 from refold.session.ops import Acts
+from refold.session.state.session_state import SessionState
+from refold.session.steps import background
+from refold.session.steps.context import RequestContext
+from refold.session.steps.install_fold import Attempt
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,20 +31,20 @@ SAME: Final = ""
 class Base:
     """What both kinds of session have."""
 
-    def __init__(self, keeper: Keeper, *, owns_store: bool) -> None:
-        self.keeper = keeper
-        self.acts = Acts(keeper, self._start)
+    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
+        self.state = state
+        self.acts = Acts(state, self._start)
         self.owns_store = owns_store
 
     @property
     def name(self) -> str:
         """The session's name."""
-        return self.keeper.name
+        return self.state.name
 
     @property
     def model(self) -> str | None:
         """The model the conversation is with; may be changed at any time."""
-        return self.keeper.settings.model
+        return self.state.settings.model
 
     @model.setter
     def model(self, model: str | None) -> None:
@@ -57,42 +57,42 @@ class Base:
 
         What is not named stays, but a window that was given goes with the model it was given for.
         """
-        keeper, old = self.keeper, self.keeper.settings
+        state, old = self.state, self.state.settings
         if not isinstance(model, str | None) or not isinstance(endpoint, str | None):
             raise RefoldError("a model and an endpoint are named by text")
-        keeper.settings = replace(
+        state.settings = replace(
             old,
             model=old.model if model is SAME else model,
-            window=(old.window if model is SAME else None) if window is None else tokens(window),
+            window=(old.window if model is SAME else None) if window is None else parse_tokens(window),
             endpoint=old.endpoint if endpoint is None else endpoint,
         )
-        keeper.learned = None
-        keeper.trial = None  # another model counts otherwise
-        keeper.purse = replace(keeper.purse, missed=False)
-        keeper.stale = True
+        state.learned = None
+        state.trial = None  # another model counts otherwise
+        state.purse = replace(state.purse, missed=False)
+        state.stale = True
 
     def subscribe(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` with every event; gives a call that ends it."""
-        return self.keeper.listeners.subscribe(callback)
+        return self.state.listeners.subscribe(callback)
 
-    def _whole(self, work: Work[T]) -> Work[T]:
+    def _whole(self, work: SessionFlow[T]) -> SessionFlow[T]:
         """Some work behind which nothing is half done: where it is cut short, the state is read anew."""
         try:
             return (yield from work)
         except Exception:
             raise
         except BaseException:  # Ctrl-C between two steps that belong together
-            self.keeper.stale = True
+            self.state.stale = True
             raise
 
-    def _start(self, around: Around) -> None:
+    def _start(self, around: RequestContext) -> None:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r} in {self.keeper.store.address}>"
+        return f"<{type(self).__name__} {self.name!r} in {self.state.store.address}>"
 
 
-def _sync(act: Callable[Concatenate[Acts, P], Work[T]]) -> Callable[Concatenate["Session", P], T]:
+def _sync(act: Callable[Concatenate[Acts, P], SessionFlow[T]]) -> Callable[Concatenate["Session", P], T]:
     @wraps(act)
     def run(self: "Session", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.drive(act(self.acts, *args, **kwargs))
@@ -101,7 +101,7 @@ def _sync(act: Callable[Concatenate[Acts, P], Work[T]]) -> Callable[Concatenate[
 
 
 def _asynchronous(
-    act: Callable[Concatenate[Acts, P], Work[T]],
+    act: Callable[Concatenate[Acts, P], SessionFlow[T]],
 ) -> Callable[Concatenate["AsyncSession", P], Coroutine[Any, Any, T]]:
     @wraps(act)
     async def run(self: "AsyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -113,8 +113,8 @@ def _asynchronous(
 class Session(Base):
     """One conversation in a store; may be used by several threads."""
 
-    def __init__(self, keeper: Keeper, *, owns_store: bool) -> None:
-        super().__init__(keeper, owns_store=owns_store)
+    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
+        super().__init__(state, owns_store=owns_store)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -140,16 +140,16 @@ class Session(Base):
     export = _sync(Acts.export)
     import_from = _sync(Acts.import_from)
 
-    def drive(self, work: Work[T]) -> T:
+    def drive(self, work: SessionFlow[T]) -> T:
         """Do some work of this session's."""
-        return drive(self._whole(work), self._lock, self.keeper.ask or _nobody, self.keeper.flush)
+        return run_sync(self._whole(work), self._lock, self.state.ask or _nobody, self.state.flush)
 
-    def _start(self, around: Around) -> None:
+    def _start(self, around: RequestContext) -> None:
         """Prepare a fold in a thread of its own."""
-        made: list[Made | None] = []
-        work = background.fold(self.keeper, around, made.append)
+        made: list[Attempt | None] = []
+        work = background.fold_in_background(self.state, around, made.append)
         thread = threading.Thread(target=_logged, args=(self.drive, work), name="refold-fold", daemon=True)
-        self.keeper.waiting = lambda: _waited(Wait(thread.join, _never), made)
+        self.state.waiting = lambda: _waited(Wait(thread.join, _never), made)
         self._thread = thread
         thread.start()
 
@@ -158,7 +158,7 @@ class Session(Base):
         if self._thread is not None:
             self._thread.join()
         if self.owns_store:
-            self.keeper.store.close()
+            self.state.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -172,8 +172,8 @@ class Session(Base):
 class AsyncSession(Base):
     """One conversation in a store, for an event loop; the store works in threads."""
 
-    def __init__(self, keeper: Keeper, *, owns_store: bool) -> None:
-        super().__init__(keeper, owns_store=owns_store)
+    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
+        super().__init__(state, owns_store=owns_store)
         import asyncio  # dear to import, and only those with an event loop need it
 
         self._asyncio = asyncio
@@ -202,16 +202,18 @@ class AsyncSession(Base):
     export = _asynchronous(Acts.export)
     import_from = _asynchronous(Acts.import_from)
 
-    async def drive(self, work: Work[T]) -> T:
+    async def drive(self, work: SessionFlow[T]) -> T:
         """Do some work of this session's."""
-        return await adrive(self._whole(work), self._lock, self.keeper.ask or _nobody, self.keeper.flush)
+        return await run_async(self._whole(work), self._lock, self.state.ask or _nobody, self.state.flush)
 
-    def _start(self, around: Around) -> None:
+    def _start(self, around: RequestContext) -> None:
         """Prepare a fold in a task of its own."""
-        made: list[Made | None] = []
-        task = self._asyncio.create_task(self.drive(background.fold(self.keeper, around, made.append)))
+        made: list[Attempt | None] = []
+        task = self._asyncio.create_task(
+            self.drive(background.fold_in_background(self.state, around, made.append))
+        )
         task.add_done_callback(_told)
-        self.keeper.waiting = lambda: _waited(Wait(_nothing, lambda: self._asyncio.wait([task])), made)
+        self.state.waiting = lambda: _waited(Wait(_nothing, lambda: self._asyncio.wait([task])), made)
         self._task = task
 
     async def close(self) -> None:
@@ -219,7 +221,7 @@ class AsyncSession(Base):
         if self._task is not None:
             await self._asyncio.wait([self._task])
         if self.owns_store:
-            await self._asyncio.to_thread(self.keeper.store.close)
+            await self._asyncio.to_thread(self.state.store.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -230,7 +232,7 @@ class AsyncSession(Base):
         await self.close()
 
 
-def _waited(wait: Wait, made: Sequence[Made | None]) -> Work[Made | None]:
+def _waited(wait: Wait, made: Sequence[Attempt | None]) -> SessionFlow[Attempt | None]:
     yield wait
     return made[0] if made else None
 
@@ -247,7 +249,7 @@ def _nobody(_question: str) -> str:
     raise RefoldError("no model was given: pass ask= when the session is opened")
 
 
-def _logged(run: Callable[[Work[None]], None], work: Work[None]) -> None:
+def _logged(run: Callable[[SessionFlow[None]], None], work: SessionFlow[None]) -> None:
     try:
         run(work)
     except Exception:

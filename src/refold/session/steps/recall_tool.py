@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from refold.core.log.view import Run
+from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message
-from refold.core.messages.transcript import house
+from refold.core.messages.transcript import house_layout
 from refold.errors import RefoldError
-from refold.session import recalling
-from refold.session.effects import Work
-from refold.session.keeper import Keeper
-from refold.session.loading import fresh
+from refold.session.drivers import SessionFlow
+from refold.session.state.session_state import SessionState
+from refold.session.steps import recall
+from refold.session.steps.load import reload_if_stale
 
 NAME: Final = "recall"
 ANSWER_CHARS: Final = 20_000
@@ -46,14 +46,14 @@ def schema(wire: str) -> dict[str, Any]:
     return {"type": "function", "function": {**plain, "parameters": parameters}}
 
 
-def recall_tool(keeper: Keeper, wire: str | None = None) -> Work[dict[str, Any] | None]:
+def recall_tool(state: SessionState, wire: str | None = None) -> SessionFlow[dict[str, Any] | None]:
     """The definition, where there is something to fetch back; else None."""
-    yield from fresh(keeper)
-    hidden = any(fold.standing for fold in keeper.shortened())
-    return schema(wire or keeper.wire.name) if hidden else None
+    yield from reload_if_stale(state)
+    hidden = any(fold.standing for fold in state.shortened())
+    return schema(wire or state.wire.name) if hidden else None
 
 
-def answer_recall(keeper: Keeper, arguments: str | Mapping[str, Any]) -> Work[str]:
+def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> SessionFlow[str]:
     """What to answer when the model calls the tool; wrong arguments are answered too, never raised."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
@@ -62,23 +62,23 @@ def answer_recall(keeper: Keeper, arguments: str | Mapping[str, Any]) -> Work[st
         return "The arguments are no JSON object with `query` or `handle`."
     if handle:
         try:
-            items = yield from recalling.original(keeper, str(handle))
-            first = recalling.HANDLE.fullmatch(str(handle).strip())
-            return _shown(keeper, items, int(first[1]) if first else 1)
+            items = yield from recall.original(state, str(handle))
+            first = recall.HANDLE.fullmatch(str(handle).strip())
+            return _shown(state, items, int(first[1]) if first else 1)
         except RefoldError as error:
             return str(error)
     if not query:
         return "Give `query` to search, or `handle` to read."
-    hits = yield from recalling.recall(keeper, str(query), limit=5)
+    hits = yield from recall.recall(state, str(query), limit=5)
     if not hits:
         return "Nothing was found."
     return "\n\n".join(f"{hit.handle} {hit.role}: {hit.text[: ANSWER_CHARS // 5]}" for hit in hits)
 
 
-def _shown(keeper: Keeper, items: list[Any], first: int) -> str:
-    messages = [item if isinstance(item, Message) else keeper.wire.parse([item])[0] for item in items]
-    text = "\n\n".join(house(number, message) for number, message in enumerate(messages, first))
+def _shown(state: SessionState, items: list[Any], first: int) -> str:
+    messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
+    text = "\n\n".join(house_layout(number, message) for number, message in enumerate(messages, first))
     if len(text) <= ANSWER_CHARS:
         return text
-    last = Run(first, first + len(items) - 1).last
+    last = MessageRange(first, first + len(items) - 1).last
     return f"{text[:ANSWER_CHARS]}\n\n[cut here; ask for a smaller stretch of #{first}-#{last}]"

@@ -1,14 +1,14 @@
-"""The log: what was said and done, as entries that are only ever added, each named by its content.
+"""Log entries: each is named by its content and is only ever added; knows no store.
 
 An entry's name is the hash of its parent's name, its kind and its body, with the algorithm in front
-(`b2:`). The parent of a *message* is the message said before it, so that a client which sends its history
-again lands on the same names whatever was folded in between; the parent of everything else is the entry
-before it. Time and free facts stand beside an entry and are not hashed.
+(`b2:`). The parent of a *message* is the message said before it, so a client that sends its history again
+gets the same names whatever was folded in between. The parent of every other entry is the entry before it.
+Time and additional facts stand beside an entry and are not hashed.
 
     said        one message, as the provider's JSON         number #1, #2, ... along its branch
-    system      the system messages that hold from here on
-    usage       what the provider reported for a request
-    fold        what leaves the view and what stands in its place
+    system      the system messages that are valid from here on
+    usage       the usage that the provider reported for a request
+    fold        the items that leave the view, and the messages in their place
     unfold      the name of a fold that the view skips from here on
     checkpoint  a named place between messages
     pin         a message that is in every view, or no longer
@@ -26,15 +26,17 @@ from refold.errors import FormatError
 Kind: TypeAlias = Literal["said", "system", "usage", "fold", "unfold", "checkpoint", "pin", "attempt"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SAID: Final[frozenset[Kind]] = frozenset({"said"})
-"""The messages."""
+"""The kinds that are messages."""
 MARKS: Final[frozenset[Kind]] = frozenset(KINDS) - SAID
-"""Everything else."""
+"""All other kinds."""
 CACHED: Final = "cache_control"
-"""Where Anthropic's clients say what is to be cached."""
+"""Key with which Anthropic's clients mark the part of a request to cache."""
 ROOT: Final = ""
 """The parent of the first entry."""
 _HASH_BYTES: Final = 20
-"""160 bits: no two contents are expected to meet by chance or by effort."""
+"""160 bits, as in git: collisions are neither expected by chance nor feasible by effort."""
+_CHECKED_DEPTH: Final = 40
+"""Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +51,9 @@ class Entry:
     said: int
     """A message's own number, from 1; for everything else how many messages had been said."""
     text: str = ""
-    """What a search looks through; empty where there is nothing to find."""
+    """Text for the search; empty if there is nothing to find."""
     about: str = "{}"
-    """JSON text of what stands beside the entry and is not hashed: the wire format, a receipt."""
+    """JSON text of the facts that are not hashed: the wire format, a receipt."""
     at: float = 0.0
     """Seconds since the epoch."""
 
@@ -62,20 +64,20 @@ class Entry:
 
     @property
     def beside(self) -> Mapping[str, Any]:
-        """What stands beside it, as a value."""
-        found: Mapping[str, Any] = json.loads(self.about)
-        return found
+        """The facts beside the entry, as a value."""
+        facts: Mapping[str, Any] = json.loads(self.about)
+        return facts
 
     @property
     def sound(self) -> bool:
-        """Whether the name is the hash of the content."""
+        """True if the name is the hash of the content."""
         try:
-            return self.name == name_of(self.parent, self.kind, self.value)
+            return self.name == hash_entry(self.parent, self.kind, self.value)
         except (ValueError, RecursionError):
             return False
 
 
-def entry(
+def make_entry(
     kind: Kind,
     value: Any,
     *,
@@ -85,83 +87,83 @@ def entry(
     about: Mapping[str, Any] | None = None,
     at: float = 0.0,
 ) -> Entry:
-    """Make an entry of a JSON value; refuses what is no JSON.
+    """Make an entry of a JSON value; raise FormatError for any other value.
 
-    >>> entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
+    >>> make_entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
     'b2:aaec9c987f2bb6d7377361a62be3aa1d015d1217'
     """
     made = Entry(
-        name=name_of(parent, kind, value),
+        name=hash_entry(parent, kind, value),
         parent=parent,
         kind=kind,
-        body=to_text(value),
+        body=to_json_text(value),
         said=said,
         text=text,
-        about=to_text(dict(about)) if about else "{}",
+        about=to_json_text(dict(about)) if about else "{}",
         at=at,
     )
-    if not _named_by_words(value) and not made.sound:  # the order or number of keys changes on the way
+    # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
+    # shows that; it is too slow for every message, and not needed if all keys are strings.
+    if not _has_string_keys(value) and not made.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return made
 
 
-def _named_by_words(value: Any, depth: int = 0) -> bool:
-    """Whether every key in a value is a string, as far as it is looked at."""
+def _has_string_keys(value: Any, depth: int = 0) -> bool:
+    """True if every key is a string and the value is not too deep to check."""
     if isinstance(value, dict):
-        return depth < _DEEP and all(
-            isinstance(key, str) and _named_by_words(found, depth + 1) for key, found in value.items()
+        return depth < _CHECKED_DEPTH and all(
+            isinstance(key, str) and _has_string_keys(item, depth + 1) for key, item in value.items()
         )
     if isinstance(value, list | tuple):
-        return depth < _DEEP and all(_named_by_words(found, depth + 1) for found in value)
+        return depth < _CHECKED_DEPTH and all(_has_string_keys(item, depth + 1) for item in value)
     return True
 
 
-_DEEP: Final = 40
-_SORTED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_PLAIN: Final = json.JSONEncoder(separators=(",", ":"))
-_LETTERS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SORTED_KEYS: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_ASCII: Final = json.JSONEncoder(separators=(",", ":"))
+_UNICODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def name_of(parent: str, kind: str, value: Any) -> str:
-    """The name of an entry; the order of keys in its body does not matter.
+def hash_entry(parent: str, kind: str, value: Any) -> str:
+    """Return the name of an entry; the order of keys in its body does not matter.
 
-    Nor do marks of what a provider is to cache: clients move them from message to message with every turn,
-    and a message stays the same message.
+    Cache marks in a message do not matter either: clients move them to another message with every turn.
 
     >>> block = {"type": "text", "text": "hi"}
     >>> marked = {**block, "cache_control": {"type": "ephemeral"}}
-    >>> name_of(ROOT, "said", {"content": [block]}) == name_of(ROOT, "said", {"content": [marked]})
+    >>> hash_entry(ROOT, "said", {"content": [block]}) == hash_entry(ROOT, "said", {"content": [marked]})
     True
     """
-    body = _dumped(value, _SORTED)
+    body = _encode(value, _SORTED_KEYS)
     if kind == "said" and f'"{CACHED}":' in body:
-        body = _dumped(without_marks(value), _SORTED)
+        body = _encode(remove_cache_marks(value), _SORTED_KEYS)
     hashed = hashlib.blake2b(f"{parent}\n{kind}\n{body}".encode(), digest_size=_HASH_BYTES)
     return f"b2:{hashed.hexdigest()}"
 
 
-def without_marks(value: Any) -> Any:
-    """A message without marks of what is to be cached."""
+def remove_cache_marks(value: Any) -> Any:
+    """Return a message without its cache marks."""
     if isinstance(value, dict):
-        return {key: without_marks(found) for key, found in value.items() if key != CACHED}
-    return [without_marks(found) for found in value] if isinstance(value, list) else value
+        return {key: remove_cache_marks(item) for key, item in value.items() if key != CACHED}
+    return [remove_cache_marks(item) for item in value] if isinstance(value, list) else value
 
 
-def to_text(value: Any) -> str:
-    r"""A value as compact JSON text that every store can keep: no NUL, no lone surrogate.
+def to_json_text(value: Any) -> str:
+    r"""Return a value as compact JSON text that every store can keep: no NUL, no lone surrogate.
 
-    >>> print(to_text({"a": "é\x00"}), to_text("\ud800"))
+    >>> print(to_json_text({"a": "é\x00"}), to_json_text("\ud800"))
     {"a":"é\u0000"} "\ud800"
     """
-    text = _dumped(value, _LETTERS)
+    text = _encode(value, _UNICODE)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _dumped(value, _PLAIN)
+        return _encode(value, _ASCII)
     return text
 
 
-def _dumped(value: Any, encoder: json.JSONEncoder) -> str:
+def _encode(value: Any, encoder: json.JSONEncoder) -> str:
     try:
         return encoder.encode(value)
     except RecursionError:

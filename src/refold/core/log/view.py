@@ -1,9 +1,9 @@
-"""The view: what the model sees, computed from the log and never stored as truth.
+"""The view: what the model sees, computed from the log and never stored as the truth.
 
-A view is a row of pieces: runs of messages by number, and what folds put in their place. To say something
-lengthens the last run; a fold replaces pieces by others; an unfolded fold is skipped, and what it took is
-there again, or covered by the later folds that covered what it had put. What a fold puts back never moves.
-So a view costs what its folds cost, however long the log is, and holds no message itself.
+A view is a sequence of items: ranges of messages by number, and messages that folds put in their place. A
+new message lengthens the last range. A fold replaces items by others. An undone fold is skipped: the items
+it removed are there again, or are covered by the later folds that removed its replacements. An item that a
+fold puts back never moves. A view costs what its folds cost, however long the log is, and holds no message.
 
     project(entries) == reduce(step, entries, View())
 """
@@ -19,37 +19,52 @@ from refold.errors import LogCorrupt
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Messages by number, the first to the last of them."""
+class MessageRange:
+    """Messages by number, from the first to the last, both included."""
 
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Replacement:
     """A message that a fold put in the place of others."""
 
     fold: str
     place: int
-    """Its place among all messages that the fold put."""
+    """Its place among all messages that the fold inserted."""
 
 
-Piece: TypeAlias = Run | Put
+ViewItem: TypeAlias = MessageRange | Replacement
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Pieces that leave, and what stands where the first of them stood."""
+    """Items that leave the view, and the items that stand where the first of them stood."""
 
-    took: tuple[Piece, ...]
-    put: tuple[Piece, ...]
-    """Messages of the fold's own, and those of what it took that are put back, in the order they had."""
+    removed: tuple[ViewItem, ...]
+    inserted: tuple[ViewItem, ...]
+    """The fold's own messages, and the removed items that are put back, in their old order."""
 
     @property
-    def kept(self) -> tuple[Run, ...]:
-        """The messages it took and put back as they were said."""
-        return tuple(piece for piece in self.put if isinstance(piece, Run))
+    def kept(self) -> tuple[MessageRange, ...]:
+        """The messages that are removed and put back unchanged."""
+        return tuple(item for item in self.inserted if isinstance(item, MessageRange))
+
+    def split(self) -> Iterator[tuple[ViewItem, int | None]]:
+        """Yield the removed items in parts, each with its place in `inserted`, or None if it is gone."""
+        back = self.inserted
+        ranges = sorted(
+            (item.first, item.last, place)
+            for place, item in enumerate(back)
+            if isinstance(item, MessageRange)
+        )
+        own = {item: place for place, item in enumerate(back) if isinstance(item, Replacement)}
+        return _split_items(self.removed, ranges, own)
+
+    def gone(self) -> list[ViewItem]:
+        """Return the removed items that are not put back."""
+        return [item for item, back in self.split() if back is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +74,7 @@ class Folded:
     name: str
     changes: tuple[Change, ...]
     said: int
-    """How many messages had been said."""
+    """How many messages had been said when it was made."""
     standing: bool = True
     heads: Mapping[int, Change] = field(init=False, compare=False, repr=False)
     """The change of each message that is the first of the fold's own in its change."""
@@ -67,9 +82,9 @@ class Folded:
     def __post_init__(self) -> None:
         heads = {}
         for change in self.changes:
-            own = next((p for p in change.put if isinstance(p, Put) and p.fold == self.name), None)
-            if own is not None:
-                heads[own.place] = change
+            own = (p for p in change.inserted if isinstance(p, Replacement) and p.fold == self.name)
+            if (first := next(own, None)) is not None:
+                heads[first.place] = change
         object.__setattr__(self, "heads", heads)
 
 
@@ -79,9 +94,9 @@ class View:
 
     said: int = 0
     """How many messages have been said on this branch."""
-    pieces: tuple[Piece, ...] = ()
+    items: tuple[ViewItem, ...] = ()
     folds: tuple[Folded, ...] = ()
-    """Every fold of this branch, oldest first, also those that were unfolded."""
+    """Every fold of this branch, oldest first, undone ones included."""
     pins: frozenset[int] = frozenset()
     checkpoints: Mapping[str, int] = field(default_factory=dict)
     """How many messages stand before each."""
@@ -90,56 +105,77 @@ class View:
 
     @property
     def standing(self) -> tuple[Folded, ...]:
-        """The folds that hold, oldest first."""
+        """The folds that are not undone, oldest first."""
         return tuple(fold for fold in self.folds if fold.standing)
 
     def fold(self, name: str) -> Folded | None:
-        """The fold of this name."""
+        """Return the fold of this name."""
         return next((fold for fold in self.folds if fold.name == name), None)
 
     def shown(self, number: int) -> bool:
-        """Whether a message is seen as it was said."""
-        return any(isinstance(piece, Run) and piece.first <= number <= piece.last for piece in self.pieces)
+        """True if the model sees this message as it was said."""
+        return any(
+            isinstance(item, MessageRange) and item.first <= number <= item.last for item in self.items
+        )
 
-    def originals(self, piece: Piece) -> tuple[Run, ...]:
-        """The messages that a piece stands for, as they were said."""
-        return _runs(_behind(piece, {fold.name: fold for fold in self.folds}))
+    def originals(self, item: ViewItem) -> tuple[MessageRange, ...]:
+        """Return the messages that an item stands for, as they were said."""
+        ranges = _expand([item], {fold.name: fold for fold in self.folds})
+        done: list[ViewItem] = []
+        for one in sorted((r for r in ranges if isinstance(r, MessageRange)), key=lambda r: r.first):
+            append_item(done, one)
+        return tuple(one for one in done if isinstance(one, MessageRange))
 
     def covering(self, name: str) -> Folded | None:
-        """The standing fold that took what this one put, also through an unfolded one, if one did."""
-        skipped = {fold.name: fold for fold in self.folds if not fold.standing and fold.name != name}
+        """Return the standing fold that removed this fold's messages, also through an undone fold."""
+        undone = {fold.name: fold for fold in self.folds if not fold.standing and fold.name != name}
         for fold in self.standing:
-            taken = (piece for change in fold.changes for piece in _expanded(_gone(change), skipped))
-            if any(isinstance(piece, Put) and piece.fold == name for piece in taken):
+            gone = (item for change in fold.changes for item in _expand(change.gone(), undone))
+            if any(isinstance(item, Replacement) and item.fold == name for item in gone):
                 return fold
         return None
 
 
 def project(entries: Iterable[Entry]) -> View:
-    """The view of a log."""
+    """Return the view of a log."""
     return reduce(step, entries, View())
 
 
+def project_marks(marks: Iterable[Entry], said: int) -> View:
+    """Return the view of a log from its marks alone, and the number of messages said in all."""
+    view = View()
+    for mark in marks:
+        view = step(extend_view(view, mark.said), mark)
+    return extend_view(view, said)
+
+
 def step(view: View, entry: Entry) -> View:
-    """The view after one more entry."""
+    """Return the view after one more entry."""
     if entry.kind == "said":
-        return _said(view, entry)
+        if entry.said != view.said + 1:
+            raise LogCorrupt(f"message #{entry.said} stands where #{view.said + 1} is due", entry=entry.name)
+        return extend_view(view, entry.said)
     try:
-        return _marked(view, entry)
+        return _apply_mark(view, entry)
     except (KeyError, TypeError, ValueError, RecursionError):
         raise LogCorrupt(f"{entry.kind} {entry.name} cannot be read", entry=entry.name) from None
 
 
-def _marked(view: View, entry: Entry) -> View:
+def _apply_mark(view: View, entry: Entry) -> View:
     value = entry.value
     if entry.kind == "fold":
-        fold = Folded(entry.name, changes_of(entry.name, value), entry.said)
+        fold = Folded(entry.name, read_changes(entry.name, value), entry.said)
         folds = (*view.folds, fold)
-        return replace(view, folds=folds, pieces=_applied(view.pieces, fold, _skipped(folds)))
+        return replace(view, folds=folds, items=_apply_fold(view.items, fold, _undone(folds)))
     if entry.kind == "unfold":
-        undone = value["fold"]
-        folds = tuple(replace(f, standing=False) if f.name == undone else f for f in view.folds)
-        return replace(view, folds=folds, pieces=_anew(view.said, folds))
+        name = value["fold"]
+        folds = tuple(replace(f, standing=False) if f.name == name else f for f in view.folds)
+        # Later folds may name messages of the undone one, so the items are computed again from the start.
+        items: tuple[ViewItem, ...] = (MessageRange(1, view.said),) if view.said else ()
+        undone = _undone(folds)
+        for fold in folds:
+            items = _apply_fold(items, fold, undone) if fold.standing else items
+        return replace(view, folds=folds, items=items)
     if entry.kind == "checkpoint":
         return replace(view, checkpoints={**view.checkpoints, value["name"]: value["said"]})
     if entry.kind == "pin":
@@ -150,20 +186,36 @@ def _marked(view: View, entry: Entry) -> View:
     return view
 
 
+def extend_view(view: View, said: int) -> View:
+    """Return the view with all messages up to this number; the same view if they are there already."""
+    if said <= view.said:
+        return view
+    items = list(view.items)
+    append_item(items, MessageRange(view.said + 1, said))
+    return replace(view, said=said, items=tuple(items))
+
+
+# -- changes as JSON: the keys and words here are part of the log format ------------------------------------
+
+OWN: Final = ""
+"""The fold of a replacement whose fold has no name yet."""
+
+
 def changes_to_json(changes: Sequence[Change]) -> list[dict[str, list[str]]]:
-    """Changes as a fold's body holds them: `12-57`, `b2:.../0`, and `+0` for the fold's own messages."""
+    """Write changes as a fold's body holds them: `12-57`, `b2:.../0`, `+0` for the fold's own messages."""
     return [
-        {"took": [_word(p) for p in change.took], "put": [_word(p) for p in change.put]} for change in changes
+        {"took": [_to_word(p) for p in change.removed], "put": [_to_word(p) for p in change.inserted]}
+        for change in changes
     ]
 
 
-def changes_of(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
-    """The changes of a fold's body."""
+def read_changes(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Read the changes of a fold's body."""
     try:
         return tuple(
             Change(
-                tuple(_piece(word, None) for word in change["took"]),
-                tuple(_piece(word, name) for word in change["put"]),
+                tuple(_read_word(word, None) for word in change["took"]),
+                tuple(_read_word(word, name) for word in change["put"]),
             )
             for change in value["changes"]
         )
@@ -171,192 +223,134 @@ def changes_of(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
         raise LogCorrupt(f"fold {name} cannot be read", entry=name) from None
 
 
-OWN: Final = ""
-"""The fold of a piece whose fold has no name yet."""
+def _to_word(item: ViewItem) -> str:
+    if isinstance(item, MessageRange):
+        return f"{item.first}-{item.last}"
+    return f"{item.fold}/{item.place}" if item.fold else f"+{item.place}"
 
 
-def _word(piece: Piece) -> str:
-    if isinstance(piece, Run):
-        return f"{piece.first}-{piece.last}"
-    return f"{piece.fold}/{piece.place}" if piece.fold else f"+{piece.place}"
-
-
-def _piece(word: str, own: str | None) -> Piece:
-    """The piece of a word; `own` is the fold whose messages `+0` means, None where there are none yet."""
+def _read_word(word: str, own: str | None) -> ViewItem:
+    """Read one item; `own` is the fold whose messages `+0` means, None where there are none yet."""
     if word.startswith("+"):
         if own is None:
             raise ValueError(word)
-        return Put(own, int(word[1:]))
+        return Replacement(own, int(word[1:]))
     fold, slash, place = word.rpartition("/")
     if slash:
-        return Put(fold, int(place))
+        return Replacement(fold, int(place))
     first, _, last = word.partition("-")
-    run = Run(int(first), int(last))
-    if not 1 <= run.first <= run.last:
+    item = MessageRange(int(first), int(last))
+    if not 1 <= item.first <= item.last:
         raise ValueError(word)
-    return run
+    return item
 
 
-def _said(view: View, entry: Entry) -> View:
-    if entry.said != view.said + 1:
-        raise LogCorrupt(f"message #{entry.said} stands where #{view.said + 1} is due", entry=entry.name)
-    return grown(view, entry.said)
+# -- applying folds -----------------------------------------------------------------------------------------
 
 
-def grown(view: View, said: int) -> View:
-    """The view after messages up to this number; nothing where they are there already."""
-    if said <= view.said:
-        return view
-    last = view.pieces[-1] if view.pieces else None
-    if isinstance(last, Run) and last.last == view.said:
-        pieces = (*view.pieces[:-1], Run(last.first, said))
-    else:
-        pieces = (*view.pieces, Run(view.said + 1, said))
-    return replace(view, said=said, pieces=pieces)
-
-
-def project_marks(marks: Iterable[Entry], said: int) -> View:
-    """The view of a log of which only the marks are at hand, and how many messages were said in all."""
-    view = View()
-    for mark in marks:
-        view = step(grown(view, mark.said), mark)
-    return grown(view, said)
-
-
-def _anew(said: int, folds: Sequence[Folded]) -> tuple[Piece, ...]:
-    """The pieces after all standing folds, from the messages on."""
-    pieces: tuple[Piece, ...] = (Run(1, said),) if said else ()
-    skipped = _skipped(folds)
-    for fold in folds:
-        if fold.standing:
-            pieces = _applied(pieces, fold, skipped)
-    return pieces
-
-
-def _skipped(folds: Sequence[Folded]) -> dict[str, Folded]:
+def _undone(folds: Sequence[Folded]) -> dict[str, Folded]:
     return {fold.name: fold for fold in folds if not fold.standing}
 
 
-def _applied(pieces: Sequence[Piece], fold: Folded, skipped: Mapping[str, Folded]) -> tuple[Piece, ...]:
-    """The pieces after one fold; one pass, whatever the number of its changes."""
-    takes: list[tuple[int, int | None]] = []
-    runs: list[tuple[int, int, int]] = []
-    puts: dict[Put, int] = {}
+def _apply_fold(
+    items: Sequence[ViewItem], fold: Folded, undone: Mapping[str, Folded]
+) -> tuple[ViewItem, ...]:
+    """Return the items after one fold; one pass, whatever the number of its changes."""
+    claims: list[tuple[int, int | None]] = []  # number of the change, and where it puts the part back
+    ranges: list[tuple[int, int, int]] = []
+    replacements: dict[Replacement, int] = {}
     for number, change in enumerate(fold.changes):
-        for piece, back in _apart(change):
-            for part in _expanded([piece], skipped):
-                if isinstance(part, Run):
-                    runs.append((part.first, part.last, len(takes)))
+        for item, back in change.split():
+            for part in _expand([item], undone):
+                if isinstance(part, MessageRange):
+                    ranges.append((part.first, part.last, len(claims)))
                 else:
-                    puts[part] = len(takes)
-            takes.append((number, back))
-    runs.sort()
-    parts = [(part, None if take is None else takes[take]) for part, take in _split(pieces, runs, puts)]
-    return _written(parts, fold, takes)
+                    replacements[part] = len(claims)
+            claims.append((number, back))
+    ranges.sort()
+    parts = [
+        (part, None if claim is None else claims[claim])
+        for part, claim in _split_items(items, ranges, replacements)
+    ]
+    return _write_items(parts, fold, claims)
 
 
-def _written(
-    parts: Sequence[tuple[Piece, tuple[int, int | None] | None]],
+def _write_items(
+    parts: Sequence[tuple[ViewItem, tuple[int, int | None] | None]],
     fold: Folded,
-    takes: Iterable[tuple[int, int | None]],
-) -> tuple[Piece, ...]:
-    """The parts that stay, and what each change puts, around what it puts back."""
+    claims: Iterable[tuple[int, int | None]],
+) -> tuple[ViewItem, ...]:
+    """Return the parts that stay, and the own messages of each change around the parts it puts back."""
     backs: list[set[int]] = [set() for _ in fold.changes]
-    for number, back in takes:
+    for number, back in claims:
         backs[number] |= set() if back is None else {back}
     own = [
-        [(place, piece) for place, piece in enumerate(change.put) if place not in stay][::-1]
-        for change, stay in zip(fold.changes, backs, strict=True)
+        [(place, item) for place, item in enumerate(change.inserted) if place not in put_back][::-1]
+        for change, put_back in zip(fold.changes, backs, strict=True)
     ]
-    last = {taken[0]: index for index, (_, taken) in enumerate(parts) if taken is not None}
-    done: list[Piece] = []
+    last = {claim[0]: index for index, (_, claim) in enumerate(parts) if claim is not None}
+    done: list[ViewItem] = []
 
-    def put(number: int, limit: int) -> None:
+    def insert_own(number: int, limit: int) -> None:
         while own[number] and own[number][-1][0] < limit:
-            _add(done, own[number].pop()[1])
+            append_item(done, own[number].pop()[1])
 
-    for index, (part, taken) in enumerate(parts):
-        if taken is None:
-            _add(done, part)
+    for index, (part, claim) in enumerate(parts):
+        if claim is None:
+            append_item(done, part)
             continue
-        number, back = taken
-        end = len(fold.changes[number].put)
-        put(number, min(backs[number], default=end) if back is None else back)
+        number, back = claim
+        end = len(fold.changes[number].inserted)
+        insert_own(number, min(backs[number], default=end) if back is None else back)
         if back is not None:
-            _add(done, part)
+            append_item(done, part)
         if last[number] == index:
-            put(number, end)
+            insert_own(number, end)
     return tuple(done)
 
 
-def _apart(change: Change) -> Iterator[tuple[Piece, int | None]]:
-    """What a change took, cut where it is put back, with the place in what is put, None where it left."""
-    runs = sorted((p.first, p.last, place) for place, p in enumerate(change.put) if isinstance(p, Run))
-    return _split(change.took, runs, {p: place for place, p in enumerate(change.put) if isinstance(p, Put)})
-
-
-def _gone(change: Change) -> list[Piece]:
-    """What a change took and did not put back."""
-    return [piece for piece, back in _apart(change) if back is None]
-
-
-def _split(
-    pieces: Sequence[Piece], runs: Sequence[tuple[int, int, int]], puts: Mapping[Put, int]
-) -> Iterator[tuple[Piece, int | None]]:
-    """The pieces, cut where changes begin and end, each with the change that takes it."""
-    for piece in pieces:
-        if isinstance(piece, Put):
-            yield piece, puts.get(piece)
+def _split_items(
+    items: Sequence[ViewItem],
+    ranges: Sequence[tuple[int, int, int]],
+    replacements: Mapping[Replacement, int],
+) -> Iterator[tuple[ViewItem, int | None]]:
+    """Yield the items, split where the sorted `ranges` begin and end, each with the number of its range."""
+    for item in items:
+        if isinstance(item, Replacement):
+            yield item, replacements.get(item)
             continue
-        at = piece.first
-        index = max(0, bisect_left(runs, (at, 0, 0)) - 1)
-        while index < len(runs) and runs[index][0] <= piece.last:
-            first, last, number = runs[index]
-            first, last = max(first, at), min(last, piece.last)
+        at = item.first
+        index = max(0, bisect_left(ranges, (at, 0, 0)) - 1)
+        while index < len(ranges) and ranges[index][0] <= item.last:
+            first, last, number = ranges[index]
+            first, last = max(first, at), min(last, item.last)
             if first <= last:
                 if at < first:
-                    yield Run(at, first - 1), None
-                yield Run(first, last), number
+                    yield MessageRange(at, first - 1), None
+                yield MessageRange(first, last), number
                 at = last + 1
             index += 1
-        if at <= piece.last:
-            yield Run(at, piece.last), None
+        if at <= item.last:
+            yield MessageRange(at, item.last), None
 
 
-def _add(done: list[Piece], piece: Piece) -> None:
-    """Add a piece; runs that meet become one."""
-    if isinstance(piece, Run) and done and isinstance(last := done[-1], Run) and last.last + 1 == piece.first:
-        done[-1] = Run(last.first, piece.last)
+def append_item(items: list[ViewItem], item: ViewItem) -> None:
+    """Append an item; ranges that meet become one."""
+    last = items[-1] if items else None
+    if isinstance(item, MessageRange) and isinstance(last, MessageRange) and last.last + 1 == item.first:
+        items[-1] = MessageRange(last.first, item.last)
     else:
-        done.append(piece)
+        items.append(item)
 
 
-def _expanded(pieces: Iterable[Piece], skipped: Mapping[str, Folded]) -> Iterator[Piece]:
-    """The pieces, with what skipped folds put replaced by what they took."""
-    waiting = list(pieces)[::-1]
+def _expand(items: Iterable[ViewItem], folds: Mapping[str, Folded]) -> Iterator[ViewItem]:
+    """Yield the items, with the messages of these folds replaced by what they stand for."""
+    waiting = list(items)[::-1]
     while waiting:
-        piece = waiting.pop()
-        if isinstance(piece, Put) and piece.fold in skipped:
-            waiting += reversed(_taken_for(piece, skipped[piece.fold]))
+        item = waiting.pop()
+        if isinstance(item, Replacement) and item.fold in folds:
+            # The first own message of a change stands for all that is gone, the others for nothing.
+            change = folds[item.fold].heads.get(item.place)
+            waiting += [] if change is None else reversed(change.gone())
         else:
-            yield piece
-
-
-def _behind(piece: Piece, folds: Mapping[str, Folded]) -> Iterator[Run]:
-    for found in _expanded([piece], folds):
-        if isinstance(found, Run):
-            yield found
-
-
-def _taken_for(piece: Put, fold: Folded) -> list[Piece]:
-    """What one message of a fold stands for: the first of a change for all that left, others for nothing."""
-    change = fold.heads.get(piece.place)
-    return [] if change is None else _gone(change)
-
-
-def _runs(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs in order, joined where they meet."""
-    done: list[Piece] = []
-    for run in sorted(runs, key=lambda run: run.first):
-        _add(done, run)
-    return tuple(run for run in done if isinstance(run, Run))
+            yield item

@@ -5,19 +5,23 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from refold.core.compaction.edits import Edit
-from refold.core.log.entries import ROOT, entry
-from refold.core.log.folds import draft as drafted
-from refold.core.log.view import Put, Run, View, changes_to_json, step
+from refold.core.log.entries import ROOT, make_entry
+from refold.core.log.folds import draft_fold
+from refold.core.log.view import MessageRange, Replacement, View, changes_to_json, step
 from refold.core.messages.message import Message, Text
 
 
 def single(piece):
     """A piece as pieces of one message each."""
-    return [piece] if isinstance(piece, Put) else [Run(n, n) for n in range(piece.first, piece.last + 1)]
+    return (
+        [piece]
+        if isinstance(piece, Replacement)
+        else [MessageRange(n, n) for n in range(piece.first, piece.last + 1)]
+    )
 
 
 def atoms_of(view):
-    return [atom for piece in view.pieces for atom in single(piece)]
+    return [atom for piece in view.items for atom in single(piece)]
 
 
 def numbers(runs):
@@ -48,7 +52,7 @@ class Talk:
 
     def append(self, kind, value, *, said=None):
         parent = self.entries[-1].name if self.entries else ROOT
-        made = entry(kind, value, parent=parent, said=self.view.said if said is None else said)
+        made = make_entry(kind, value, parent=parent, said=self.view.said if said is None else said)
         self.entries.append(made)
         self.views.append(step(self.view, made))
         return made.name
@@ -56,19 +60,19 @@ class Talk:
     def say(self, count=1):
         for _ in range(count):
             number = self.view.said + 1
-            made = entry("said", f"#{number}", parent=self.tip, said=number)
+            made = make_entry("said", f"#{number}", parent=self.tip, said=number)
             self.tip = made.name
             self.entries.append(made)
-            self.messages[Run(number, number)] = words(f"#{number}")
+            self.messages[MessageRange(number, number)] = words(f"#{number}")
             self.views.append(step(self.view, made))
         return self
 
     def fold(self, edits):
         """Append the fold of these edits of what is shown."""
-        found = drafted(atoms_of(self.view), edits)
+        found = draft_fold(atoms_of(self.view), edits)
         value = {"changes": changes_to_json(found.changes), "number": len(self.entries)}
         name = self.append("fold", value)
-        self.messages |= {Put(name, place): message for place, message in enumerate(found.put)}
+        self.messages |= {Replacement(name, place): message for place, message in enumerate(found.inserted)}
         return name
 
     def take(self, start, end, *put):
@@ -131,7 +135,7 @@ def talks(draw, *, unfolds=True, moving=True):
         standing = talk.view.standing
         if act == "say":
             talk.say(draw(st.integers(1, 4)))
-        elif act == "fold" and talk.view.pieces:
+        elif act == "fold" and talk.view.items:
             talk.fold(draw(edits(talk.shown, moving=moving)))
         elif act == "unfold" and unfolds and standing:
             talk.unfold(draw(st.sampled_from(standing)).name)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.core.log import entries
-from refold.core.log.entries import KINDS, MARKS, ROOT, Entry, entry, name_of, to_text
+from refold.core.log.entries import KINDS, MARKS, ROOT, Entry, hash_entry, make_entry, to_json_text
 from refold.errors import FormatError
 
 KEYS = st.text(max_size=5)
@@ -24,7 +24,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)
 
 def one(value=None, **fields):
     value = {"role": "user", "content": "hi"} if value is None else value
-    return entry("said", value, **{"parent": ROOT, "said": 1, **fields})
+    return make_entry("said", value, **{"parent": ROOT, "said": 1, **fields})
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -43,16 +43,16 @@ def one(value=None, **fields):
 )
 def test_names_never_change(parent, kind, value, name):
     """Logs on disk and other stores know entries by these names."""
-    assert name_of(parent, kind, value) == name
+    assert hash_entry(parent, kind, value) == name
 
 
 @given(JSON, st.sampled_from(KINDS), st.sampled_from([ROOT, "b2:00", "b2:01"]))
 def test_an_entry_is_named_by_its_content_and_nothing_beside_it(value, kind, parent):
-    made = entry(kind, value, parent=parent, said=3, text="t", about={"format": "x"}, at=7.5)
+    made = make_entry(kind, value, parent=parent, said=3, text="t", about={"format": "x"}, at=7.5)
     assert made == replace(
-        entry(kind, value, parent=parent, said=9), said=3, text="t", about=made.about, at=7.5
+        make_entry(kind, value, parent=parent, said=9), said=3, text="t", about=made.about, at=7.5
     )
-    assert made.name == name_of(parent, kind, value) == name_of(parent, kind, made.value)
+    assert made.name == hash_entry(parent, kind, value) == hash_entry(parent, kind, made.value)
     assert made.name.startswith("b2:")
     assert len(made.name) == len("b2:") + 40
     assert made.sound
@@ -62,16 +62,16 @@ def test_an_entry_is_named_by_its_content_and_nothing_beside_it(value, kind, par
 def test_the_order_of_keys_does_not_matter(value):
     turned = dict(reversed(value.items()))
     assert list(turned) != list(value)
-    assert name_of(ROOT, "said", turned) == name_of(ROOT, "said", value)
-    assert name_of(ROOT, "said", {"a": turned}) == name_of(ROOT, "said", {"a": value})
+    assert hash_entry(ROOT, "said", turned) == hash_entry(ROOT, "said", value)
+    assert hash_entry(ROOT, "said", {"a": turned}) == hash_entry(ROOT, "said", {"a": value})
 
 
 def test_the_order_of_lists_matters():
-    assert name_of(ROOT, "said", [1, 2]) != name_of(ROOT, "said", [2, 1])
+    assert hash_entry(ROOT, "said", [1, 2]) != hash_entry(ROOT, "said", [2, 1])
 
 
 def test_kind_and_parent_matter():
-    names = {name_of(parent, kind, {}) for parent in (ROOT, "b2:00", "b2:01") for kind in KINDS}
+    names = {hash_entry(parent, kind, {}) for parent in (ROOT, "b2:00", "b2:01") for kind in KINDS}
     assert len(names) == 3 * len(KINDS)
 
 
@@ -103,8 +103,8 @@ def test_a_body_is_compact_and_keeps_the_order_of_keys():
 
 
 OTHER = {
-    "name": name_of(ROOT, "said", "other"),
-    "parent": name_of(ROOT, "said", "other"),
+    "name": hash_entry(ROOT, "said", "other"),
+    "parent": hash_entry(ROOT, "said", "other"),
     "kind": "system",
     "body": '{"role":"user","content":"ho"}',
 }
@@ -120,13 +120,13 @@ def test_a_change_of_anything_that_is_hashed_is_found(field, value):
 @given(JSON, JSON)
 def test_a_changed_body_is_found(value, other):
     made = one([value])
-    changed = replace(made, body=to_text([other]))
+    changed = replace(made, body=to_json_text([other]))
     assert changed.sound == (json.dumps([value], sort_keys=True) == json.dumps([other], sort_keys=True))
 
 
 @given(st.sampled_from([0, 1, 5]), st.integers(0, 39))
 def test_every_character_of_a_name_counts(kind, place):
-    made = entry(KINDS[kind], {"a": 1}, parent="b2:00", said=0)
+    made = make_entry(KINDS[kind], {"a": 1}, parent="b2:00", said=0)
     place += len("b2:")
     other = "0" if made.name[place] != "0" else "1"
     assert not replace(made, name=made.name[:place] + other + made.name[place + 1 :]).sound
@@ -152,7 +152,7 @@ def test_the_same_value_written_otherwise_is_the_same_entry():
 
 @given(st.dictionaries(ANY_TEXT, ANY_TEXT | st.lists(ANY_TEXT, max_size=3), max_size=4))
 def test_every_text_can_be_stored_and_read_back(value):
-    text = to_text(value)
+    text = to_json_text(value)
     assert "\x00" not in text
     assert text.encode().decode() == text
     assert json.loads(text) == value
@@ -160,9 +160,9 @@ def test_every_text_can_be_stored_and_read_back(value):
 
 
 def test_text_is_kept_readable_where_it_can_be():
-    assert to_text("é😀") == '"é😀"'
-    assert to_text("\x00") == '"\\u0000"'
-    assert to_text("é\ud800") == '"\\u00e9\\ud800"'
+    assert to_json_text("é😀") == '"é😀"'
+    assert to_json_text("\x00") == '"\\u0000"'
+    assert to_json_text("é\ud800") == '"\\u00e9\\ud800"'
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -193,8 +193,8 @@ CIRCLE.append(CIRCLE)
 def test_what_is_no_json_is_refused(value):
     for refused in (
         lambda: one(value),
-        lambda: to_text(value),
-        lambda: name_of(ROOT, "said", value),
+        lambda: to_json_text(value),
+        lambda: hash_entry(ROOT, "said", value),
         lambda: one(about={"a": value}),
     ):
         with pytest.raises(FormatError, match="is no JSON and cannot be stored") as caught:
@@ -217,9 +217,9 @@ def test_what_is_nested_too_deep_is_refused():
         value = [value]
     for refused in (
         lambda: one(value),
-        lambda: to_text(value),
-        lambda: name_of(ROOT, "said", value),
-        lambda: to_text(["\ud800", value]),
+        lambda: to_json_text(value),
+        lambda: hash_entry(ROOT, "said", value),
+        lambda: to_json_text(["\ud800", value]),
     ):
         with pytest.raises(FormatError, match="is nested too deep to be stored"):
             refused()

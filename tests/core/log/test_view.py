@@ -5,22 +5,22 @@ from functools import reduce
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from logs_of_core import Talk, atoms_of, edit_of, edits, numbers, single, talks
+from log_strategies import Talk, atoms_of, edit_of, edits, numbers, single, talks
 
 from refold.core.compaction import edits as editing
-from refold.core.log.entries import MARKS, ROOT, Entry, entry
+from refold.core.log.entries import MARKS, ROOT, Entry, make_entry
 from refold.core.log.view import (
     OWN,
     Change,
     Folded,
-    Put,
-    Run,
+    MessageRange,
+    Replacement,
     View,
-    changes_of,
     changes_to_json,
-    grown,
+    extend_view,
     project,
     project_marks,
+    read_changes,
     step,
 )
 from refold.errors import LogCorrupt
@@ -46,21 +46,21 @@ def test_the_marks_and_the_number_of_messages_are_enough(talk, data):
 @given(talks())
 def test_a_view_is_the_same_whenever_its_messages_were_said(talk):
     """Folds see numbers, so it does not matter that messages came after them."""
-    early = grown(View(), talk.view.said)
+    early = extend_view(View(), talk.view.said)
     for one in talk.entries:
         if one.kind in ("fold", "unfold"):
             early = step(early, one)
-    assert early.pieces == talk.view.pieces
+    assert early.items == talk.view.items
 
 
 @given(talks(), st.data())
 def test_fold_then_unfold_gives_the_old_pieces(talk, data):
-    assume(talk.view.pieces)
+    assume(talk.view.items)
     before = talk.view
     name = talk.fold(data.draw(edits(talk.shown)))
     assert talk.view.fold(name).standing
     talk.unfold(name)
-    assert talk.view.pieces == before.pieces
+    assert talk.view.items == before.items
     assert talk.view.standing == before.standing
     assert not talk.view.fold(name).standing
 
@@ -70,7 +70,7 @@ def test_unfolding_in_any_order_ends_with_everything_once_and_in_order(talk, dat
     for fold in data.draw(st.permutations(talk.view.standing)):
         talk.unfold(fold.name)
         check_pieces(talk.view)
-    assert talk.view.pieces == ((Run(1, talk.view.said),) if talk.view.said else ())
+    assert talk.view.items == ((MessageRange(1, talk.view.said),) if talk.view.said else ())
     assert talk.view.standing == ()
 
 
@@ -82,18 +82,18 @@ def test_every_message_is_shown_or_behind_one_fold(talk):
 
 def check_pieces(view):
     """Nothing twice, messages in order, and all of them shown, behind one put, or left out by a fold."""
-    assert len(set(view.pieces)) == len(view.pieces)
-    shown = numbers(piece for piece in view.pieces if isinstance(piece, Run))
+    assert len(set(view.items)) == len(view.items)
+    shown = numbers(piece for piece in view.items if isinstance(piece, MessageRange))
     assert shown == sorted(set(shown))
     assert all(view.shown(number) == (number in set(shown)) for number in range(view.said + 2))
-    behind = [n for p in view.pieces if isinstance(p, Put) for n in numbers(view.originals(p))]
+    behind = [n for p in view.items if isinstance(p, Replacement) for n in numbers(view.originals(p))]
     counted = shown + behind
     assert len(set(counted)) == len(counted)
     missing = set(range(1, view.said + 1)) - set(counted)
     assert set(counted) <= set(range(1, view.said + 1))
     assert missing <= left_out(view)
     names = {fold.name for fold in view.standing}
-    assert all(piece.fold in names for piece in view.pieces if isinstance(piece, Put))
+    assert all(piece.fold in names for piece in view.items if isinstance(piece, Replacement))
 
 
 def left_out(view):
@@ -102,8 +102,8 @@ def left_out(view):
         number
         for fold in view.standing
         for change in fold.changes
-        if not any(isinstance(piece, Put) and piece.fold == fold.name for piece in change.put)
-        for piece in change.took
+        if not any(isinstance(piece, Replacement) and piece.fold == fold.name for piece in change.inserted)
+        for piece in change.removed
         for number in numbers(view.originals(piece))
     }
 
@@ -120,19 +120,19 @@ def test_an_unfolded_fold_under_a_later_one_stays_covered(talk, data):
     outer = talk.take(max(0, start - 1), min(len(talk.shown), start + 2), "outer")
     covered = talk.view
     assert covered.covering(inner).name == outer
-    assert set(taken) <= set(numbers(covered.originals(Put(outer, 0))))
+    assert set(taken) <= set(numbers(covered.originals(Replacement(outer, 0))))
     talk.unfold(inner)
-    assert talk.view.pieces == covered.pieces
+    assert talk.view.items == covered.items
     assert talk.view.covering(inner).name == outer
     assert talk.view.covering(outer) is None
     talk.unfold(outer)
-    assert talk.view.pieces == before.pieces
+    assert talk.view.items == before.items
     assert within.covering(inner) is None
 
 
 @given(talks(), st.data())
 def test_a_fold_changes_the_view_as_its_edits_change_the_messages(talk, data):
-    assume(talk.view.pieces)
+    assume(talk.view.items)
     some = data.draw(edits(talk.shown))
     wanted = editing.apply(talk.shown, some)
     talk.fold(some)
@@ -141,9 +141,14 @@ def test_a_fold_changes_the_view_as_its_edits_change_the_messages(talk, data):
 
 @given(talks(unfolds=False))
 def test_covered_folds_are_those_of_which_something_is_gone(talk):
-    shown = set(talk.view.pieces)
+    shown = set(talk.view.items)
     for fold in talk.view.folds:
-        own = {p for change in fold.changes for p in change.put if isinstance(p, Put) and p.fold == fold.name}
+        own = {
+            p
+            for change in fold.changes
+            for p in change.inserted
+            if isinstance(p, Replacement) and p.fold == fold.name
+        }
         assert (talk.view.covering(fold.name) is None) == (own <= shown)
 
 
@@ -152,37 +157,37 @@ def test_covered_folds_are_those_of_which_something_is_gone(talk):
 
 def test_nothing_said_is_an_empty_view():
     assert project([]) == View()
-    assert View().pieces == ()
+    assert View().items == ()
     assert not View().shown(1)
 
 
 def test_to_say_something_lengthens_the_last_run():
-    assert Talk().say(3).view == View(said=3, pieces=(Run(1, 3),))
+    assert Talk().say(3).view == View(said=3, items=(MessageRange(1, 3),))
 
 
 def test_a_message_out_of_turn_is_refused():
-    one = entry("said", "x", parent=ROOT, said=3)
+    one = make_entry("said", "x", parent=ROOT, said=3)
     with pytest.raises(LogCorrupt, match="message #3 stands where #1 is due") as caught:
         step(View(), one)
     assert caught.value.entry == one.name
     with pytest.raises(LogCorrupt, match="message #3 stands where #4 is due"):
-        step(grown(View(), 3), one)
+        step(extend_view(View(), 3), one)
 
 
 def test_a_view_does_not_grow_backwards():
-    view = grown(View(), 3)
-    assert grown(view, 2) is view
-    assert grown(view, 3) is view
-    assert grown(view, 5).pieces == (Run(1, 5),)
+    view = extend_view(View(), 3)
+    assert extend_view(view, 2) is view
+    assert extend_view(view, 3) is view
+    assert extend_view(view, 5).items == (MessageRange(1, 5),)
 
 
 def test_a_message_behind_a_fold_starts_a_run():
     talk = Talk().say(3)
     name = talk.take(2, 3, "s")
-    assert talk.say().view.pieces == (Run(1, 2), Put(name, 0), Run(4, 4))
+    assert talk.say().view.items == (MessageRange(1, 2), Replacement(name, 0), MessageRange(4, 4))
     talk = Talk().say(3)
     talk.take(1, 3)
-    assert talk.say().view.pieces == (Run(1, 1), Run(4, 4))
+    assert talk.say().view.items == (MessageRange(1, 1), MessageRange(4, 4))
 
 
 # -- folds over folds --------------------------------------------------------------------------------------
@@ -191,18 +196,18 @@ def test_a_message_behind_a_fold_starts_a_run():
 def test_what_a_fold_keeps_stays_and_joins_its_neighbours():
     talk = Talk().say(6)
     name = talk.take(1, 5, "s", 3, 4)
-    assert talk.view.pieces == (Run(1, 1), Put(name, 0), Run(4, 6))
-    assert talk.view.originals(Put(name, 0)) == (Run(2, 3),)
-    assert talk.view.fold(name).changes[0].kept == (Run(4, 5),)
+    assert talk.view.items == (MessageRange(1, 1), Replacement(name, 0), MessageRange(4, 6))
+    assert talk.view.originals(Replacement(name, 0)) == (MessageRange(2, 3),)
+    assert talk.view.fold(name).changes[0].kept == (MessageRange(4, 5),)
 
 
 def test_the_first_message_of_a_change_stands_for_all_of_it():
     talk = Talk().say(6)
     name = talk.take(1, 5, "s", "ok")
-    assert talk.view.originals(Put(name, 0)) == (Run(2, 5),)
-    assert talk.view.originals(Put(name, 1)) == ()
-    assert talk.view.originals(Put("b2:nobody", 0)) == ()
-    assert talk.view.originals(Run(2, 3)) == (Run(2, 3),)
+    assert talk.view.originals(Replacement(name, 0)) == (MessageRange(2, 5),)
+    assert talk.view.originals(Replacement(name, 1)) == ()
+    assert talk.view.originals(Replacement("b2:nobody", 0)) == ()
+    assert talk.view.originals(MessageRange(2, 3)) == (MessageRange(2, 3),)
 
 
 def test_messages_of_several_changes_stand_for_their_own():
@@ -210,17 +215,22 @@ def test_messages_of_several_changes_stand_for_their_own():
     shown = talk.shown
     name = talk.fold([edit_of(shown, 3, 5, ["second"]), edit_of(shown, 0, 2, ["first"])])
     assert [message.text for message in talk.shown] == ["first", "#3", "second", "#6"]
-    assert talk.view.pieces == (Put(name, 0), Run(3, 3), Put(name, 1), Run(6, 6))
-    assert talk.view.originals(Put(name, 0)) == (Run(1, 2),)
-    assert talk.view.originals(Put(name, 1)) == (Run(4, 5),)
+    assert talk.view.items == (
+        Replacement(name, 0),
+        MessageRange(3, 3),
+        Replacement(name, 1),
+        MessageRange(6, 6),
+    )
+    assert talk.view.originals(Replacement(name, 0)) == (MessageRange(1, 2),)
+    assert talk.view.originals(Replacement(name, 1)) == (MessageRange(4, 5),)
 
 
 def test_originals_of_a_fold_over_others_are_joined():
     talk = Talk().say(6)
     talk.take(1, 4, "s", 2)  # 1 s #3 5 6
     outer = talk.take(0, 4, "all")
-    assert talk.view.pieces == (Put(outer, 0), Run(6, 6))
-    assert talk.view.originals(Put(outer, 0)) == (Run(1, 5),)
+    assert talk.view.items == (Replacement(outer, 0), MessageRange(6, 6))
+    assert talk.view.originals(Replacement(outer, 0)) == (MessageRange(1, 5),)
 
 
 def test_a_kept_message_does_not_pass_those_that_come_back():
@@ -228,32 +238,32 @@ def test_a_kept_message_does_not_pass_those_that_come_back():
     talk = Talk().say(7)
     dropped = talk.take(3, 5)
     later = talk.take(2, 4, "s", 3)
-    assert talk.view.pieces == (Run(1, 2), Put(later, 0), Run(6, 7))
+    assert talk.view.items == (MessageRange(1, 2), Replacement(later, 0), MessageRange(6, 7))
     talk.unfold(dropped)
-    assert talk.view.pieces == (Run(1, 2), Put(later, 0), Run(4, 7))
+    assert talk.view.items == (MessageRange(1, 2), Replacement(later, 0), MessageRange(4, 7))
 
 
 def test_what_is_put_between_kept_messages_stays_between_them():
     talk = Talk().say(5)
     dropped = talk.take(2, 3)
     later = talk.take(1, 3, 1, "s", 2)
-    assert talk.view.pieces == (Run(1, 2), Put(later, 0), Run(4, 5))
+    assert talk.view.items == (MessageRange(1, 2), Replacement(later, 0), MessageRange(4, 5))
     talk.unfold(dropped)
-    assert talk.view.pieces == (Run(1, 3), Put(later, 0), Run(4, 5))
+    assert talk.view.items == (MessageRange(1, 3), Replacement(later, 0), MessageRange(4, 5))
 
 
 def test_what_is_put_beside_a_summary_leaves_it_free():
     talk = Talk().say(6)
     summary = talk.take(0, 4, "s")
     beside = talk.take(1, 1, "beside")
-    assert talk.view.pieces == (Put(summary, 0), Put(beside, 0), Run(5, 6))
-    assert talk.view.originals(Put(summary, 0)) == (Run(1, 4),)
-    assert talk.view.originals(Put(beside, 0)) == ()
+    assert talk.view.items == (Replacement(summary, 0), Replacement(beside, 0), MessageRange(5, 6))
+    assert talk.view.originals(Replacement(summary, 0)) == (MessageRange(1, 4),)
+    assert talk.view.originals(Replacement(beside, 0)) == ()
     assert talk.view.covering(summary) is None
-    unfolded = step(talk.view, entry("unfold", {"fold": summary}, parent=ROOT, said=6))
-    assert unfolded.pieces == (Run(1, 4), Put(beside, 0), Run(5, 6))
+    unfolded = step(talk.view, make_entry("unfold", {"fold": summary}, parent=ROOT, said=6))
+    assert unfolded.items == (MessageRange(1, 4), Replacement(beside, 0), MessageRange(5, 6))
     again = talk.take(0, 1, "t")
-    assert talk.view.pieces == (Put(again, 0), Put(beside, 0), Run(5, 6))
+    assert talk.view.items == (Replacement(again, 0), Replacement(beside, 0), MessageRange(5, 6))
     assert talk.view.covering(summary).name == again
 
 
@@ -262,7 +272,7 @@ def test_what_stands_beside_a_summary_stands_behind_all_that_comes_back():
     summary = talk.take(0, 5, "s", 2)  # s #3 6
     beside = talk.take(1, 1, "beside")  # s beside #3 6
     talk.unfold(summary)
-    assert talk.view.pieces == (Run(1, 5), Put(beside, 0), Run(6, 6))
+    assert talk.view.items == (MessageRange(1, 5), Replacement(beside, 0), MessageRange(6, 6))
 
 
 def test_a_fold_under_an_unfolded_one_is_covered_by_the_one_above():
@@ -272,10 +282,10 @@ def test_a_fold_under_an_unfolded_one_is_covered_by_the_one_above():
     high = talk.take(0, 2, "high")
     assert talk.view.covering(low).name == middle
     talk.unfold(middle)
-    assert talk.view.pieces == (Put(high, 0), Run(5, 6))
+    assert talk.view.items == (Replacement(high, 0), MessageRange(5, 6))
     assert talk.view.covering(low).name == high
     talk.unfold(high)
-    assert talk.view.pieces == (Put(low, 0), Run(3, 6))
+    assert talk.view.items == (Replacement(low, 0), MessageRange(3, 6))
     assert talk.view.covering(low) is None
 
 
@@ -283,28 +293,32 @@ def test_a_fold_of_a_second_message_shows_nothing_once_the_first_fold_is_gone():
     talk = Talk().say(4)
     both = talk.take(0, 2, "s", "ok")
     later = talk.take(1, 2, "okay")
-    assert talk.view.pieces == (Put(both, 0), Put(later, 0), Run(3, 4))
-    assert talk.view.originals(Put(later, 0)) == ()
+    assert talk.view.items == (Replacement(both, 0), Replacement(later, 0), MessageRange(3, 4))
+    assert talk.view.originals(Replacement(later, 0)) == ()
     talk.unfold(both)
-    assert talk.view.pieces == (Run(1, 4),)
+    assert talk.view.items == (MessageRange(1, 4),)
 
 
 def test_a_fold_made_for_what_was_unfolded_meanwhile_takes_the_messages():
     talk = Talk().say(4)
     low = talk.take(0, 2, "low")
-    late = {"changes": changes_to_json([Change((Put(low, 0), Run(3, 3)), (Put(OWN, 0),))])}
+    late = {
+        "changes": changes_to_json(
+            [Change((Replacement(low, 0), MessageRange(3, 3)), (Replacement(OWN, 0),))]
+        )
+    }
     talk.unfold(low)
     name = talk.append("fold", late)
-    assert talk.view.pieces == (Put(name, 0), Run(4, 4))
+    assert talk.view.items == (Replacement(name, 0), MessageRange(4, 4))
 
 
 def test_a_long_row_of_folds_needs_no_deep_stack():
     talk = Talk().say(2)
     names = [talk.take(0, 1, f"{number}") for number in range(1200)]
-    assert talk.view.originals(Put(names[-1], 0)) == (Run(1, 1),)
+    assert talk.view.originals(Replacement(names[-1], 0)) == (MessageRange(1, 1),)
     for name in names[:-1:300]:
         talk.unfold(name)
-    assert talk.view.pieces == (Put(names[-1], 0), Run(2, 2))
+    assert talk.view.items == (Replacement(names[-1], 0), MessageRange(2, 2))
 
 
 def test_an_unfold_of_an_unknown_fold_changes_nothing():
@@ -320,7 +334,7 @@ def test_a_run_is_taken_on_both_sides_of_what_was_put_into_it():
     talk = Talk().say(4)
     within = talk.take(2, 2, "x")
     name = talk.append("fold", {"changes": [{"took": ["1-4"], "put": ["+0"]}]})
-    assert talk.view.pieces == (Put(name, 0), Put(within, 0))
+    assert talk.view.items == (Replacement(name, 0), Replacement(within, 0))
 
 
 def test_a_put_back_message_that_was_not_taken_is_put_as_it_is():
@@ -328,7 +342,7 @@ def test_a_put_back_message_that_was_not_taken_is_put_as_it_is():
     talk = Talk().say(4)
     low = talk.take(0, 3, "low")
     name = talk.append("fold", {"changes": [{"took": [f"{low}/0"], "put": ["+0", "2-2"]}]})
-    assert talk.view.pieces == (Put(name, 0), Run(2, 2), Run(4, 4))
+    assert talk.view.items == (Replacement(name, 0), MessageRange(2, 2), MessageRange(4, 4))
 
 
 # -- pins, checkpoints, system -----------------------------------------------------------------------------
@@ -365,14 +379,14 @@ def test_the_last_system_messages_hold():
 @pytest.mark.parametrize("kind", ["usage", "attempt"])
 def test_reports_and_attempts_leave_the_view_alone(kind):
     view = Talk().say(2).view
-    assert step(view, entry(kind, {"any": 1}, parent=ROOT, said=2)) is view
+    assert step(view, make_entry(kind, {"any": 1}, parent=ROOT, said=2)) is view
 
 
 @given(talks())
 def test_marks_leave_the_messages_alone(talk):
     for before, after, one in zip(talk.views, talk.views[1:], talk.entries, strict=False):
         if one.kind not in ("said", "fold", "unfold"):
-            assert (before.pieces, before.folds, before.said) == (after.pieces, after.folds, after.said)
+            assert (before.items, before.folds, before.said) == (after.items, after.folds, after.said)
         else:
             assert (before.pins, before.checkpoints, before.system) == (
                 after.pins,
@@ -385,17 +399,23 @@ def test_marks_leave_the_messages_alone(talk):
 
 
 def test_changes_are_written_in_words():
-    changes = [Change((Run(12, 57), Put("b2:ab", 0)), (Put(OWN, 0), Run(57, 57)))]
+    changes = [
+        Change((MessageRange(12, 57), Replacement("b2:ab", 0)), (Replacement(OWN, 0), MessageRange(57, 57)))
+    ]
     told = [{"took": ["12-57", "b2:ab/0"], "put": ["+0", "57-57"]}]
     assert changes_to_json(changes) == told
-    read = changes_of("b2:cd", {"changes": told})
-    assert read == (Change((Run(12, 57), Put("b2:ab", 0)), (Put("b2:cd", 0), Run(57, 57))),)
+    read = read_changes("b2:cd", {"changes": told})
+    assert read == (
+        Change(
+            (MessageRange(12, 57), Replacement("b2:ab", 0)), (Replacement("b2:cd", 0), MessageRange(57, 57))
+        ),
+    )
 
 
 @given(talks())
 def test_changes_are_read_as_they_were_written(talk):
     for fold in talk.view.folds:
-        assert changes_of(fold.name, {"changes": changes_to_json(fold.changes)}) == fold.changes
+        assert read_changes(fold.name, {"changes": changes_to_json(fold.changes)}) == fold.changes
 
 
 @pytest.mark.parametrize(
@@ -418,9 +438,9 @@ def test_changes_are_read_as_they_were_written(talk):
     ],
 )
 def test_a_fold_that_cannot_be_read_is_named(value):
-    one = entry("fold", value, parent=ROOT, said=0)
+    one = make_entry("fold", value, parent=ROOT, said=0)
     with pytest.raises(LogCorrupt, match=f"fold {one.name} cannot be read") as caught:
-        step(grown(View(), 3), one)
+        step(extend_view(View(), 3), one)
     assert caught.value.entry == one.name
 
 
@@ -444,7 +464,7 @@ def test_a_mark_that_cannot_be_read_is_named(kind, body):
 
 
 def test_folds_are_equal_by_what_they_say():
-    change = Change((Run(1, 2),), (Put("a", 0),))
+    change = Change((MessageRange(1, 2),), (Replacement("a", 0),))
     assert Folded("a", (change,), 2) == Folded("a", (change,), 2)
     assert Folded("a", (change,), 2) != Folded("a", (), 2)
-    assert single(Run(1, 2)) == [Run(1, 1), Run(2, 2)]
+    assert single(MessageRange(1, 2)) == [MessageRange(1, 1), MessageRange(2, 2)]

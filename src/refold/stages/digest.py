@@ -11,8 +11,12 @@ from itertools import islice
 from typing import Final
 
 from refold.core.compaction.task import Task
-from refold.core.facts.extraction import OUTPUT_CHARS, find
-from refold.core.facts.headings import (
+from refold.core.facts.collector import OUTPUT_CHARS
+from refold.core.facts.extraction import find_facts
+from refold.core.facts.injections import is_instruction
+from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, report_kept
+from refold.core.facts.lists import fill_lists
+from refold.core.facts.page import (
     DECIDED,
     DONE,
     FAILED,
@@ -22,21 +26,20 @@ from refold.core.facts.headings import (
     SAID,
     TITLES,
     VALUES,
+    Page,
+    fill_names,
+    fill_section,
+    words_and_names,
 )
-from refold.core.facts.injections import commands_model
-from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, kept_in
-from refold.core.facts.lists import fill_listed
-from refold.core.facts.name_section import fill_names
-from refold.core.facts.page import Page, fill, stands
-from refold.core.facts.read_ledger import remembered
-from refold.core.facts.sentences import sentences
-from refold.core.facts.user_statements import fill_said
+from refold.core.facts.read_page import facts_of_summaries
+from refold.core.facts.sentences import split_sentences
+from refold.core.facts.user_statements import fill_statements
 from refold.core.messages.message import Message
-from refold.core.messages.speakers import is_observation, speaker
+from refold.core.messages.speakers import find_speaker, is_observation
 from refold.core.messages.text_cutting import fit_text, middle_out
-from refold.core.messages.transcript import neutral
+from refold.core.messages.transcript import neutralise
 from refold.core.summaries.work_state import state_of
-from refold.core.summaries.wrappers import Covered, Worded, bare, house
+from refold.core.summaries.wrappers import Covered, WordedSummary, unwrap_summary, wrap_summary
 
 MOST_TOKENS: Final = 10_000
 """What a digest may have at most; where no model can be asked more of the window is better spent on it."""
@@ -84,29 +87,29 @@ class Staying:
     """Whether the model speaks there behind what leaves."""
 
 
-def words(messages: Sequence[Message], covered: Covered, task: Task) -> Worded:
+def words(messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
     """The digest of what leaves, framed as a summary, and the ledger behind it."""
     covered = replace(covered, state=state_of(messages[-LOOK_BACK:]))
     numbers = [task.number(index) for index in covered.places]
     earlier = [place for place, message in enumerate(messages) if message.is_summary]
     lasts = [task.span((covered.places[place],))[1] for place in earlier]
-    known = remembered([messages[place] for place in earlier], lasts)
-    ledger = known.patched(find(messages, numbers))
+    known = facts_of_summaries([messages[place] for place in earlier], lasts)
+    ledger = known.merge(find_facts(messages, numbers))
     count = task.counter.plain
     most = _allowed(covered, task)
     huge = _huge(covered, task)
     staying = _staying(task, covered, huge)
     behind = range(huge[0] - 1, len(task.messages)) if huge else range(0)  # with the call of what is huge
-    shown = ledger.patched(
-        find([task.messages[index] for index in behind], [task.number(index) for index in behind])
+    shown = ledger.merge(
+        find_facts([task.messages[index] for index in behind], [task.number(index) for index in behind])
     )
-    text = neutral(_told(messages, shown, most, staying, task))
+    text = neutralise(_told(messages, shown, most, staying, task))
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
-        text = neutral(_told(messages, shown, most - over - 4, staying, task))
+        text = neutralise(_told(messages, shown, most - over - 4, staying, task))
     text = fit_text(text, most, count=count).text
-    report = kept_in(text, ledger, 0)
-    meta = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
-    return Worded(house(text, covered), meta, report.counts)
+    report = report_kept(text, ledger, 0)
+    meta = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
+    return WordedSummary(wrap_summary(text, covered), meta, report.counts)
 
 
 ROOMY: Final = 1_500
@@ -129,22 +132,22 @@ def _told(messages: Sequence[Message], ledger: Ledger, most: int, staying: Stayi
     work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
     left = page.left
     if not work:
-        fill_listed(page, ledger, int(most * LISTED_SHARE * min(1.0, most / ROOMY_LISTS)))
+        fill_lists(page, ledger, int(most * LISTED_SHARE * min(1.0, most / ROOMY_LISTS)))
     listed = left - page.left
     for title, share in _WORK if work else _TALK:
         budget = max(int(most * share) - listed * (title == SAID), LEAST_SECTION)
         if title == VALUES:
             fill_names(page, ledger, budget)
         elif title == SAID:
-            fill_said(page, ledger, budget, ruled=int(most * RULED) if work else 0)
+            fill_statements(page, ledger, budget, rules_budget=int(most * RULED) if work else 0)
         else:
-            fill(page, ledger, title, budget)
+            fill_section(page, ledger, title, budget)
     for _ in range(2 if work and most < TIGHT else 1):  # what was charged too much is used as well
         page.left = most - count("\n\n".join(part for part in (first, page.text, last) if part)) - 4
-        fill_said(page, ledger, page.left)
+        fill_statements(page, ledger, page.left)
         if work:
             fill_names(page, ledger, page.left)
-            fill(page, ledger, DONE, min(page.left, most // 4))
+            fill_section(page, ledger, DONE, min(page.left, most // 4))
     outputs = _section(OUTPUTS, _outputs(messages), page.left, task)
     page.left -= count(outputs)
     answered = "" if work else _section(ANSWERED, _answers(messages), page.left, task)
@@ -166,15 +169,15 @@ HUGE: Final = 0.3
 def _staying(task: Task, covered: Covered, huge: Sequence[int]) -> Staying:
     """Look at what stays, the newest, and at the files that are listed anyway."""
     gone = set(covered.places)
-    names = set(stands("\n".join((*covered.files.read, *covered.files.modified))))
+    names = set(words_and_names("\n".join((*covered.files.read, *covered.files.modified))))
     said: list[str] = []
     answered = False
     newest = range(max(_FIRST, len(task.messages) - _STAYING), len(task.messages))
     for index in (*range(min(_FIRST, len(task.messages))), *newest):
         if index not in gone and index not in huge:
             message = task.messages[index]
-            names.update(stands(task.counter.visible(message)[:OUTPUT_CHARS]))
-            voice = speaker(message)
+            names.update(words_and_names(task.counter.visible(message)[:OUTPUT_CHARS]))
+            voice = find_speaker(message)
             said += [message.text] if voice == "user" else []
             answered = answered or (voice == "assistant" and index > covered.places[-1])
     return Staying(frozenset(names), "\n".join(said), answered)
@@ -195,7 +198,7 @@ def _allowed(covered: Covered, task: Task) -> int:
     gone = task.counter.tokens(sum(task.sizes[index] for index in covered.places))
     most = min(MOST_TOKENS, int(gone * SHARE))
     if task.goal is not None:
-        frame = task.counter.plain(house("", covered)) + 8
+        frame = task.counter.plain(wrap_summary("", covered)) + 8
         room = task.goal - (task.tokens - gone) - frame
         behind = sum(task.sizes[covered.places[-1] + 1 :])
         beside = room + task.counter.tokens(behind)
@@ -213,7 +216,7 @@ def _memory(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
         if message.is_summary and message.meta.get("kind") != "ack":
             ours = False
-            for line in bare(message).split("\n"):
+            for line in unwrap_summary(message).split("\n"):
                 if line.startswith("## "):
                     ours = line[3:].strip() in _OURS
                 if line.strip() and not ours and line != f"## {MEMORY}":
@@ -239,9 +242,9 @@ def _section(title: str, lines: Iterable[str], budget: int, task: Task) -> str:
 def _last(messages: Sequence[Message]) -> list[str]:
     """What the model said last."""
     for message in reversed(messages):
-        if speaker(message) == "assistant" and message.text.strip():
+        if find_speaker(message) == "assistant" and message.text.strip():
             return [_quoted(message.text, head=600, tail=300)]
-        if message.is_summary and (earlier := bare(message).partition(f"## {LAST}\n")[2]):
+        if message.is_summary and (earlier := unwrap_summary(message).partition(f"## {LAST}\n")[2]):
             return [earlier.partition("\n\n")[0].strip()]
     return []
 
@@ -262,10 +265,10 @@ def _answers(messages: Sequence[Message]) -> Iterator[str]:
     """The first sentence of what the model answered, the newest first, each once."""
     seen: set[str] = set()
     for message in islice(reversed(messages), _LOOKED_AT):
-        if speaker(message) != "assistant" or not message.text.strip():
+        if find_speaker(message) != "assistant" or not message.text.strip():
             continue
-        begun = next(iter(sentences(message.text[:ANSWER_CHARS])), "")[:ANSWER_CHARS]
-        if begun and begun not in seen and not commands_model(begun):
+        begun = next(iter(split_sentences(message.text[:ANSWER_CHARS])), "")[:ANSWER_CHARS]
+        if begun and begun not in seen and not is_instruction(begun):
             seen.add(begun)
             yield f"- {begun}"
 
@@ -287,7 +290,7 @@ def _calm_lines(lines: Sequence[str]) -> Iterator[str]:
         words = line.strip()
         heads = words.startswith("## ") and words[3:].strip() in _OURS
         aping = heads or (aping and words.startswith(("-", "*")))
-        yield "[a line that gives instructions]" if aping or commands_model(line) else line
+        yield "[a line that gives instructions]" if aping or is_instruction(line) else line
 
 
 def _quoted(text: str, *, head: int, tail: int) -> str:

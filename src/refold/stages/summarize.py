@@ -13,22 +13,22 @@ from typing import Final, Literal
 from refold.core.compaction.cuts import Keep, Segment
 from refold.core.compaction.flow import Ask, Flow, together
 from refold.core.compaction.task import Step, Task, replace_runs
-from refold.core.facts.complete_summary import mend
-from refold.core.facts.extraction import find
-from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, Fact, Kept
-from refold.core.facts.read_ledger import remembered
+from refold.core.facts.complete_summary import append_missing_facts
+from refold.core.facts.extraction import find_facts
+from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, Fact, FactReport
+from refold.core.facts.read_page import facts_of_summaries
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import FileOps, Vocabulary
 from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
-from refold.core.messages.speakers import speaker
+from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
-from refold.core.messages.transcript import Style, neutral
+from refold.core.messages.transcript import Layout, neutralise
 from refold.core.summaries.acceptance import GOES_ON, MENDABLE, goes_on, is_stand_in, misfit, verdict
 from refold.core.summaries.provenance import attributed, heard
 from refold.core.summaries.work_state import state_of
-from refold.core.summaries.wrappers import Covered, Frame, bare, cover, facts
+from refold.core.summaries.wrappers import Covered, Wrapper, cover, summary_meta, unwrap_summary
 from refold.core.tokens.estimate import estimate
-from refold.core.tokens.units import plural
+from refold.core.tokens.units import format_count
 from refold.stages.prompts import load
 from refold.stages.requests import JOINT, LEAST_ROOM, Refused, Request, Told, merged, said, without_middle
 
@@ -47,8 +47,8 @@ class Summarize:
     keep: Keep
     prompt: str
     """Name of the prompt file."""
-    style: Style
-    frame: Frame
+    style: Layout
+    frame: Wrapper
     """Puts the summary's text into words that say what it is."""
     name: str = "summarize"
     role: Role = "user"
@@ -73,7 +73,7 @@ class Summarize:
     """What a summary is always to look at; what the caller of one compaction names comes on top."""
     originals: bool = False
     """Whether the model sees messages as they came, or as cheaper stages have left them."""
-    vocabulary: Vocabulary = file_operations.HOUSE
+    vocabulary: Vocabulary = file_operations.COMMON_TOOLS
     ledger_tokens: int = 0
     """Tokens of facts that may stand behind a summary that lacks them; 0: no facts are looked for, and the
     text is not judged against the conversation either."""
@@ -115,7 +115,7 @@ class Summarize:
             return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
         if facts.weighty_share < LEAST_WEIGHTY:
             return Step(note=f"the summary lost {len(facts.reachable):,} facts", failed=True)
-        why = f"{plural(len(leaving), 'message')} summarised"
+        why = f"{format_count(len(leaving), 'message')} summarised"
         return Step(replace_runs(task, leaving, put, self.name, why), why, facts=facts.counts)
 
     def _again(self, why: str) -> "Summarize":
@@ -127,7 +127,7 @@ class Summarize:
         if not self.ledger_tokens:
             return []
         numbers = [task.number(index) for index in leaving]
-        return find([task.original(index) for index in leaving], numbers)
+        return find_facts([task.original(index) for index in leaving], numbers)
 
     def _misfit(
         self,
@@ -144,7 +144,7 @@ class Summarize:
         said = "\n".join(
             task.messages[index].text[:2_000]
             for index in leaving
-            if speaker(task.messages[index]) in {"user", "assistant"}
+            if find_speaker(task.messages[index]) in {"user", "assistant"}
         )
         tokens = task.counter.plain(told.text)
         before = task.counter.tokens(sum(task.sizes[index] for index in leaving))
@@ -162,21 +162,21 @@ class Summarize:
 
     def _mended(
         self, task: Task, leaving: tuple[int, ...], text: str, covered: Covered, found: list[Fact]
-    ) -> tuple[list[Message], Kept]:
+    ) -> tuple[list[Message], FactReport]:
         """The messages to put, with the facts behind the text that it lacks, and what became of those."""
         put = self._put(text, covered)
         if not self.ledger_tokens:
-            return put, Kept()
+            return put, FactReport()
         messages = [task.original(index) for index in leaving]
         lasts = [task.span((index,))[1] for index in leaving]
-        ledger = remembered(messages, lasts).patched(found)
+        ledger = facts_of_summaries(messages, lasts).merge(found)
         before = sum(task.sizes[index] for index in leaving)
         bare_size = sum(task.counter.message(message) for message in put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare_size) - FACTS_SLACK
         most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
         room = self._room(task, before - bare_size)
-        mended = mend(text, ledger, min(max(most, room), spare), task.counter.plain, light=room > most)
-        data = {"facts": ledger.fitted(STORED_TOKENS).to_json(), "state": covered.state}
+        mended = append_missing_facts(text, ledger, min(max(most, room), spare), task.counter.plain, light=room > most)
+        data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._put(text, covered, shown=mended.text, data=data), mended.report
 
     @staticmethod
@@ -216,7 +216,7 @@ class Summarize:
             return Told("")
         if not fresh:
             earlier = (task.messages[index] for index in history)
-            texts = [*(bare(message) for message in earlier if message.meta.get("kind") != "ack"), *texts]
+            texts = [*(unwrap_summary(message) for message in earlier if message.meta.get("kind") != "ack"), *texts]
         head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in texts[:-1] if text)
         return Told(f"{head}## Turn Context (split turn)\n\n{texts[-1]}")
 
@@ -238,7 +238,7 @@ class Summarize:
         updates = self.updates and self.instructions is None and occasion != "turn"
         updates = updates and "update" in load(self.prompt)
         old = [task.messages[index] for index in leaving if updates and task.messages[index].is_summary]
-        previous = "\n\n".join(bare(message) for message in old if message.meta.get("kind") != "ack")
+        previous = "\n\n".join(unwrap_summary(message) for message in old if message.meta.get("kind") != "ack")
         shown = [index for index in leaving if not (updates and task.messages[index].is_summary)]
         request = self._request(task, covered, previous, occasion)
         if request.room < LEAST_ROOM:
@@ -270,7 +270,7 @@ class Summarize:
         )
         focus = _focus(self.focus, task.focus)
         return request.with_context(
-            previous=neutral(previous), focus=focus, files=neutral(_files(covered.files))
+            previous=neutralise(previous), focus=focus, files=neutralise(_files(covered.files))
         )
 
     @staticmethod
@@ -326,7 +326,7 @@ class Summarize:
         self, text: str, covered: Covered, *, shown: str | None = None, data: Mapping[str, object] = EMPTY
     ) -> list[Message]:
         """The summary; `shown` is its text with what was put behind it, `data` what else it carries."""
-        meta = facts(covered, "summary") | {"text": text} | dict(data)
+        meta = summary_meta(covered, "summary") | {"text": text} | dict(data)
         framed = self.frame(text if shown is None else shown, covered)
         put = [Message(self.role, (Text(framed),), source=SUMMARY, meta=meta)]
         if self.acknowledged:
@@ -345,7 +345,7 @@ def _nonce(messages: list[Message], tokens: int) -> str:
 
 def _focus(*wishes: str) -> str:
     said = "; ".join(wish for wish in wishes if wish)
-    return f"Pay special attention to: {neutral(said)}" if said else ""
+    return f"Pay special attention to: {neutralise(said)}" if said else ""
 
 
 def _files(files: FileOps) -> str:

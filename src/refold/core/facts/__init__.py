@@ -1,1 +1,1 @@
-"""What must survive a fold: facts found without a model, and the ledger that keeps them."""
+"""Facts that must survive a fold: found without a model, kept in a ledger, shown within a budget."""

@@ -1,30 +1,32 @@
-"""Puts the facts that a summary lacks behind it, within a budget; knows no stage."""
+"""Appends the facts that a summary lacks, within a budget of tokens. Knows no stage and no model."""
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from refold.core.facts.headings import DECIDED, DONE, FAILED, OPEN, QUOTED, SAID, VALUES
-from refold.core.facts.ledger import USER_KINDS, Kept, Ledger, kept_in
-from refold.core.facts.name_section import fill_names
-from refold.core.facts.page import Count, Page, fill, stands
-from refold.core.facts.user_statements import fill_said
+from refold.core.facts.ledger import USER_KINDS, FactReport, Ledger, report_kept
+from refold.core.facts.page import (
+    DECIDED,
+    DONE,
+    FAILED,
+    OPEN,
+    QUOTED,
+    SAID,
+    VALUES,
+    Count,
+    Page,
+    fill_names,
+    fill_section,
+    words_and_names,
+)
+from refold.core.facts.user_statements import fill_statements
 
 BEGIN, END = "<facts>", "</facts>"
-"""Around the facts behind a summary; `frames.bare` takes them off again."""
-_OWN_END: Final = re.compile(r"<(?=/?facts>)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """A summary's text with the facts that it lacked behind it, and what became of each."""
-
-    text: str
-    report: Kept
-    """Kept by the text itself, repaired behind it, reachable by handle."""
-
-
-_ORDER: Final = (
+"""Tags around the facts behind a summary; `wrappers` takes them off again."""
+_OWN_TAG: Final = re.compile(r"<(?=/?facts>)", re.IGNORECASE)
+# The shares below were set on `refold eval retention` (docs/decisions/0012-facts.md). Tokens that a section
+# does not use go to the next one, and at last to the user's words.
+_WORK_SHARES: Final = (
     (OPEN, 0.2),
     (SAID, 0.5),
     (DECIDED, 0.1),
@@ -33,38 +35,48 @@ _ORDER: Final = (
     (VALUES, 1.0),
     (QUOTED, 0.1),
 )
-"""What is repaired first, each within a share; what is left goes to the user's words."""
-_TALKED: Final = ((SAID, 0.85), (OPEN, 0.1), (DECIDED, 0.05), (FAILED, 0.03), (VALUES, 1.0))
-"""The same where people talk and hardly anything is done: their own words are what matters."""
-RULED: Final = 0.5
-"""What rules may have in any case: whoever goes on without a name looks for it, but not for a rule."""
-
-
+"""Sections in the order of repair, each with its share, where tools did the work."""
+_TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.1), (DECIDED, 0.05), (FAILED, 0.03), (VALUES, 1.0))
+"""The same where people talk and hardly anything is done: their own words matter."""
+RULES_SHARE: Final = 0.5
+"""Share that rules may have in any case: who misses a name looks it up, who misses a rule breaks it."""
 WORTH_REPAIR: Final = 2.0
 """Lighter facts (small talk, names that were only seen) are not worth room behind a summary."""
 
 
-def mend(text: str, ledger: Ledger, tokens: int, count: Count, *, light: bool = False) -> Mended:
-    """Put the facts that a summary lacks behind it, the most important ones, within so many tokens.
+@dataclass(frozen=True, slots=True)
+class CompletedSummary:
+    """A summary's text with the facts that it lacked behind it, and what became of each fact."""
 
-    `light`: the lighter ones too, where the room is there for the taking.
+    text: str
+    report: FactReport
+    """Kept by the text itself, repaired behind it, reachable by handle."""
+
+
+def append_missing_facts(
+    text: str, ledger: Ledger, tokens: int, count: Count, *, light: bool = False
+) -> CompletedSummary:
+    """Append the facts that a summary lacks, the most important ones, within so many tokens.
+
+    `light`: the lighter facts too, where there is room to spare.
     """
-    report = kept_in(text, ledger, 0)
-    worth = 0.0 if light else WORTH_REPAIR
-    missing = Ledger(tuple(fact for fact in report.reachable if fact.weight >= worth))
-    page = Page(count, tokens - count(f"\n\n{BEGIN}\n{END}"), seen=set(stands(text)))
-    work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
-    for title, share in (*(_ORDER if work else _TALKED), (SAID, 1.0)):
+    report = report_kept(text, ledger, 0)
+    least = 0.0 if light else WORTH_REPAIR
+    missing = Ledger(tuple(fact for fact in report.reachable if fact.weight >= least))
+    page = Page(count, tokens - count(f"\n\n{BEGIN}\n{END}"), seen=set(words_and_names(text)))
+    is_work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
+    for title, share in (*(_WORK_SHARES if is_work else _TALK_SHARES), (SAID, 1.0)):
         if title == VALUES:
             fill_names(page, missing, int(page.left * share))
         elif title == SAID:
-            fill_said(page, missing, int(tokens * share), ruled=int(tokens * RULED))
+            fill_statements(page, missing, int(tokens * share), rules_budget=int(tokens * RULES_SHARE))
         else:
-            fill(page, missing, title, int(tokens * share))
-    block = _OWN_END.sub("&lt;", page.text)
+            fill_section(page, missing, title, int(tokens * share))
+    block = _OWN_TAG.sub("&lt;", page.text)
+    # Joined sections may have a few tokens more than their pieces; then the summary stays as it is.
     if not block or count(f"\n\n{BEGIN}\n{block}\n{END}") > tokens:
-        return Mended(text, report)
-    there = [fact for fact in report.reachable if id(fact) in page.told]
-    lost = [fact for fact in report.reachable if id(fact) not in page.told]
-    mended = Kept(kept=report.kept, repaired=tuple(there), reachable=tuple(lost))
-    return Mended(f"{text}\n\n{BEGIN}\n{block}\n{END}", mended)
+        return CompletedSummary(text, report)
+    repaired = tuple(fact for fact in report.reachable if id(fact) in page.shown)
+    lost = tuple(fact for fact in report.reachable if id(fact) not in page.shown)
+    completed = FactReport(kept=report.kept, repaired=repaired, reachable=lost)
+    return CompletedSummary(f"{text}\n\n{BEGIN}\n{block}\n{END}", completed)

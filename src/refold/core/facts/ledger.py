@@ -1,9 +1,9 @@
-"""What must not be lost, as typed values: facts, and the ledger that is patched with them over folds.
+"""Facts that must not be lost, as typed values, and the ledger that is updated with them at every fold.
 
 A fact says what it is (`kind`, `about`), what it says (`text`) and which message said it (`at`, the number
-behind `#`). Facts with the same key are one fact: the newest wins, the older leaves. The ledger lives in a
-summary's metadata as plain data and is brought up to date by patches, so that nothing is told a second time
-in other words and nothing decays from fold to fold.
+behind `#`). Facts with the same key are one fact: the newest wins, the older leaves. The ledger is stored
+in a summary's metadata as plain data and merged with newer facts, so that nothing is reworded and nothing
+decays from fold to fold. Knows neither how facts are found nor how they are shown.
 """
 
 import math
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from refold.core.facts.words import slot
+from refold.core.facts.words import assigned_name
 from refold.core.tokens.estimate import estimate
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
@@ -20,43 +20,48 @@ RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standi
 USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
 """What only a user's own words can be."""
 KINDS: Final = USER_KINDS | {
-    "decision",
-    "promise",
-    "todo",
-    "open call",
-    "done",
-    "error",
-    "file",
-    "name",
-    "value",
-    "listed",
-    "quoted",
+    *(
+        "decision",
+        "promise",
+        "todo",
+        "open call",
+        "done",
+        "error",
+        "file",
+        "name",
+        "value",
+        "listed",
+        "quoted",
+    ),
 }
 WEIGHTY: Final = 4.0
-"""From this weight on a fact counts at the gate: the user's rules, corrections and preferences."""
+"""From this weight on a summary must keep a fact: the user's rules, corrections and firm preferences."""
 LEDGER_TOKENS: Final = 1_500
-"""What the facts behind a summary may take in a view."""
+"""Tokens of facts behind a summary in a view (docs/decisions/0012-facts.md); more crowds out the tail."""
 LEDGER_SHARE: Final = 0.12
-"""And never more than this share of what leaves."""
+"""The same as a share of what leaves: a fold of little must not be repaired into a copy of it."""
 STORED_TOKENS: Final = 12_000
-"""What the ledger may have as data, where it costs no window; what is not shown now may be shown later."""
+"""Tokens of the ledger as stored data. It costs no window there; what is not shown now may be shown later."""
 TEXT_CHARS: Final = 2_000
-"""A longer text is no fact; one that was read from data is cut here."""
-
+"""A longer text is no fact; one that is read back from data is cut here."""
 LISTED_WEIGHT: Final = 1.2
-"""What a name weighs that a model listed in an answer: less than what somebody did or told of himself."""
+"""Weight of a name that a model listed in an answer: less than what somebody did or said of himself."""
+SEEN_ONLY: Final = 2.0
+"""A lighter name was only seen in a tool's output; 1 % of those are used again (decision 0012)."""
+FAILED: Final = "failed: "
+"""Beginning of the outcome of a command that went wrong."""
 
 _WORD: Final = re.compile(r"\w+")
-_SPECIFIC: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
+_REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
-FAILED: Final = "failed: "
-"""How the outcome of a command begins that went wrong."""
 _HALF_LIFE: Final = 400
 """Messages after which recency counts half; a tie-breaker among facts of one weight, no more."""
-
-SEEN_ONLY: Final = 2.0
-"""A name that weighs less was only seen in a tool's output; of those the newest are used again (measured)."""
-_SEEN_LIFE: Final = 12
+_SEEN_HALF_LIFE: Final = 12
+"""The same for names that were only seen: of those only the newest are used again (same measurement)."""
+_ENOUGH: Final = 0.8
+"""Share of a sentence's longer words that a text must have to count as having it; lower misses losses."""
+_EXACT: Final = frozenset({"name", "file", "value"})
+"""Kinds that must stand in a text letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Fact:
     kind: str
     text: str
     about: str = ""
-    """What it is: the name of a value, the state of a todo, the outcome of a command, where a name stands."""
+    """The name of a value, the state of a todo, the outcome of a command, the file of a name, the speaker."""
     at: int = 0
     """The number of the message that said it."""
     weight: float = 1.0
@@ -79,7 +84,7 @@ class Fact:
         if self.kind == "value":
             return "value", self.about.lower()
         if self.kind in USER_KINDS:
-            name = slot(self.text)
+            name = assigned_name(self.text)
             return ("slot", f"{self.about} {name}") if name else ("said", _plain(f"{self.about} {self.text}"))
         if self.kind in {"name", "file", "done"}:
             return self.kind, self.text
@@ -102,31 +107,33 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.facts)
 
-    def patched(self, new: Iterable[Fact]) -> "Ledger":
-        """The ledger with newer facts: the newest wins, superseded ones leave, equal ones join."""
+    def merge(self, new: Iterable[Fact]) -> "Ledger":
+        """Add newer facts: the newest wins, equal facts are joined, facts that became untrue leave."""
+        # An open call is only true at the cut it was found at; the next fold finds it again or not.
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
         for fact in new:
             old = known.pop(fact.key, None)
-            known[fact.key] = fact if old is None else _joined(old, fact)
-        stale = _stale(known.values())
-        left = [fact for fact in known.values() if not stale.names(fact)]
+            known[fact.key] = fact if old is None else _join(old, fact)
+        corrected, succeeded = _find_replaced(known.values())
+        left = [fact for fact in known.values() if not _is_stale(fact, corrected, succeeded)]
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 
     def of(self, *kinds: str) -> list[Fact]:
         """The facts of some kinds, in order."""
         return [fact for fact in self.facts if fact.kind in kinds]
 
-    def ranked(self) -> list[Fact]:
+    def by_rank(self) -> list[Fact]:
         """The facts, the most important first."""
         newest = max((fact.at for fact in self.facts), default=0)
-        return sorted(self.facts, key=lambda fact: (-worth(fact, newest), fact.at, fact.text))
+        return sorted(self.facts, key=lambda fact: (-rank_value(fact, newest), fact.at, fact.text))
 
-    def fitted(self, tokens: int) -> "Ledger":
+    def fit_to(self, tokens: int) -> "Ledger":
         """The most important facts within so many tokens."""
-        kept: list[Fact] = []
+        # No text has more than two tokens a character, so most ledgers fit without being counted.
         if sum(len(fact.text) + len(fact.about) for fact in self.facts) * 2 + 8 * len(self.facts) <= tokens:
             return self
-        for fact in self.ranked() if tokens > 0 else ():
+        kept: list[Fact] = []
+        for fact in self.by_rank() if tokens > 0 else ():
             cost = estimate(f"{fact.text} {fact.about}") + 4
             if cost <= tokens:
                 kept.append(fact)
@@ -142,24 +149,26 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: Any) -> "Ledger":
-        """The ledger in plain data; what is no fact in it is passed over."""
+        """Read a ledger from plain data; rows that are no facts are skipped."""
         rows = data if isinstance(data, list | tuple) else ()
-        found = [fact for row in rows if (fact := _fact(row)) is not None]
-        return Ledger().patched(found)
+        return Ledger().merge(fact for row in rows if (fact := _read_fact(row)) is not None)
 
 
-def worth(fact: Fact, newest: int) -> float:
-    """How much a fact is worth to whoever goes on: its weight, how often it was said, how new it is."""
+def rank_value(fact: Fact, newest: int) -> float:
+    """Rank a fact by its weight, how often it was said and how new it is."""
+    # The factors only order facts of about one weight. How often a user says something counts for nothing: a
+    # rule is said once (docs/decisions/0012-facts.md).
     age = max(0, newest - fact.at)
-    if fact.kind == "name" and fact.weight < SEEN_ONLY:
-        return fact.weight + 0.05 * math.log2(max(1, fact.uses)) + 0.9 * _SEEN_LIFE / (_SEEN_LIFE + age)
     if fact.kind in USER_KINDS:
         return fact.weight + 0.1 * _HALF_LIFE / (_HALF_LIFE + age)
-    return fact.weight + 0.25 * math.log2(max(1, fact.uses)) + 0.5 * _HALF_LIFE / (_HALF_LIFE + age)
+    uses = math.log2(max(1, fact.uses))
+    if fact.kind == "name" and fact.weight < SEEN_ONLY:
+        return fact.weight + 0.05 * uses + 0.9 * _SEEN_HALF_LIFE / (_SEEN_HALF_LIFE + age)
+    return fact.weight + 0.25 * uses + 0.5 * _HALF_LIFE / (_HALF_LIFE + age)
 
 
-def _joined(old: Fact, new: Fact) -> Fact:
-    """The newer of two equal facts, with the weight and the uses of both."""
+def _join(old: Fact, new: Fact) -> Fact:
+    """Give the newer of two equal facts the weight and the uses of both."""
     about = new.about or old.about
     if new.kind == "file" and "changed" in old.about:
         about = old.about
@@ -168,37 +177,31 @@ def _joined(old: Fact, new: Fact) -> Fact:
     return replace(new, about=about, weight=max(old.weight, new.weight), uses=old.uses + new.uses)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stale:
-    """What newer facts have made untrue: words that were corrected, and commands that have gone well."""
-
-    words: dict[str, int]
-    commands: dict[str, int]
-
-    def names(self, fact: Fact) -> bool:
-        """Whether a fact is one of those."""
-        if fact.kind == "error":
-            return self.commands.get(fact.about, -1) > fact.at
-        if not self.words or fact.kind not in _REPLACEABLE:
-            return False
-        said = f"{fact.text} {fact.about}".lower().replace(",", " ").replace("`", " ").split()
-        return any(self.words.get(word.strip(".:"), -1) > fact.at for word in said)
-
-
-def _stale(facts: Iterable[Fact]) -> _Stale:
-    words: dict[str, int] = {}
-    commands: dict[str, int] = {}
+def _find_replaced(facts: Iterable[Fact]) -> tuple[dict[str, int], dict[str, int]]:
+    """Find words that a correction replaced and commands that went well, each with its message."""
+    corrected: dict[str, int] = {}
+    succeeded: dict[str, int] = {}
     for fact in facts:
         if fact.kind == "correction":
-            for word in _SPECIFIC.findall(fact.text.lower()):
-                words[word.strip(".:")] = max(fact.at, words.get(word.strip(".:"), 0))
+            for word in _REPLACED_WORD.findall(fact.text.lower()):
+                corrected[word.strip(".:")] = max(fact.at, corrected.get(word.strip(".:"), 0))
         elif fact.kind == "done" and not fact.about.startswith(FAILED):
-            commands[fact.text] = fact.at
-    return _Stale(words, commands)
+            succeeded[fact.text] = fact.at
+    return corrected, succeeded
 
 
-def _fact(row: Any) -> Fact | None:
-    """One fact from plain data, or None."""
+def _is_stale(fact: Fact, corrected: dict[str, int], succeeded: dict[str, int]) -> bool:
+    """True if a newer fact made this one untrue."""
+    if fact.kind == "error":
+        return succeeded.get(fact.about, -1) > fact.at
+    if not corrected or fact.kind not in _REPLACEABLE:
+        return False
+    words = f"{fact.text} {fact.about}".lower().replace(",", " ").replace("`", " ").split()
+    return any(corrected.get(word.strip(".:"), -1) > fact.at for word in words)
+
+
+def _read_fact(row: Any) -> Fact | None:
+    """Read one fact from plain data; None where it is none. Anybody may have written the data."""
     if not isinstance(row, list | tuple) or len(row) != 6:
         return None
     kind, text, about, at, weight, uses = row
@@ -215,15 +218,15 @@ def _fact(row: Any) -> Fact | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class FactReport:
     """What became of each fact of a ledger."""
 
     kept: tuple[Fact, ...] = ()
-    """Those that a text has."""
+    """Facts that a text has."""
     repaired: tuple[Fact, ...] = ()
-    """Those that were put behind it."""
+    """Facts that were put behind it."""
     reachable: tuple[Fact, ...] = ()
-    """Those that only the number of their message leads to."""
+    """Facts that only the number of their message leads to."""
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -233,34 +236,29 @@ class Kept:
     @property
     def weighty_share(self) -> float:
         """The share of weighty facts that are in the view; 1 where there are none."""
-        there = sum(fact.weight >= WEIGHTY for fact in (*self.kept, *self.repaired))
+        in_view = sum(fact.weight >= WEIGHTY for fact in (*self.kept, *self.repaired))
         lost = sum(fact.weight >= WEIGHTY for fact in self.reachable)
-        return there / (there + lost) if there + lost else 1.0
+        return in_view / (in_view + lost) if in_view + lost else 1.0
 
 
-_ENOUGH: Final = 0.8
-"""The share of a sentence's telling words that a summary must have to count as having it."""
-_EXACT: Final = frozenset({"name", "file", "value"})
-"""What must stand there to the letter."""
-
-
-def kept_in(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> Kept:
-    """Tell for each fact whether a text has it, else whether it is repaired within so many tokens."""
+def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactReport:
+    """Report for each fact whether a text has it, else whether it can be repaired within so many tokens."""
     low = text.lower()
     words = set(_WORD.findall(low))
-    kept = [fact for fact in ledger.facts if _has(fact, text, low, words)]
-    there = {id(fact) for fact in kept}
-    missing = Ledger(tuple(fact for fact in ledger.facts if id(fact) not in there))
-    repaired = missing.fitted(tokens)
-    mended = {id(fact) for fact in repaired.facts}
-    lost = tuple(fact for fact in missing.facts if id(fact) not in mended)
-    return Kept(kept=tuple(kept), repaired=repaired.facts, reachable=lost)
+    kept: list[Fact] = []
+    missing: list[Fact] = []
+    for fact in ledger.facts:
+        (kept if _is_in_text(fact, text, low, words) else missing).append(fact)
+    repaired = Ledger(tuple(missing)).fit_to(tokens).facts
+    known = {id(fact) for fact in repaired}
+    lost = tuple(fact for fact in missing if id(fact) not in known)
+    return FactReport(kept=tuple(kept), repaired=repaired, reachable=lost)
 
 
-def _has(fact: Fact, text: str, low: str, words: set[str]) -> bool:
+def _is_in_text(fact: Fact, text: str, low: str, words: set[str]) -> bool:
     if fact.kind in _EXACT:
         return fact.text in text
     if fact.text.lower() in low:
         return True
-    telling = [word for word in _WORD.findall(fact.text.lower()) if len(word) > 3 or word.isdigit()]
-    return bool(telling) and sum(word in words for word in telling) >= _ENOUGH * len(telling)
+    longer = [word for word in _WORD.findall(fact.text.lower()) if len(word) > 3 or word.isdigit()]
+    return bool(longer) and sum(word in words for word in longer) >= _ENOUGH * len(longer)

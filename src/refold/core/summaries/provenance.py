@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from refold.core.facts.headings import FILES, OUTPUTS, QUOTED, VALUES
-from refold.core.facts.injections import commanding, commands_model, seen
-from refold.core.facts.sentences import sentences
+from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
+from refold.core.facts.page import FILES, OUTPUTS, QUOTED, VALUES
+from refold.core.facts.sentences import split_sentences
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text
-from refold.core.messages.speakers import own_words, speaker
+from refold.core.messages.speakers import find_speaker, remove_program_text
 from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
-from refold.core.summaries.wrappers import bare
+from refold.core.summaries.wrappers import unwrap_summary
 
 ASSISTANT: Final = "the assistant wrote: "
 
@@ -92,15 +92,15 @@ class Said:
         if self.about is not None and not self._is_about(text):
             return
         text = middle_out(text, head=_HEARD // 2, tail=_HEARD // 2)
-        self.orders += [(_words(line), _names(line)) for line in commanding(text, _MOST_ORDERS)]
-        for line in seen(text).split("\n"):
+        self.orders += [(_words(line), _names(line)) for line in find_instructions(text, _MOST_ORDERS)]
+        for line in as_displayed(text).split("\n"):
             words, names = _words(line), _names(line)
             if words:
                 self.lines.append((words, names))
             self.names |= names
 
     def _is_about(self, text: str) -> bool:
-        low = seen(text).lower()
+        low = as_displayed(text).lower()
         found = 0
         for word in self.about or ():
             if word in low:
@@ -143,7 +143,7 @@ class Voices:
     def source(self, sentence: str, heading: str) -> str | None:
         """Who gave the order that a sentence tells: "tool", "assistant"; None for a person or no order."""
         strong = (
-            _WISHES.search(heading) is not None or commands_model(sentence) or bool(_ORDERS.search(sentence))
+            _WISHES.search(heading) is not None or is_instruction(sentence) or bool(_ORDERS.search(sentence))
         )
         words = _words(sentence)
         names = _names(sentence)
@@ -170,7 +170,7 @@ class Voices:
     @staticmethod
     def _is_order(sentence: str, heading: str) -> bool:
         """Whether a sentence that the model said itself claims to be more than its own plan."""
-        return _WISHES.search(heading) is not None or commands_model(sentence)
+        return _WISHES.search(heading) is not None or is_instruction(sentence)
 
 
 _SHOWN: Final = frozenset({VALUES, FILES, OUTPUTS})
@@ -182,17 +182,17 @@ def heard(messages: Sequence[Message], request: str = "", *, about: str | None =
 
     `about`: a text; what has no words in common with it is passed over.
     """
-    words = None if about is None else _words(seen(about)) | _names(_bare(seen(about)))
+    words = None if about is None else _words(as_displayed(about)) | _names(_bare(as_displayed(about)))
     voices = Voices(*(Said(about=words) for _ in range(4)))
     voices.people.hear(request)
     for message in messages:
-        voice = speaker(message)
+        voice = find_speaker(message)
         if voice == "summary":
-            for title, lines in _sections(bare(message)):
+            for title, lines in _sections(unwrap_summary(message)):
                 shown = QUOTED in title or title.strip("#* :") in _SHOWN
                 (voices.tools if shown else voices.people).hear("\n".join(lines))
         elif voice in {"user", "system"}:
-            voices.people.hear(own_words(message.text))
+            voices.people.hear(remove_program_text(message.text))
         elif voice == "assistant":
             voices.model.hear(message.text)
             for call in message.calls:
@@ -234,7 +234,7 @@ def _sections(text: str) -> list[tuple[str, list[str]]]:
 def _section(title: str, lines: Sequence[str], voices: Voices, quotes: list[str]) -> str | None:
     """What is left of a section; None where all of it was quotes."""
     before = len(quotes)
-    kept = [one for line in lines for one in _line(line, seen(title), voices, quotes)]
+    kept = [one for line in lines for one in _line(line, as_displayed(title), voices, quotes)]
     if len(quotes) > before and not any(line.strip() for line in kept):
         return None
     return "\n".join([title, *kept] if title else kept)
@@ -245,7 +245,7 @@ def _line(line: str, heading: str, voices: Voices, quotes: list[str]) -> Iterato
     if QUOTED in heading or not line.strip():
         yield line
         return
-    told = sentences(seen(line)) or [seen(line).strip()]
+    told = split_sentences(as_displayed(line)) or [as_displayed(line).strip()]
     sources = [None if _SOURCED.fullmatch(_bare(one)) else voices.source(_bare(one), heading) for one in told]
     if not any(sources):
         yield line

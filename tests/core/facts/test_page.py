@@ -4,15 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.facts.complete_summary import mend
-from refold.core.facts.headings import DONE, FAILED, QUOTED
+from refold.core.facts.complete_summary import append_missing_facts
 from refold.core.facts.ledger import KINDS, Fact, Ledger
-from refold.core.facts.name_section import fill_names
-from refold.core.facts.page import Page, fill
-from refold.core.facts.read_ledger import read, remembered
-from refold.core.facts.user_statements import fill_said
+from refold.core.facts.page import DONE, FAILED, QUOTED, Page, fill_names, fill_section
+from refold.core.facts.read_page import facts_of_summaries, read_page
+from refold.core.facts.user_statements import fill_statements
 from refold.core.messages.message import SUMMARY, Message
-from refold.core.summaries.wrappers import Covered, bare, house
+from refold.core.summaries.wrappers import Covered, unwrap_summary, wrap_summary
 from refold.testing import summary, user
 
 
@@ -21,7 +19,7 @@ def count(text):
 
 
 def ledger(*facts):
-    return Ledger().patched(facts)
+    return Ledger().merge(facts)
 
 
 EVERYTHING = ledger(
@@ -79,14 +77,14 @@ TEXT = """The memory.
 
 def test_golden():
     """Every line says what the thing is, and where to look for more."""
-    mended = mend("The memory.", EVERYTHING, 1_000, count)
+    mended = append_missing_facts("The memory.", EVERYTHING, 1_000, count)
     assert mended.text == TEXT
     assert mended.report.counts == (0, 16, 0)
 
 
 def test_what_is_shown_is_read_back():
     """A caller who keeps plain messages loses only what was not shown."""
-    again = read(TEXT)
+    again = read_page(TEXT)
     keys = {fact.key for fact in EVERYTHING.facts if fact.kind != "open call"}
     assert {fact.key for fact in again.facts} == keys - {("name", "src/b.py")}
     assert again.of("constraint")[0].at == 1
@@ -95,12 +93,12 @@ def test_what_is_shown_is_read_back():
 
 
 def test_a_text_without_sections_holds_no_facts():
-    assert not read("Hello\n- not ours\n## Goal\n- nor this\n## Open\n- no box\n## What failed\n-  \n")
-    assert read("## What failed\n- no handle").facts[0].at == 0
+    assert not read_page("Hello\n- not ours\n## Goal\n- nor this\n## Open\n- no box\n## What failed\n-  \n")
+    assert read_page("## What failed\n- no handle").facts[0].at == 0
 
 
 def test_facts_that_the_text_has_are_not_repeated():
-    mended = mend("Never touch the tests. Use get_user.", EVERYTHING, 1_000, count)
+    mended = append_missing_facts("Never touch the tests. Use get_user.", EVERYTHING, 1_000, count)
     assert mended.text.count("Never touch") == 1
     assert mended.text.count("get_user") == 1
     assert mended.report.counts[0] == 2
@@ -108,28 +106,30 @@ def test_facts_that_the_text_has_are_not_repeated():
 
 @pytest.mark.parametrize("tokens", [-5, 0, 10, 40, 80, 200])
 def test_the_budget_holds(tokens):
-    mended = mend("The memory.", EVERYTHING, tokens, count)
+    mended = append_missing_facts("The memory.", EVERYTHING, tokens, count)
     assert count(mended.text) <= count("The memory.") + max(0, tokens) + 1
     assert sum(mended.report.counts) == 16
 
 
 def test_small_talk_is_not_repaired():
-    mended = mend("S", ledger(Fact("request", "Hm, well", at=1, weight=1.5)), 500, count)
+    mended = append_missing_facts("S", ledger(Fact("request", "Hm, well", at=1, weight=1.5)), 500, count)
     assert (mended.text, mended.report.counts) == ("S", (0, 0, 1))
 
 
 def test_nothing_inside_ends_the_facts():
-    mended = mend("S", ledger(Fact("constraint", "Never </facts> it.", at=1, weight=5)), 500, count)
+    mended = append_missing_facts(
+        "S", ledger(Fact("constraint", "Never </facts> it.", at=1, weight=5)), 500, count
+    )
     assert mended.text.count("</facts>") == 1
-    framed = house(mended.text, Covered(messages=1, first=0, last=0))
-    assert bare(Message("user", framed, source=SUMMARY)) == "S"
+    framed = wrap_summary(mended.text, Covered(messages=1, first=0, last=0))
+    assert unwrap_summary(Message("user", framed, source=SUMMARY)) == "S"
 
 
 def test_an_error_that_is_told_with_its_command_is_not_told_twice():
     page = Page(count, 500)
     found = ledger(Fact("done", "make", "failed: no rule", 1), Fact("error", "no rule", "make", 1))
-    fill(page, found, DONE, 500)
-    fill(page, found, FAILED, 500)
+    fill_section(page, found, DONE, 500)
+    fill_section(page, found, FAILED, 500)
     assert page.text == "## What was done\n- #1 make → failed: no rule"
 
 
@@ -137,10 +137,10 @@ def test_a_section_may_be_filled_twice():
     """What there was no room for at first comes in where it belongs."""
     page = Page(count, 500)
     found = ledger(Fact("constraint", "Never go.", at=3, weight=5), Fact("request", "Do it soon.", at=1))
-    fill_said(page, found, 24)
-    fill_said(page, found, 500)
+    fill_statements(page, found, 24)
+    fill_statements(page, found, 500)
     fill_names(page, found, 500)
-    fill(page, found, QUOTED, 500)
+    fill_section(page, found, QUOTED, 500)
     assert page.text == "## What the user said\n- #1 Do it soon.\n- #3 Never go."
 
 
@@ -156,24 +156,24 @@ def test_what_earlier_summaries_remember():
     data = summary("x", facts=[["value", "8080", "port", 57, 2.0, 1]])
     text = summary("## What failed\n- #90 the build")
     ack = Message("assistant", "Understood.", source=SUMMARY, meta={"kind": "ack"})
-    found = remembered([data, user("## What failed\n- no"), text, ack], [60, 61, 2, 3])
+    found = facts_of_summaries([data, user("## What failed\n- no"), text, ack], [60, 61, 2, 3])
     assert [(fact.text, fact.at) for fact in found.facts] == [("the build", 2), ("8080", 57)]
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.text(max_size=60), st.text(max_size=20))))
 def test_any_ledger_is_told_within_its_budget_and_read_without_error(rows):
     found = ledger(*(Fact(kind, text or "x", about, 1, 3.0) for kind, text, about in rows))
-    mended = mend("S", found, 300, count)
+    mended = append_missing_facts("S", found, 300, count)
     assert count(mended.text) <= 302
-    assert read(mended.text) is not None
+    assert read_page(mended.text) is not None
 
 
 def test_lighter_facts_are_put_behind_a_summary_only_where_there_is_room_to_spare():
     light = ledger(
         Fact("name", "get_user", "src/a.py", 7, 1.2), Fact("statement", "I like tea.", at=2, weight=1)
     )
-    assert "get_user" not in mend("The memory.", light, 200, count).text
-    text = mend("The memory.", light, 200, count, light=True).text
+    assert "get_user" not in append_missing_facts("The memory.", light, 200, count).text
+    text = append_missing_facts("The memory.", light, 200, count, light=True).text
     assert "get_user" in text
     assert "I like tea." in text
 
@@ -182,7 +182,7 @@ def test_where_people_talk_their_words_come_before_names():
     said = [Fact("statement", f"I have told you of town number {n}.", at=n, weight=3) for n in range(20)]
     names = [Fact("name", f"some_name_{n}", "functions and variables", 30 + n, 2.5) for n in range(20)]
     done = [Fact("done", f"make step-{n}", "", 60 + n, 2.0) for n in range(20)]
-    talk = mend("The memory.", ledger(*said, *names), 200, count).text
-    work = mend("The memory.", ledger(*said, *names, *done), 200, count).text
+    talk = append_missing_facts("The memory.", ledger(*said, *names), 200, count).text
+    work = append_missing_facts("The memory.", ledger(*said, *names, *done), 200, count).text
     assert talk.count("town number") > work.count("town number")
     assert work.count("some_name") > talk.count("some_name")

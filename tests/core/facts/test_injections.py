@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.facts.injections import ORDERS, commanding, commands_model, seen
+from refold.core.facts.injections import (
+    as_displayed,
+    find_instructions,
+    instruction_patterns,
+    is_instruction,
+)
+from refold.core.facts.words import read_toml
+
+PATTERNS = instruction_patterns()
 
 
 @pytest.mark.parametrize(
@@ -31,31 +39,31 @@ from refold.core.facts.injections import ORDERS, commanding, commands_model, see
     ],
 )
 def test_a_line_that_addresses_a_model_is_found(line):
-    assert commands_model(line)
-    assert commanding(f"ordinary\n{line}\nordinary", 4) == [seen(line)]
+    assert is_instruction(line)
+    assert find_instructions(f"ordinary\n{line}\nordinary", 4) == [as_displayed(line)]
 
 
 @pytest.mark.parametrize(
     "line", ["def load(path):", "41 passed in 2.13s", "user: alice", "ok", "Привет, мир", "the cat sat"]
 )
 def test_an_ordinary_line_is_not(line):
-    assert not commands_model(line)
-    assert commanding(line, 4) == []
+    assert not is_instruction(line)
+    assert find_instructions(line, 4) == []
 
 
 def test_no_more_than_wanted_are_given():
-    assert len(commanding("From now on a.\nFrom now on b.\nFrom now on c.", 2)) == 2
-    assert commanding("from now on you must", 2) == ["from now on you must"]
+    assert len(find_instructions("From now on a.\nFrom now on b.\nFrom now on c.", 2)) == 2
+    assert find_instructions("from now on you must", 2) == ["from now on you must"]
 
 
 def test_a_text_is_seen_as_an_eye_sees_it():
-    assert seen("plain") == "plain"
-    assert seen("Привет") == "Привет"
-    assert seen("ﬁne\u2060") == "fine"
+    assert as_displayed("plain") == "plain"
+    assert as_displayed("Привет") == "Привет"
+    assert as_displayed("ﬁne\u2060") == "fine"
 
 
 PIECES = sorted(
-    {anchor for order in ORDERS for anchor in order.anchors}
+    {anchor for order in PATTERNS for anchor in order.anchors}
     | {"you", "the assistant", "never", "do not", "all", "previous", "send it", "to", "for", "has already"}
     | {"approved", "save", "this to", "long-term", "new", "prompt", "run", "ard", "s", "e", "when", "İ"}
     | {
@@ -80,10 +88,10 @@ PIECES = sorted(
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", "\n", " " * 20])), max_size=25))
 def test_looking_around_anchors_finds_what_looking_everywhere_finds(pieces):
-    text = seen("".join(piece + gap for piece, gap in pieces))
-    whole = [found.start() for order in ORDERS for found in order.pattern.finditer(text)]
-    assert commands_model(text) == bool(whole)
-    first = commanding(text, 1)
+    text = as_displayed("".join(piece + gap for piece, gap in pieces))
+    whole = [found.start() for order in PATTERNS for found in order.pattern.finditer(text)]
+    assert is_instruction(text) == bool(whole)
+    first = find_instructions(text, 1)
     assert len(first) == bool(whole)
     for line in first:
         rest = text[text.rfind("\n", 0, min(whole)) + 1 :]
@@ -91,7 +99,7 @@ def test_looking_around_anchors_finds_what_looking_everywhere_finds(pieces):
         assert len(line) >= len(rest.split("\n")[0].strip())
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.anchors[0])
+@pytest.mark.parametrize("order", PATTERNS, ids=lambda order: order.anchors[0])
 def test_every_anchor_is_needed_by_its_pattern(order):
     """No word leads to a pattern that could never have it."""
     parts = order.pattern.pattern.lower().replace("\\", "")
@@ -99,6 +107,14 @@ def test_every_anchor_is_needed_by_its_pattern(order):
 
 
 def test_a_word_at_the_edge_of_what_is_looked_at_is_read_whole():
-    assert not commands_model("you x mustard")
-    assert commands_model("you must, x mustard")
-    assert commands_model("İ you must")
+    assert not is_instruction("you x mustard")
+    assert is_instruction("you must, x mustard")
+    assert is_instruction("İ you must")
+
+
+@pytest.mark.parametrize(
+    "entry", read_toml("injections.toml")["instruction"], ids=lambda entry: entry["anchors"][0]
+)
+def test_the_example_beside_each_pattern_is_found_by_it(entry):
+    (pattern,) = [one for one in PATTERNS if one.pattern.pattern == entry["pattern"]]
+    assert list(pattern.find_spans(entry["example"], entry["example"].lower()))

@@ -2,14 +2,14 @@
 
 import pytest
 
-from refold.core.facts.extraction import find
+from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import USER_KINDS, Ledger
 from refold.core.messages.message import Message, ToolCall
 from refold.testing import assistant, call, calls, result, result_part, summary, user
 
 
 def facts(*messages, numbers=None):
-    return Ledger().patched(find(messages, numbers))
+    return Ledger().merge(find_facts(messages, numbers))
 
 
 def told(found, kind):

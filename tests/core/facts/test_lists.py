@@ -1,12 +1,11 @@
 """What an assistant listed in its answers: names, and nothing but names."""
 
 import refold
-from refold.core.facts.extraction import find
-from refold.core.facts.headings import LISTED
+from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import Fact, Ledger
-from refold.core.facts.lists import Answer, fill_listed, has_list, listed
-from refold.core.facts.page import Page
-from refold.core.facts.read_ledger import read
+from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, may_hold_list
+from refold.core.facts.page import LISTED, Page
+from refold.core.facts.read_page import read_page
 from refold.testing import assistant, call_part, user
 
 SHOPS = """Gladly! Lisbon is sweet. Here are dessert shops near the harbour:
@@ -23,7 +22,10 @@ def count(text):
 
 
 def told(*answers):
-    return [(fact.text, fact.about, fact.at) for fact in listed([Answer(at, text) for at, text in answers])]
+    return [
+        (fact.text, fact.about, fact.at)
+        for fact in find_listed_names([ListAnswer(at, text) for at, text in answers])
+    ]
 
 
 class TestFinding:
@@ -46,16 +48,20 @@ class TestFinding:
         ]
 
     def test_lists_of_names_weigh_more(self):
-        mixed, pure = (list(listed([Answer(0, text)])) for text in (SHOPS, "A:\n- Xu\n- Bo\n- Jo"))
+        mixed, pure = (
+            list(find_listed_names([ListAnswer(0, text)])) for text in (SHOPS, "A:\n- Xu\n- Bo\n- Jo")
+        )
         assert mixed[0].weight < pure[0].weight
 
     def test_only_what_is_said_is_read(self):
-        assert has_list(SHOPS)
-        assert not has_list("no - list")
-        there = [fact.text for fact in find([user("Where?"), assistant(SHOPS)]) if fact.kind == "listed"]
+        assert may_hold_list(SHOPS)
+        assert not may_hold_list("no - list")
+        there = [
+            fact.text for fact in find_facts([user("Where?"), assistant(SHOPS)]) if fact.kind == "listed"
+        ]
         assert there == ["The Copper Spoon (Ferry Square)", "Manteigaria"]
         beside_a_call = assistant(SHOPS, call_part("look", id="a"))
-        assert not [fact for fact in find([beside_a_call]) if fact.kind == "listed"]
+        assert not [fact for fact in find_facts([beside_a_call]) if fact.kind == "listed"]
 
 
 class TestTelling:
@@ -63,13 +69,13 @@ class TestTelling:
 
     def page(self, budget, **fields):
         page = Page(count, 1_000, **fields)
-        fill_listed(page, self.FACTS, budget)
+        fill_lists(page, self.FACTS, budget)
         return page
 
     def test_a_line_for_each_list_and_back(self):
         text = self.page(100).text
         assert text == f"## {LISTED}\n- #3 cafés: Nicola\n- #5 a list: Long, Name"
-        assert [(fact.text, fact.about, fact.at) for fact in read(text).of("listed")] == [
+        assert [(fact.text, fact.about, fact.at) for fact in read_page(text).of("listed")] == [
             ("Nicola", "cafés", 3),
             ("Long, Name", "a list", 5),
         ]

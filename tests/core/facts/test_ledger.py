@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.facts.ledger import FAILED, KINDS, Fact, Kept, Ledger, kept_in, worth
+from refold.core.facts.ledger import FAILED, KINDS, Fact, FactReport, Ledger, rank_value, report_kept
 
 
 def ledger(*facts):
-    return Ledger().patched(facts)
+    return Ledger().merge(facts)
 
 
 class TestPatched:
@@ -21,7 +21,7 @@ class TestPatched:
 
     def test_patches_over_folds_are_one_ledger(self):
         first = ledger(Fact("value", "8080", "port", 1), Fact("constraint", "Never deploy.", at=2, weight=5))
-        second = first.patched([Fact("value", "9090", "port", 8)])
+        second = first.merge([Fact("value", "9090", "port", 8)])
         assert {fact.text for fact in second.facts} == {"9090", "Never deploy."}
         assert first.of("value")[0].text == "8080"
 
@@ -32,7 +32,7 @@ class TestPatched:
         assert [(fact.about, fact.uses) for fact in found.facts] == [("done", 2)]
 
     def test_an_open_call_is_open_in_the_newest_patch_only(self):
-        assert not ledger(Fact("open call", "bash make")).patched([])
+        assert not ledger(Fact("open call", "bash make")).merge([])
 
     def test_equal_words_join_whatever_their_kind(self):
         found = ledger(
@@ -80,21 +80,24 @@ class TestSize:
     def test_the_heaviest_fit(self):
         rule = Fact("constraint", "Never deploy on a Friday.", at=1, weight=5)
         found = ledger(rule, *(Fact("request", f"word{n} " * 20, at=n) for n in range(50)))
-        assert rule in found.fitted(40).facts
-        assert len(found.fitted(400)) < 51
-        assert not found.fitted(0)
+        assert rule in found.fit_to(40).facts
+        assert len(found.fit_to(400)) < 51
+        assert not found.fit_to(0)
 
     def test_names_that_were_only_seen_rank_by_how_new_they_are(self):
         old, new = Fact("name", "aa_b", "x", 1, 1.0, 9), Fact("name", "cc_d", "x", 90, 1.0)
-        assert worth(new, 90) > worth(old, 90)
+        assert rank_value(new, 90) > rank_value(old, 90)
         said = Fact("name", "ee_f", "x", 1, 2.4)
-        assert ledger(old, new, said).ranked()[0] is said
+        assert ledger(old, new, said).by_rank()[0] is said
 
     def test_a_users_rule_does_not_age(self):
-        assert worth(Fact("constraint", "x", at=0), 10_000) > worth(Fact("constraint", "x", at=0), 0) - 0.11
+        assert (
+            rank_value(Fact("constraint", "x", at=0), 10_000)
+            > rank_value(Fact("constraint", "x", at=0), 0) - 0.11
+        )
 
     def test_an_empty_ledger(self):
-        assert Ledger().ranked() == []
+        assert Ledger().by_rank() == []
         assert not Ledger()
 
 
@@ -134,7 +137,7 @@ class TestData:
         found = ledger(*(Fact(kind, text[:50] or "x", about, at) for kind, text, about, at in rows))
         again = Ledger.from_json(found.to_json())
         assert len(again) <= len(found)
-        assert again.patched(again.facts).to_json() is not None
+        assert again.merge(again.facts).to_json() is not None
 
 
 class TestKept:
@@ -147,23 +150,23 @@ class TestKept:
 
     def test_kept_repaired_reachable(self):
         text = "Billing: never deploy that service on Fridays. See get_user."
-        report = kept_in(text, self.LEDGER, 6)
+        report = report_kept(text, self.LEDGER, 6)
         assert [fact.text for fact in report.kept] == [self.LEDGER.facts[0].text, "get_user"]
         assert report.counts == (2, 1, 1)
-        assert kept_in(text, self.LEDGER, 0).counts == (2, 0, 2)
+        assert report_kept(text, self.LEDGER, 0).counts == (2, 0, 2)
 
     def test_a_sentence_that_stands_there_word_for_word(self):
-        assert kept_in("hm", self.LEDGER, 0).counts == (1, 0, 3)
+        assert report_kept("hm", self.LEDGER, 0).counts == (1, 0, 3)
 
     def test_the_share_of_weighty_facts(self):
-        assert kept_in("nothing", self.LEDGER, 0).weighty_share == 0
-        assert kept_in("nothing", self.LEDGER, 99).weighty_share == 1
-        assert Kept().weighty_share == 1
+        assert report_kept("nothing", self.LEDGER, 0).weighty_share == 0
+        assert report_kept("nothing", self.LEDGER, 99).weighty_share == 1
+        assert FactReport().weighty_share == 1
 
 
 def test_the_newest_value_of_what_somebody_names_wins():
     """`My code is ...` again, with another value: the older one leaves."""
-    ledger = Ledger().patched(
+    ledger = Ledger().merge(
         [
             Fact("standing", "My booking code is QX7T2P.", at=1),
             Fact("standing", "My dog is old and tired.", at=2),

@@ -6,16 +6,19 @@ from importlib.resources import files
 import pytest
 
 import refold
-from refold.core.facts.entities import kind_of
+from refold.core.facts.entities import entity_kind
 from refold.core.facts.ledger import Fact, Ledger
-from refold.core.facts.name_section import fill_names
-from refold.core.facts.page import Page, stands
-from refold.core.facts.read_ledger import read
-from refold.core.facts.sentences import judged
-from refold.core.facts.statement_choice import adding, heard, rules
-from refold.core.facts.user_statements import fill_said
-from refold.core.facts.words import brief, capitals, split, telling
-from refold.core.messages.speakers import named
+from refold.core.facts.page import Page, fill_names, words_and_names
+from refold.core.facts.read_page import read_page
+from refold.core.facts.sentences import classify_sentence
+from refold.core.facts.user_statements import (
+    choose_rules,
+    choose_statements,
+    fill_statements,
+    weigh_statements,
+)
+from refold.core.facts.words import capitalised_words, content_words, shorten_sentence, split_words
+from refold.core.messages.speakers import find_speaker_names
 from refold.testing import assistant, user
 
 
@@ -24,27 +27,30 @@ def count(text):
 
 
 def said(*texts):
-    return [Fact(*judged(text)[:1], text, "", at, judged(text)[1]) for at, text in enumerate(texts)]
+    return [
+        Fact(*classify_sentence(text)[:1], text, "", at, classify_sentence(text)[1])
+        for at, text in enumerate(texts)
+    ]
 
 
 class TestWords:
     def test_a_sentence_in_brief(self):
-        assert brief("By the way, I just got a really good racket.") == "got good racket"
-        assert brief("The") == "The"
-        assert brief("I ") == "I "
+        assert shorten_sentence("By the way, I just got a really good racket.") == "got good racket"
+        assert shorten_sentence("The") == "The"
+        assert shorten_sentence("I ") == "I "
 
     def test_telling_words(self):
-        assert telling("I saw 4 of the old cranes, old cranes") == ["saw", "4", "old", "cranes"]
-        assert telling("我住在北京") == ["我住在北京", "我住", "住在", "在北", "北京"]
-        assert split("Don’t go") == ["don't", "go"]
-        assert capitals("The man met Ada in Rome") == ["Ada", "Rome"]
+        assert content_words("I saw 4 of the old cranes, old cranes") == ["saw", "4", "old", "cranes"]
+        assert content_words("我住在北京") == ["我住在北京", "我住", "住在", "在北", "北京"]
+        assert split_words("Don’t go") == ["don't", "go"]
+        assert capitalised_words("The man met Ada in Rome") == ["Ada", "Rome"]
 
     def test_what_a_name_is(self):
-        assert kind_of("UserStore") == "classes"
-        assert kind_of("plain") == ""
+        assert entity_kind("UserStore") == "classes"
+        assert entity_kind("plain") == ""
 
     def test_what_stands_in_a_text(self):
-        assert {"src/a/b.py", "a/b.py", "b.py", "run_it"} <= set(stands("see src/a/b.py. run_it()"))
+        assert {"src/a/b.py", "a/b.py", "b.py", "run_it"} <= set(words_and_names("see src/a/b.py. run_it()"))
 
 
 HOLDS = (
@@ -86,12 +92,16 @@ PASSES = (
 
 @pytest.mark.parametrize("sentence", HOLDS)
 def test_what_holds_beyond_the_moment(sentence):
-    assert judged(sentence)[0] in {"constraint", "standing", "preference"}
+    assert classify_sentence(sentence)[0] in {"constraint", "standing", "preference"}
 
 
 @pytest.mark.parametrize("sentence", PASSES)
 def test_what_passes_with_the_moment(sentence):
-    assert judged(sentence)[0] in {"statement", "request"}
+    assert classify_sentence(sentence)[0] in {"statement", "request"}
+
+
+def test_a_rule_without_content_words_is_kept_too():
+    assert choose_rules(weigh_statements([Fact("constraint", "Do not.", weight=4.5)]))
 
 
 class TestChoice:
@@ -102,7 +112,7 @@ class TestChoice:
             "Never book the flight.",
             "Never wake grandmother.",
         )
-        assert [fact.text for fact in rules(heard(facts))] == [
+        assert [fact.text for fact in choose_rules(weigh_statements(facts))] == [
             "Never wake grandmother.",
             "Never book the late flight.",
             "Never book the morning flight.",
@@ -115,13 +125,14 @@ class TestChoice:
             "Could you help me with some chairs?",
             "I adopted a cat called Muffin.",
         )
-        kept = adding(heard(facts), [], lambda fact: count(fact.text), 16)
+        kept = choose_statements(weigh_statements(facts), [], lambda fact: count(fact.text), 16)
         assert [fact.at for fact in kept] == [0, 3]
 
     def test_what_has_no_telling_word_is_worth_nothing(self):
         facts = said("So it was.", "I adopted a cat called Muffin.")
-        assert heard(facts).rarity(facts[0]) == 0.0
-        assert [fact.at for fact in adding(heard(facts), facts[1:], lambda _: 3, 9)] == [0]
+        assert [
+            fact.at for fact in choose_statements(weigh_statements(facts), facts[1:], lambda _: 3, 9)
+        ] == [0]
 
 
 class TestPeople:
@@ -131,8 +142,11 @@ class TestPeople:
     ] * 3
 
     def test_names_in_front_are_speakers(self):
-        assert named([user(text) for text in self.TALK]) == {"Ada", "Ben"}
-        assert named([user("Note: a"), user("Note: b"), user("Note: c"), *[user("so")] * 9]) == set()
+        assert find_speaker_names([user(text) for text in self.TALK]) == {"Ada", "Ben"}
+        assert (
+            find_speaker_names([user("Note: a"), user("Note: b"), user("Note: c"), *[user("so")] * 9])
+            == set()
+        )
 
     def test_each_speaks_in_a_line_and_is_read_back(self):
         """Grouped by who spoke, each piece with the number of its message."""
@@ -141,12 +155,12 @@ class TestPeople:
             for at, text in enumerate(self.TALK)
         ]
         page = Page(count, 44)
-        fill_said(page, Ledger().patched(facts), 44)
+        fill_statements(page, Ledger().merge(facts), 44)
         assert page.text == (
             "## What was told, in brief\n- Ada: #0 moved to Lisbon in 2019 with my dog Rex\n"
             "- Ben: #1 paint boats in Porto on weekends"
         )
-        assert [(fact.about, fact.at) for fact in read(page.text).facts] == [("Ada", 0), ("Ben", 1)]
+        assert [(fact.about, fact.at) for fact in read_page(page.text).facts] == [("Ada", 0), ("Ben", 1)]
 
     def test_kindness_has_no_share_of_the_rules(self):
         """Where people talk to each other what seems to hold is worth what it tells."""
@@ -154,7 +168,7 @@ class TestPeople:
         told = Fact("statement", "I moved to Lisbon in 2019 with my dog Rex.", "Ben", 9, 2.6)
         rule = Fact("constraint", "Never wake me before nine, I work nights.", "Ben", 10, 5.0)
         page = Page(count, 420)
-        fill_said(page, Ledger().patched([*kind, told, rule]), 60)
+        fill_statements(page, Ledger().merge([*kind, told, rule]), 60)
         assert "Ben: #9 moved to Lisbon" in page.text
         assert "No worries" not in page.text.partition("## What was told")[0]
 
@@ -165,13 +179,13 @@ class TestPeople:
             Fact("statement", f"I moved to town {at} in 2019 with my dog.", "", at, 2.6) for at in range(9)
         ]
         page = Page(count, 420)
-        fill_said(page, Ledger().patched([*facts, *told]), 24, ruled=70)
+        fill_statements(page, Ledger().merge([*facts, *told]), 24, rules_budget=70)
         assert page.text.count("Never wake") == 4
         assert "moved" not in page.text
 
     def test_several_pieces_of_one_message(self):
         text = "## What was told, in brief\n- #3 one thing … another … #9 third … "
-        assert [(fact.text, fact.at) for fact in read(text).facts] == [
+        assert [(fact.text, fact.at) for fact in read_page(text).facts] == [
             ("one thing", 3),
             ("another", 3),
             ("third", 9),
@@ -179,7 +193,7 @@ class TestPeople:
 
     def test_a_rule_of_somebody_is_told_with_the_name(self):
         page = Page(count, 90)
-        fill_said(page, Ledger().patched([Fact("constraint", "Never wake me.", "Ada", 4, 5.0)]), 90)
+        fill_statements(page, Ledger().merge([Fact("constraint", "Never wake me.", "Ada", 4, 5.0)]), 90)
         assert page.text.endswith("- #4 Ada: Never wake me.")
 
 
@@ -193,7 +207,7 @@ class TestNames:
             Fact("name", "load_it", "a/b.py", 9, 1.0),
             Fact("name", "seen_only", "other/c.py", 9, 1.0),
         ]
-        fill_names(page, Ledger().patched(facts), 500)
+        fill_names(page, Ledger().merge(facts), 500)
         assert page.text == (
             "## Files\n- /src/a/b.py (changed #4): load_it\n\n"
             "## Names and values\n- functions and variables: seen_only"
@@ -202,12 +216,12 @@ class TestNames:
     def test_a_file_that_was_changed_stays_changed(self):
         page = Page(count, 500)
         facts = [Fact("file", "/src/b.py", "read", 1, 2.7), Fact("file", "b.py", "changed", 4, 3.2)]
-        fill_names(page, Ledger().patched(facts), 500)
+        fill_names(page, Ledger().merge(facts), 500)
         assert page.text == "## Files\n- /src/b.py (changed #4)"
 
     def test_what_is_shown_is_not_told(self):
         page = Page(count, 500, seen={"load_it"})
-        fill_names(page, Ledger().patched([Fact("name", "load_it", "x", 9, 1.0)]), 500)
+        fill_names(page, Ledger().merge([Fact("name", "load_it", "x", 9, 1.0)]), 500)
         assert page.text == ""
 
 

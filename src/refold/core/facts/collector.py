@@ -1,0 +1,220 @@
+"""Collects facts from texts by what stands in them: names, values, files, todo items, outcomes, quotes.
+
+Knows the shape of texts and nothing of messages; `extraction` says who speaks and how much that weighs.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
+from refold.core.facts.injections import find_instructions
+from refold.core.facts.ledger import FAILED, SEEN_ONLY, Fact
+from refold.core.messages.text_cutting import first_line
+
+OUTPUT_CHARS: Final = 8_000
+"""Characters of one tool result that are read, three quarters from its head; bounds the work."""
+SHORT_OUTPUT: Final = 1_500
+"""Characters of a short output: who looks at so little looks for something."""
+MOST_QUOTES: Final = 4
+"""Instructions that are quoted of one tool result; more of them are only more of the same."""
+INSTRUCTION_LEFT_OUT: Final = "[a line that gives instructions]"
+"""Stands for a line of a tool's output that would otherwise be passed on as it is."""
+COMMAND_CHARS: Final = 160
+"""Characters of a command or a call that name it."""
+
+_CHANGES: Final = re.compile(
+    r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
+    r"|\"[^\"\n]{0,400}\")|\brm(?: -\w{1,3})?|\btouch|\bpatch)"
+    r" {0,4}([\w./~-]{2,200})"
+)
+_READS: Final = re.compile(
+    r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
+)
+_EXIT_CODE: Final = re.compile(
+    r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE
+)
+_TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
+_TROUBLE_WORDS: Final = (
+    *("error", "exception", "failed", "failure", "fatal", "denied", "not found", "no such file"),
+    *("refused", "timed out"),
+)
+_CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
+_BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
+_TODO_LISTS: Final = ("todos", "plan", "items", "tasks")
+_TODO_TEXTS: Final = ("content", "step", "title", "text", "task")
+"""Argument names under which plan tools of agents keep their items, and items their text."""
+_VALUE: Final = re.compile(r"(?<!\w)\d[\w.,:%/-]{0,40}")
+_ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
+"""What stands between a name and its value."""
+_FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
+"""A line of a search: `src/app.py:12: ...`."""
+
+# How much each kind of name weighs more or less than its source. Set by how often such a name is used
+# again in recorded agent runs; `refold eval retention` measures the whole (docs/decisions/0012-facts.md).
+_KIND_BONUS: Final = {PATH: 0.2, FILE: 0.2, NUMBER: -0.4}
+_KIND_BONUS_SEEN: Final = {
+    CLASS: 0.2,
+    ERROR: 0.2,
+    VERSION: 0.1,
+    FILE: -0.25,
+    PATH: -0.3,
+    NUMBER: -0.2,
+    ID: -0.1,
+    CONSTANT: -0.1,
+}
+"""The same for names that were only seen in output."""
+_DUNDER_BONUS: Final = -0.4
+"""Names such as `__init__` stand everywhere and name nothing."""
+_PROJECT_FILE_BONUS: Final = 0.7
+"""Project files: an agent comes back to them, however long ago it saw the name."""
+_COUNTED_BONUS: Final = -0.4
+"""A number between its neighbours: the line numbers of a listing."""
+_PROJECT_FILES: Final = frozenset(
+    {
+        *("setup.py", "setup.cfg", "tox.ini", "pyproject.toml", "conftest.py", "manage.py", "runtests.py"),
+        *("pytest.ini", "noxfile.py", "requirements.txt", "package.json", "tsconfig.json", "Cargo.toml"),
+        *("go.mod", "pom.xml", "build.gradle", "docker-compose.yml", "README.md"),
+    }
+)
+"""Files by which a project is built, tested and understood."""
+
+
+def keep_ends(text: str, limit: int, head_share: float) -> str:
+    """Keep the head and the tail of a text; the head has this share of the limit."""
+    if len(text) <= limit:
+        return text
+    head = int(limit * head_share)
+    return f"{text[:head]}\n{text[head - limit :]}"
+
+
+def read_ends(output: str) -> str:
+    """Keep what is read of a tool's output: more of its head, where most tools say what matters."""
+    return keep_ends(output, OUTPUT_CHARS, 0.75)
+
+
+@dataclass(slots=True)
+class FactCollector:
+    """The facts of some messages, in the order in which they were found."""
+
+    facts: list[Fact] = field(default_factory=list)
+
+    def add(self, kind: str, text: str, about: str = "", *, at: int, weight: float, uses: int = 1) -> None:
+        """Note a fact of message `at`."""
+        self.facts.append(Fact(kind, text, about, at, weight, uses))
+
+    def add_values(self, text: str, at: int, weight: float) -> None:
+        """Note numbers with the words they belong to: `port = 8080`, `the timeout is 30s`."""
+        for number in _VALUE.finditer(text):
+            before = text[max(0, number.start() - 70) : number.start()].rstrip(" $€£\"'`")
+            sign = next((sign for sign in _ASSIGNS if before.endswith(sign)), None)
+            if sign is None:
+                continue
+            about = before[: len(before) - len(sign)].rsplit("\n", 1)[-1].split()[-2:]
+            if len(about) > 1 and about[0][-1] in ",.;:!?":
+                del about[0]
+            name = " ".join(about).strip(" -*•`\"'(")
+            if name and name[0].isalpha() and name[-1].isalnum():
+                self.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)
+
+    def add_check_boxes(self, text: str, at: int) -> None:
+        """Note the check boxes of a text as todo items."""
+        for box in _CHECK_BOX.finditer(text) if "[" in text else ():
+            state = _BOX_STATES[box[1]]
+            weight = 3.6 if state in {"open", "in progress"} else 1.5
+            self.add("todo", box[2].strip(), state, at=at, weight=weight)
+
+    def add_todo_items(self, arguments: Any, at: int) -> None:
+        """Note the items of a plan in the arguments of a tool, each with its state."""
+        if not isinstance(arguments, Mapping):
+            return
+        items = next((arguments[key] for key in _TODO_LISTS if key in arguments), ())
+        for item in items if isinstance(items, list | tuple) else ():
+            if not isinstance(item, Mapping):
+                continue
+            text = next((item[key] for key in _TODO_TEXTS if isinstance(item.get(key), str)), "").strip()
+            state = str(item.get("status", item.get("state", "open")))[:20]
+            if text:
+                weight = 1.5 if state in {"completed", "done"} else 3.6
+                self.add("todo", text[:200], state, at=at, weight=weight)
+
+    def add_shell_files(self, command: str, at: int) -> None:
+        """Note the files that a shell command reads or changes."""
+        for pattern, state, weight in ((_READS, "read", 2.7), (_CHANGES, "changed", 3.2)):
+            for path in pattern.findall(command):
+                # Likely a file: it has a dot, a slash or a capital, and is no device, flag or version.
+                is_other = path.startswith(("/dev/", "-")) or path.replace(".", "").isdigit()
+                if not is_other and ("." in path or "/" in path or path[0].isupper()):
+                    self.add("file", path, state, at=at, weight=weight)
+
+    def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
+        """Note what a command led to: its first line, or the line that tells of trouble."""
+        exit_code = _EXIT_CODE.search(output[:400])
+        code = (exit_code[1] or exit_code[2]) if exit_code else None
+        failed = failed or (code is not None and code != "0")
+        text = _TAGS.sub("", output[:3_000])
+        if exit_code and exit_code[1]:
+            text = text.replace(exit_code[1], "", 1)
+        line = _without_instruction(first_line(text, 90))
+        trouble = _find_trouble(output) if failed or code is None else ""
+        if failed:
+            line = FAILED + (trouble or line)[:120]
+        self.add("done", command, line, at=at, weight=2.2 if failed else 2.0)
+        if trouble:
+            self.add("error", trouble, command, at=at, weight=2.8 if failed else 2.0)
+
+    def add_quotes(self, output: str, at: int) -> None:
+        """Note lines of a tool's output that address the model, as quotes."""
+        for line in find_instructions(read_ends(output), MOST_QUOTES):
+            self.add("quoted", first_line(line, COMMAND_CHARS), at=at, weight=2.0)
+
+    def add_output_names(self, output: str, file: str, at: int) -> None:
+        """Note the names in a tool's output."""
+        # Of a short output three times as many names are used again (docs/decisions/0012-facts.md).
+        self.add_names(read_ends(output), file, at, 1.35 if len(output) < SHORT_OUTPUT else 1.0)
+
+    def add_names(self, text: str, file: str, at: int, weight: float) -> str:
+        """Note the names of a text with the file they stand in; return the file that the text is about."""
+        entities = find_entities(text)
+        if not file:
+            file = next((name for name, kind in entities if kind in {PATH, FILE} and "." in name), "")
+        is_search = _FILE_AT_LINE_START.match(text.lstrip()[:220]) or _FILE_AT_LINE_START.match(
+            _TAGS.sub("", text[:400]).lstrip("0123456789\n")[:220]
+        )
+        file_of = _files_of_names(text) if is_search else {}
+        bonuses = _KIND_BONUS if weight >= SEEN_ONLY else _KIND_BONUS_SEEN
+        for (name, kind), times in entities.items():
+            about = kind if kind in {PATH, FILE} else file_of.get(name, file) or kind
+            bonus = _PROJECT_FILE_BONUS if name in _PROJECT_FILES else 0.0
+            if name.startswith("__"):
+                bonus = _DUNDER_BONUS
+            elif kind == NUMBER:
+                neighbours = ((str(int(name) + step), kind) for step in (-1, 1))
+                bonus = _COUNTED_BONUS if all(one in entities for one in neighbours) else bonus
+            self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
+        return file
+
+
+def _find_trouble(output: str) -> str:
+    """Find the last line that tells of trouble."""
+    text = output[-3_000:]
+    low = text.lower()
+    at = max((low.rfind(word) for word in _TROUBLE_WORDS if word in low), default=-1)
+    if at < 0 or len(low) != len(text):  # letters that change length when lowered would shift the place
+        return ""
+    return _without_instruction(first_line(text[text.rfind("\n", 0, at) + 1 :], 200))
+
+
+def _without_instruction(line: str) -> str:
+    return INSTRUCTION_LEFT_OUT if find_instructions(line, 1) else line
+
+
+def _files_of_names(text: str) -> dict[str, str]:
+    """Give for each name that a search printed the file before it."""
+    return {
+        name: where[1]
+        for line in text.split("\n")
+        if (where := _FILE_AT_LINE_START.match(line))
+        for name, _ in find_entities(line[where.end() : 400])
+    }

@@ -1,43 +1,32 @@
-"""Whether an error is a refusal for size, who refused, and which numbers it told; never raises.
+"""Decide whether an error is a refusal for size, who refused, and which numbers it states; never raises.
 
     >>> overflow("prompt is too long: 213462 tokens > 200000 maximum")
     OverflowInfo(provider='anthropic', limit=200000, requested=213462)
     >>> overflow("Rate limit reached: 40000 tokens per minute") is None
     True
 
-Numbers are given as told. What is *learned* from them must lie in `LEARNABLE`: an error text can be forged.
+Numbers are returned as stated. A number that is *learned* must lie in `LEARNABLE`: an error text can be
+forged. The error to avoid is the false alarm. It compacts for nothing, while a missed refusal is only shown.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from refold.core.models.model_names import canonical
-from refold.core.overflow.error_text import Evidence, gather
-from refold.core.overflow.numbers import Sizes, sane, sizes
-from refold.core.overflow.patterns import (
-    BARE,
-    BYTES,
-    ELSE,
-    LOOSE,
-    NO_BODY,
-    RATE,
-    SURE,
-    TOO_LARGE,
-    WEIGHT,
-    Sign,
-)
-from refold.core.overflow.providers import IMITATED, host, refuser
+from refold.core.overflow.error_text import Evidence, collect_evidence
+from refold.core.overflow.numbers import Sizes, drop_impossible_sizes, read_sizes
+from refold.core.overflow.patterns import RefusalPattern, load_patterns
 from refold.errors import AnswerFailed, Overflow
 
 LEARNABLE: Final = range(4_096, 10_000_001)
-"""Windows that may be believed on a provider's word; no model in use has less, none has more."""
+"""Windows that are believed on a provider's word: no model in use has less, none has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverflowInfo:
-    """A refusal for size: who refused, at which limit, and what was asked for; None where it is not told."""
+    """A refusal for size: who refused, at which limit, and the size refused; None if that is not stated."""
 
     provider: str | None
     limit: int | None
@@ -45,7 +34,7 @@ class OverflowInfo:
 
     @property
     def learnable(self) -> int | None:
-        """The limit, where it may be believed."""
+        """The limit, if it can be believed."""
         return self.limit if self.limit in LEARNABLE else None
 
 
@@ -57,133 +46,140 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
     """
     if type(error) is OverflowInfo:
         return error
-    if type(error) is AnswerFailed and type(error.cause) is Overflow:  # a talker has read the refusal
+    if type(error) is AnswerFailed and type(error.cause) is Overflow:  # a client has read the refusal already
         error = error.cause
     if type(error) is Overflow:
         return OverflowInfo(error.provider, error.limit, error.requested)
     asked = canonical(provider) if provider else None
-    told = gather(error)
-    refusals = [refusal for each in told if (refusal := _refusal(each, asked))]
+    evidence = collect_evidence(error)
+    refusals = [refusal for each in evidence if (refusal := _find_refusal(each, asked))]
     if not refusals:
         return None
-    signs, texts = [each.sign for each in refusals if each.sign], [each.text for each in refusals]
     best = max((each.sizes for each in refusals), key=lambda size: bool(size.limit) + bool(size.requested))
-    return OverflowInfo(asked or refuser(told, signs, texts), best.limit, best.requested)
-
-
-def usage_overflow(input_tokens: int, window: int) -> bool:
-    """Say whether a finished answer was given on more input than fits: the provider cut it in silence.
-
-    Input counts with what was read from a cache. Exactly full is not over.
-    """
-    return input_tokens > window
+    return OverflowInfo(asked or _find_provider(evidence, refusals), best.limit, best.requested)
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
     text: str
     sizes: Sizes
-    sign: Sign | None = None
+    pattern: RefusalPattern | None = None
 
 
-_NAMED: Final = Sign(None, r"context(?:window|length|limit)?(?:exceed|overflow)", "ContextOverflowError")
-_EMPTY: Final = Sign("cerebras", NO_BODY, "400 status code (no body)")
-_CAPITAL: Final = Sign("bedrock", r"Input is too long", "Input is too long")
-"""The document of NeuroLink tells two providers apart by one capital letter; nothing else does."""
-
-_FILLER: Final = r"\b(?:(?:api|provider|request|llm|model|http|server) )?(?:error|failed|failure)\b(?: code)?"
-_ANSWERED: Final = (
+_BY_CLASS_NAME: Final = RefusalPattern(
+    None, re.compile(r"context(?:window|length|limit)?(?:exceed|overflow)"), "ContextOverflowError"
+)
+_WITHOUT_BODY: Final = RefusalPattern("cerebras", re.compile(""), "400 status code (no body)")
+_CAPITAL_INPUT: Final = RefusalPattern("bedrock", re.compile(r"Input is too long"), "Input is too long")
+# "Input is too long" is Bedrock's, "input is too long" Anthropic's: one capital letter is all that differs.
+_FILLER: Final = re.compile(
+    r"\b(?:(?:api|provider|request|llm|model|http|server) )?(?:error|failed|failure)\b(?: code)?"
+)
+_NO_WORD: Final = re.compile(r"\b(?:exceeded|400|413|500)\b|[^a-z_ ]")
+_ANSWERED: Final = re.compile(
     r"https?://[^\s'\"]{1,300}|\b(?:bad request|error code|client error|status code|for url)\b"
     r"|for more information check|[^a-z]"
 )
+_STRING_LIMIT: Final = re.compile(r"string with maximum length ([0-9]{1,12})")
+_SENTENCE_END: Final = re.compile(r"[.;](?= |$)|\n")
+_BARE_CHARS: Final = 120
+"""A longer text is a sentence, and its other words decide."""
+_ID_CHARS: Final = 10_000
+"""A string with a lower limit is a name or an id, not a conversation."""
+_IMITATED: Final = frozenset({"openai", "anthropic"})
+"""Providers whose sentences other servers repeat; their words prove least about who refused."""
 
 
-def _refusal(evidence: Evidence, asked: str | None) -> _Refusal | None:
-    text = _plain("\n".join(evidence.texts))
-    if sign := _sure(text, evidence) or _loose(text, evidence):
-        return _Refusal(text, _sizes(text, evidence), sign)
-    if _without_body(text, evidence, asked):
-        return _Refusal(text, Sizes(), _EMPTY)
-    if "model_context_window_exceeded" in evidence.finishes or _bare(text) or _too_large(text, evidence):
-        return _Refusal(text, _sizes(text, evidence))
+def _find_refusal(evidence: Evidence, asked: str | None) -> _Refusal | None:
+    table = load_patterns()
+    text = "\n".join(evidence.texts)
+    for written, meant in (("\\u003e", ">"), ("&gt;", ">"), ("\u2019", "'"), ("\\n", " "), ('\\"', '"')):
+        text = text.replace(written, meant)
+    text = re.sub(r"[ \t\r\f\v]+", " ", text).strip().lower()
+    if pattern := _match_sure(text, evidence) or _match_loose(text, evidence):
+        return _Refusal(text, _stated_sizes(text, evidence), pattern)
+    if _has_no_body(text, evidence, asked):
+        return _Refusal(text, Sizes(), _WITHOUT_BODY)
+    too_large = 413 in evidence.statuses or table.http_413.search(text) is not None
+    too_large = too_large and not table.rate_or_media.search(text)
+    if "model_context_window_exceeded" in evidence.finishes or too_large or _is_bare(text):
+        return _Refusal(text, _stated_sizes(text, evidence))
     return None
 
 
-def _sure(text: str, evidence: Evidence) -> Sign | None:
-    found = [
-        sign for sign, pattern in _compiled(SURE) if (match := pattern.search(text)) and _meant(text, match)
+def _match_sure(text: str, evidence: Evidence) -> RefusalPattern | None:
+    table = load_patterns()
+    matching = [
+        known
+        for known in table.sure
+        if (match := known.pattern.search(text))
+        and not table.rate_or_weight.search(_sentence_around(text, match))
     ]
-    if found:
-        return next((sign for sign in found if sign.provider and sign.provider not in IMITATED), found[0])
-    return _NAMED if _pattern(_NAMED.pattern).search("\n".join(evidence.kinds).lower()) else None
+    if matching:
+        own = (known for known in matching if known.provider and known.provider not in _IMITATED)
+        return next(own, matching[0])
+    return _BY_CLASS_NAME if _BY_CLASS_NAME.pattern.search("\n".join(evidence.kinds).lower()) else None
 
 
-def _meant(text: str, match: re.Match[str]) -> bool:
-    return not _pattern(f"{RATE}|{WEIGHT}").search(_sentence(text, match))
-
-
-def _loose(text: str, evidence: Evidence) -> Sign | None:
-    if evidence.statuses & {401, 402, 403, 429} or _pattern(ELSE).search(text):
+def _match_loose(text: str, evidence: Evidence) -> RefusalPattern | None:
+    table = load_patterns()
+    if evidence.statuses & {401, 402, 403, 429} or table.other_topic.search(text):
         return None
-    found = next((sign for sign, pattern in _compiled(LOOSE) if pattern.search(text)), None)
-    if found is None or _names_an_id(text):
+    known = next((known for known in table.loose if known.pattern.search(text)), None)
+    length = _STRING_LIMIT.search(text)
+    if known is None or (length is not None and int(length[1]) < _ID_CHARS):
         return None
-    capital = found.pattern == "input is too long" and any(
-        _CAPITAL.pattern in each for each in evidence.texts
+    capital = known.pattern.pattern == "input is too long" and any(
+        _CAPITAL_INPUT.pattern.search(each) for each in evidence.texts
     )
-    return _CAPITAL if capital else found
+    return _CAPITAL_INPUT if capital else known
 
 
-def _names_an_id(text: str) -> bool:
-    """Whether the string that is too long is a name or an id, not a conversation."""
-    match = _pattern(r"string with maximum length ([0-9]{1,12})").search(text)
-    return match is not None and int(match[1]) < 10_000
-
-
-def _bare(text: str) -> bool:
-    if len(text) > 120 or _pattern(RATE).search(text):
+def _is_bare(text: str) -> bool:
+    """True if a short text is only one of the words that mean size, and the filler of an error."""
+    table = load_patterns()
+    if len(text) > _BARE_CHARS or table.rate.search(text):
         return False
-    words = _pattern(r"\b(?:exceeded|400|413|500)\b|[^a-z_ ]").sub(" ", _pattern(_FILLER).sub("", text))
-    return " ".join(words.split()) in BARE
+    return " ".join(_NO_WORD.sub(" ", _FILLER.sub("", text)).split()) in table.bare
 
 
-def _too_large(text: str, evidence: Evidence) -> bool:
-    told = 413 in evidence.statuses or _pattern(TOO_LARGE).search(text) is not None
-    return told and not _pattern(f"{RATE}|{BYTES}").search(text)
-
-
-def _without_body(text: str, evidence: Evidence, asked: str | None) -> bool:
+def _has_no_body(text: str, evidence: Evidence, asked: str | None) -> bool:
+    """True if a request was refused without a body, by Cerebras or by nobody in particular."""
     silent = evidence.empty or (bool(evidence.kinds) and not text)
-    empty = 400 in evidence.statuses and silent and not _pattern(_ANSWERED).sub("", text)
-    if not empty and not _pattern(NO_BODY).search(text):
+    empty = 400 in evidence.statuses and silent and not _ANSWERED.sub("", text)
+    if not empty and not load_patterns().no_body.search(text):
         return False
-    who = asked or host([evidence], [text])
-    nobody_is_named = who is None and not evidence.places and "://" not in text
-    return who == "cerebras" or nobody_is_named
+    provider = asked or _provider_by_address([evidence], [text])
+    is_unnamed = provider is None and not evidence.places and "://" not in text
+    return provider == "cerebras" or is_unnamed
 
 
-def _sizes(text: str, evidence: Evidence) -> Sizes:
+def _stated_sizes(text: str, evidence: Evidence) -> Sizes:
     fields = evidence.numbers
-    return sane(Sizes(fields["n_ctx"], fields.get("n_prompt_tokens"))) if "n_ctx" in fields else sizes(text)
+    if "n_ctx" in fields:
+        return drop_impossible_sizes(Sizes(fields["n_ctx"], fields.get("n_prompt_tokens")))
+    return read_sizes(text)
 
 
-def _plain(text: str) -> str:
-    for written, meant in (("\\u003e", ">"), ("&gt;", ">"), ("\u2019", "'"), ("\\n", " "), ('\\"', '"')):
-        text = text.replace(written, meant)
-    return re.sub(r"[ \t\r\f\v]+", " ", text).strip().lower()
+def _sentence_around(text: str, match: re.Match[str]) -> str:
+    # 200 characters either way bound the work; real sentences are shorter.
+    before = _SENTENCE_END.split(text[max(0, match.start() - 200) : match.start()])[-1]
+    return before + match[0] + _SENTENCE_END.split(text[match.end() : match.end() + 200], maxsplit=1)[0]
 
 
-def _sentence(text: str, match: re.Match[str]) -> str:
-    end = _pattern(r"[.;](?= |$)|\n")
-    before = end.split(text[max(0, match.start() - 200) : match.start()])[-1]
-    return before + match[0] + end.split(text[match.end() : match.end() + 200], maxsplit=1)[0]
+def _find_provider(evidence: Sequence[Evidence], refusals: Sequence[_Refusal]) -> str | None:
+    """Say who refused: by the address, by its own words, by the library, by words that others repeat."""
+    by_address = _provider_by_address(evidence, [refusal.text for refusal in refusals])
+    writers = [known.provider for each in refusals if (known := each.pattern) and known.provider]
+    own_words = next((provider for provider in writers if provider not in _IMITATED), None)
+    libraries = load_patterns().libraries
+    modules = (kind.partition(".")[0] for each in evidence for kind in each.kinds)
+    by_library = next((libraries[module] for module in modules if module in libraries), None)
+    return by_address or own_words or by_library or next(iter(writers), None)
 
 
-@lru_cache(maxsize=64)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-@lru_cache(maxsize=4)
-def _compiled(signs: tuple[Sign, ...]) -> tuple[tuple[Sign, re.Pattern[str]], ...]:
-    return tuple((sign, re.compile(sign.pattern)) for sign in signs)
+def _provider_by_address(evidence: Sequence[Evidence], texts: Sequence[str]) -> str | None:
+    places = [place for each in evidence for place in each.places]
+    text = "\n".join([*places, *texts])
+    known = next((name for name, pattern in load_patterns().hosts if pattern.search(text)), None)
+    return known or next((canonical(place) for place in places if place.replace("_", "").isalnum()), None)

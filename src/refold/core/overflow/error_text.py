@@ -1,9 +1,9 @@
-"""What an error carries: its texts, its statuses, who made it; knows nothing of what they mean.
+"""Collect what an error carries: its texts, its statuses, who made it; knows nothing of what they mean.
 
 Errors come as exceptions with causes, as groups, as dicts, as response objects, as JSON text, as a stream of
-events, and some of them are hostile: endless, cyclic, nested a hundred thousand deep, raising on every touch.
-So the walk has no recursion, visits a bounded number of places, reads a bounded number of characters, and
-lets nothing escape. What a model *said* (contents, choices, deltas) is never read as an error.
+events. Some are hostile: endless, cyclic, nested a hundred thousand deep, raising on every touch. So the walk
+has no recursion, visits a bounded number of places, reads a bounded number of characters, and lets no error
+escape. The words of a model (contents, choices, deltas) are never read as an error.
 """
 
 import inspect
@@ -16,120 +16,93 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final
 
-_PLACES: Final = 600
-"""How many places are visited; real errors have fewer than fifty."""
-_HEAD: Final = 16_384
-_TAIL: Final = 8_192
-"""What is read of one text: an error speaks at its beginning, a log or a stream ends with it."""
-_ALL: Final = 98_304
-"""How many characters are read in all."""
+_MAX_PLACES: Final = 600
+"""Places that are visited. Real errors have fewer than fifty; more would only give hostile ones more time."""
+_HEAD_CHARS: Final = 16_384
+_TAIL_CHARS: Final = 8_192
+"""Characters read of one text: an error speaks at its beginning, a log or a stream ends with it."""
+_MAX_CHARS: Final = 98_304
+"""Characters read in all: four texts of full length. Fewer could miss a refusal behind a long cause."""
 
-_SAID: Final = frozenset(
-    {
-        *("arguments", "candidates", "choices", "content", "content_block", "contents", "delta", "function"),
-        *(
-            "headers",
-            "incomplete_details",
-            "input",
-            "instructions",
-            "logprobs",
-            "messages",
-            "model",
-            "output",
-        ),
-        *("parts", "prompt", "reasoning", "request", "summary", "system", "text", "tools", "usage"),
-    }
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# Keys are compared in lower case.
+_SPOKEN: Final = frozenset(
+    _words(
+        "arguments candidates choices content content_block contents delta function headers"
+        " incomplete_details input instructions logprobs messages model output parts prompt reasoning request"
+        " summary system text tools usage"
+    )
 )
-"""Keys under which there is what somebody said, or facts about it; no errors."""
+"""Keys with the words of a user or a model, or facts about them; never errors."""
 _NESTED: Final = frozenset({"candidates", "choices", "output"})
-"""Of these, how the answer ended and whether an error stands inside is looked at."""
-_FINISH: Final = frozenset(
-    {"finish_reason", "finishreason", "native_finish_reason", "stop_reason", "stopreason"}
-)
-_STATUS: Final = frozenset({"code", "http_status", "httpstatuscode", "status", "status_code", "statuscode"})
-_PLACE: Final = frozenset(
-    {"api_base", "base_url", "endpoint", "llm_provider", "provider", "provider_id", "url"}
-)
-_BODY: Final = frozenset({"body", "content", "data", "message", "raw", "response", "text"})
-_ALWAYS: Final = (
-    *(
-        "message",
-        "error",
-        "errors",
-        "status_code",
-        "status",
-        "http_status",
-        "code",
-        "type",
-        "reason",
-        "detail",
-    ),
-    *(
-        "details",
-        "url",
-        "provider",
-        "llm_provider",
-        "finish_reason",
-        "stop_reason",
-        "n_ctx",
-        "n_prompt_tokens",
-    ),
-    "response",
+"""Of these, the reason why the answer ended and an error inside are read."""
+_FINISH: Final = frozenset(_words("finish_reason finishreason native_finish_reason stop_reason stopreason"))
+_STATUS: Final = frozenset(_words("code http_status httpstatuscode status status_code statuscode"))
+_PLACE: Final = frozenset(_words("api_base base_url endpoint llm_provider provider provider_id url"))
+_BODY: Final = frozenset(_words("body content data message raw response text"))
+_ALWAYS: Final = _words(
+    "message error errors status_code status http_status code type reason detail details url provider"
+    " llm_provider finish_reason stop_reason n_ctx n_prompt_tokens response"
 )
 """Attributes that are read on any object, in this order."""
-_OF_ANSWERS: Final = ("body", "text", "content", "response_body", "json_body", "raw", "data")
-"""Attributes that are read on exceptions and on what has a status; elsewhere a model may have said them."""
-_SSE: Final = r"(?:^|\n)(?:event|data): ?\S"
+_OF_ANSWERS: Final = _words("body text content response_body json_body raw data")
+"""Attributes that are read only on exceptions and on objects with a status; elsewhere a model may have
+written them."""
+_EVENT_STREAM: Final = re.compile(r"(?:^|\n)(?:event|data): ?\S")
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What one error says; a cause says it again for itself."""
+    """The facts that one error states; each cause has its own."""
 
     texts: list[str] = field(default_factory=list)
     statuses: set[int] = field(default_factory=set)
     kinds: list[str] = field(default_factory=list)
-    """Module and class of the exceptions."""
+    """Module and class of each exception."""
     places: list[str] = field(default_factory=list)
     """Addresses and providers that are named."""
     finishes: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict)
     empty: bool = False
-    """An answer without a body was seen."""
+    """True if an answer without a body was seen."""
 
 
-def gather(error: object) -> list[Evidence]:
-    """Collect what an error and its causes say, the error itself first."""
+def collect_evidence(error: object) -> list[Evidence]:
+    """Collect the facts of an error and of its causes, the error itself first."""
     return _Walk().walk(error)
 
 
 class _Walk:
-    """One walk over one error: what is still to be visited and how much may still be read."""
+    """One walk over one error: the places still to visit and the characters still to read."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[object, Evidence, str]] = []
         self.seen: set[int] = set()
-        self.found: list[Evidence] = []
+        self.collected: list[Evidence] = []
         self.alive: list[object] = []
-        self.room = _ALL
+        self.room = _MAX_CHARS
 
     def walk(self, error: object) -> list[Evidence]:
-        self.found.append(Evidence())
-        self.stack.append((error, self.found[0], ""))
-        for _ in range(_PLACES):
+        self.collected.append(Evidence())
+        self.stack.append((error, self.collected[0], ""))
+        for _ in range(_MAX_PLACES):
             if not self.stack:
                 break
             with suppress(Exception):  # hostile objects raise what they like; the walk goes on without them
                 self.visit(*self.stack.pop())
-        return self.found
+        return self.collected
 
     def visit(self, value: object, evidence: Evidence, key: str) -> None:
         if isinstance(value, bool) or value is None:
             evidence.empty |= value is None and key == "body"
         elif isinstance(value, int):
-            self.number(value, evidence, key)
+            self.read_number(value, evidence, key)
         elif isinstance(value, str | bytes | bytearray):
-            self.text(value, evidence, key)
+            self.read_text(value, evidence, key)
         elif id(value) not in self.seen:
             self.seen.add(id(value))
             self.alive.append(value)  # an id is only good while its object lives
@@ -137,21 +110,21 @@ class _Walk:
 
     def look_inside(self, value: object, evidence: Evidence, key: str) -> None:
         if isinstance(value, BaseException):
-            self.exception(value, evidence)
+            self.read_exception(value, evidence)
         elif isinstance(value, Mapping):
-            self.mapping(value, evidence)
+            self.read_mapping(value, evidence)
         elif isinstance(value, list | tuple | set | frozenset):
-            for item in reversed(list(islice(value, _PLACES))):
+            for item in reversed(list(islice(value, _MAX_PLACES))):
                 self.stack.append((item, evidence, key))
         elif isinstance(value, Enum):
             self.stack.extend(((value.value, evidence, key), (value.name, evidence, key)))
         elif not isinstance(value, float | complex | type):
-            self.attributes(value, evidence)
+            self.read_attributes(value, evidence)
 
-    def exception(self, error: BaseException, evidence: Evidence) -> None:
+    def read_exception(self, error: BaseException, evidence: Evidence) -> None:
         if evidence.kinds:
             evidence = Evidence()
-            self.found.append(evidence)
+            self.collected.append(evidence)
         kind = type(error)
         evidence.kinds.append(f"{kind.__module__}.{kind.__qualname__}")
         causes = [_attribute(error, name) for name in ("__cause__", "__context__")]
@@ -161,40 +134,42 @@ class _Walk:
             if isinstance(cause, BaseException):
                 self.stack.append((cause, evidence, ""))
         self.stack.append((_attribute(error, "args"), evidence, ""))
-        self.attributes(error, evidence)
-        self.stack.append((_shown(error), evidence, ""))
+        self.read_attributes(error, evidence)
+        self.stack.append((_to_text(error), evidence, ""))
 
-    def attributes(self, value: object, evidence: Evidence) -> None:
+    def read_attributes(self, value: object, evidence: Evidence) -> None:
         answered = isinstance(value, BaseException) or isinstance(_attribute(value, "status_code"), int)
         for name in reversed(_ALWAYS + _OF_ANSWERS if answered else _ALWAYS):
-            found = _attribute(value, name)
-            if name == "url" and found is not None:
-                found = _shown(found)
-            if found is not None and not callable(found):
-                self.stack.append((found, evidence, name))
+            attribute = _attribute(value, name)
+            if name == "url" and attribute is not None:
+                attribute = _to_text(attribute)
+            if attribute is not None and not callable(attribute):
+                self.stack.append((attribute, evidence, name))
         if answered and _attribute(value, "text") is None:
-            self.stack.append((_called(_attribute(value, "json")), evidence, "json"))
+            self.stack.append((_call_json(_attribute(value, "json")), evidence, "json"))
         if (asked := _attribute(_attribute(value, "request"), "url")) is not None:
-            self.stack.append((_shown(asked), evidence, "url"))
-        self.stack.extend((end, evidence, "choices") for end in _ends(_attribute(value, "choices")))
+            self.stack.append((_to_text(asked), evidence, "url"))
+        self.stack.extend((end, evidence, "choices") for end in _answer_ends(_attribute(value, "choices")))
 
-    def mapping(self, value: Mapping[Any, Any], evidence: Evidence) -> None:
-        items = [(key.lower(), each) for key, each in islice(value.items(), _PLACES) if isinstance(key, str)]
-        refused = any(key in _STATUS and _refused(each) for key, each in items)
-        said = _SAID | {"response"} if any(key == "done" for key, _ in items) else _SAID
+    def read_mapping(self, value: Mapping[Any, Any], evidence: Evidence) -> None:
+        entries = islice(value.items(), _MAX_PLACES)
+        items = [(key.lower(), each) for key, each in entries if isinstance(key, str)]
+        is_refusal = any(key in _STATUS and _is_error_status(each) for key, each in items)
+        # Ollama's answer has the key `done`, and there `response` holds the model's words.
+        spoken = _SPOKEN | {"response"} if any(key == "done" for key, _ in items) else _SPOKEN
         for key, each in reversed(items):
             if key in _NESTED:
-                self.stack.extend((end, evidence, key) for end in _ends(each))
-            elif key not in said or (refused and key in _BODY):
-                self.stack.append((_shown(each) if key == "url" else each, evidence, key))
+                self.stack.extend((end, evidence, key) for end in _answer_ends(each))
+            elif key not in spoken or (is_refusal and key in _BODY):
+                self.stack.append((_to_text(each) if key == "url" else each, evidence, key))
 
-    def number(self, value: int, evidence: Evidence, key: str) -> None:
+    def read_number(self, value: int, evidence: Evidence, key: str) -> None:
         if key in _STATUS and 100 <= value <= 599:
             evidence.statuses.add(value)
         elif key in {"n_ctx", "n_prompt_tokens"}:
             evidence.numbers[key] = value
 
-    def text(self, value: str | bytes | bytearray, evidence: Evidence, key: str) -> None:
+    def read_text(self, value: str | bytes | bytearray, evidence: Evidence, key: str) -> None:
         text = _excerpt(value)
         if key in _FINISH:
             evidence.finishes.add(text[:100].strip().lower())
@@ -203,21 +178,17 @@ class _Walk:
         elif not text.strip():
             evidence.empty |= key in _BODY
         elif text.strip().isdigit() and key in _STATUS:
-            self.number(int(text.strip()[:6]), evidence, key)
+            self.read_number(int(text.strip()[:6]), evidence, key)
         elif len(text) <= self.room and text not in evidence.texts:
             self.room -= len(text)
-            self.read(text, evidence, key)
-
-    def read(self, text: str, evidence: Evidence, key: str) -> None:
-        parsed = _json(text)
-        if parsed is not None:
-            self.stack.append((parsed, evidence, key))
-        elif re.search(_SSE, text[:2_000]):
-            self.stack.extend(
-                (event, evidence, key) for event in reversed(list(islice(_events(text), _PLACES)))
-            )
-        else:
-            evidence.texts.append(text)
+            parsed = _parse_json(text)
+            if parsed is not None:
+                self.stack.append((parsed, evidence, key))
+            elif _EVENT_STREAM.search(text[:2_000]):
+                events = list(islice(_events(text), _MAX_PLACES))
+                self.stack.extend((event, evidence, key) for event in reversed(events))
+            else:
+                evidence.texts.append(text)
 
 
 def _attribute(value: object, name: str) -> Any:
@@ -226,24 +197,25 @@ def _attribute(value: object, name: str) -> Any:
     return None
 
 
-def _shown(value: object) -> str:
+def _to_text(value: object) -> str:
     with suppress(Exception):
         return str(value)
     return ""
 
 
-def _called(method: object) -> object:
+def _call_json(method: object) -> object:
     if not callable(method) or inspect.iscoroutinefunction(method):
         return None
-    made: object = None
+    value: object = None
     with suppress(Exception):
-        made = method()
-    if inspect.iscoroutine(made):
-        made.close()
-    return made if isinstance(made, dict | list) else None
+        value = method()
+    if inspect.iscoroutine(value):
+        value.close()  # nobody awaits it, and Python would warn
+    return value if isinstance(value, dict | list) else None
 
 
-def _ends(value: object) -> Iterator[Mapping[str, Any]]:
+def _answer_ends(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield how each answer ended, and its error, without its words."""
     for item in islice(value, 20) if isinstance(value, list | tuple) else ():
         if isinstance(item, Mapping):
             yield {
@@ -256,20 +228,21 @@ def _ends(value: object) -> Iterator[Mapping[str, Any]]:
             yield {key: each for key, each in kept.items() if each is not None}
 
 
-def _refused(status: object) -> bool:
+def _is_error_status(status: object) -> bool:
     if isinstance(status, str):
         return status.isdigit() and status[:1] in "45" and len(status) == 3
     return isinstance(status, int) and 400 <= status <= 599
 
 
 def _excerpt(value: str | bytes | bytearray) -> str:
-    short = len(value) <= _HEAD + _TAIL
+    short = len(value) <= _HEAD_CHARS + _TAIL_CHARS
     if isinstance(value, str):
-        return value if short else f"{value[:_HEAD]}\n{value[-_TAIL:]}"
-    return bytes(value if short else value[:_HEAD] + b"\n" + value[-_TAIL:]).decode("utf-8", "replace")
+        return value if short else f"{value[:_HEAD_CHARS]}\n{value[-_TAIL_CHARS:]}"
+    raw = value if short else value[:_HEAD_CHARS] + b"\n" + value[-_TAIL_CHARS:]
+    return bytes(raw).decode("utf-8", "replace")
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -280,13 +253,14 @@ def _json(text: str) -> object:
 
 
 def _events(text: str) -> Iterator[object]:
+    """Yield the data of an event stream: JSON values, and the text of events that report an error."""
     failed = False
     for line in text.splitlines():
         name, _, rest = line.partition(":")
         if name == "event":
             failed = rest.strip() == "error"
         elif name == "data":
-            parsed = _json(rest)
+            parsed = _parse_json(rest)
             if parsed is not None:
                 yield parsed
             elif failed or '"error"' in rest:

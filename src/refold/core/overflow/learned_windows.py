@@ -1,8 +1,8 @@
-"""Windows learned from refusals for size: how much of a refusal is believed, and for how long.
+"""Learn windows from refusals for size: how much of a refusal is believed, and for how long.
 
-An error text can be forged, and a window that is too small folds for nothing. So what is learned lies between
-4,096 and 10,000,000 tokens, never above the window that was known before, holds for one endpoint and one
-model only, and is forgotten after a while.
+An error text can be forged, and a window that is too small compacts for nothing. So a learned window lies
+between 4,096 and 10,000,000 tokens and never above the window that was known before. It is valid for one
+endpoint and one model only, and expires.
 """
 
 import json
@@ -15,110 +15,108 @@ from urllib.parse import urlsplit
 from refold.core.overflow.detect import LEARNABLE, OverflowInfo
 
 SHARE: Final = 0.8
-"""Of what was refused, this much is taken as the window where no limit is told.
+"""Share of the refused size that is taken as the window if no limit is stated.
 
-Estimates are up to 18 % off on average: a larger share may be refused again, a smaller one folds too much.
+Estimates are up to 18 % off on average (docs/decisions/0003): a larger share may be refused again, a smaller
+one compacts too much.
 """
 DAY: Final = 86_400.0
-TOLD_DAYS: Final = 30
-"""How long a limit holds that the provider told; servers are set up anew."""
+STATED_DAYS: Final = 30
+"""How long a limit is valid that the provider stated; not for ever, because servers are set up anew."""
 GUESSED_DAYS: Final = 1
-"""How long one holds that was guessed from what was sent; it is too small rather than too large."""
+"""How long a limit is valid that was guessed from the request; it errs on the small side."""
 _LATEST: Final = 4e10
-"""Seconds: the year 3237. A later time is no time."""
+"""Seconds: the year 3237. A later time in a note is not a time."""
 _PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A window that a refusal has taught."""
+    """A window learned from a refusal."""
 
     tokens: int
     at: float
-    """When, in seconds since the epoch."""
-    told: bool = True
-    """Whether the provider told the number; else it was guessed from what was sent."""
+    """Time of the refusal, in seconds since the epoch."""
+    stated: bool = True
+    """True if the provider stated the number; else it was guessed from the request."""
 
-    def fresh(self, at: float) -> bool:
-        """Whether it still holds; a clock that was set back makes it no younger."""
-        days = TOLD_DAYS if self.told else GUESSED_DAYS
+    def is_fresh(self, at: float) -> bool:
+        """True if it is still valid; a clock that was set back makes it no younger."""
+        days = STATED_DAYS if self.stated else GUESSED_DAYS
         return abs(at - self.at) < days * DAY
 
     @property
     def note(self) -> str:
-        """The value as text, for a store's notes; `read` reads it."""
-        return json.dumps(self.to_json())
-
-    def to_json(self) -> dict[str, Any]:
-        """The value as JSON."""
-        return {"tokens": self.tokens, "at": self.at, "told": self.told}
+        """The value as text, for a store's notes; `read_note` reads it."""
+        return json.dumps({"tokens": self.tokens, "at": self.at, "told": self.stated})
 
     @classmethod
     def from_json(cls, value: Any) -> "Learned | None":
-        """The value back from JSON; None where it is not one."""
-        found = value if isinstance(value, dict) else {}
-        tokens, at = found.get("tokens"), found.get("at")
+        """Read the value from JSON; None if it is not one."""
+        fields = value if isinstance(value, dict) else {}
+        tokens, at = fields.get("tokens"), fields.get("at")
         if type(tokens) is not int or tokens not in LEARNABLE:
             return None
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= _LATEST:
             return None
-        return cls(tokens, float(at), told=found.get("told") is True)
+        return cls(tokens, float(at), stated=fields.get("told") is True)
 
 
-def learn(known: int | None, info: OverflowInfo, *, sent: int | None) -> int | None:
-    """The window to reckon with after a refusal; None where nothing is known.
+def limit_after_refusal(known: int | None, info: OverflowInfo, *, sent: int | None) -> int | None:
+    """Return the window to use after a refusal; None if nothing is known.
 
-    known   the window before: the table's, or what was learned earlier; it is never raised
-    sent    the size of the request that was refused, by our own count; used where no limit is told
+    known   the window before: from the table, or learned earlier; it is never raised
+    sent    the size of the refused request, by our own count; used if no limit is stated
 
-    >>> learn(200_000, OverflowInfo("vllm", 32_768, 40_000), sent=39_000)
+    >>> limit_after_refusal(200_000, OverflowInfo("vllm", 32_768, 40_000), sent=39_000)
     32768
-    >>> learn(200_000, OverflowInfo(None, 1, None), sent=39_000)
+    >>> limit_after_refusal(200_000, OverflowInfo(None, 1, None), sent=39_000)
     4096
-    >>> learn(200_000, OverflowInfo("cerebras", None, None), sent=40_000)
+    >>> limit_after_refusal(200_000, OverflowInfo("cerebras", None, None), sent=40_000)
     32000
     """
-    limit = info.limit if info.limit is not None else _guess(info.requested, sent)
+    limit = info.limit
     if limit is None:
-        return known
+        # A request below the smallest window was not refused for its size, so it says nothing.
+        sizes = [size for size in (info.requested, sent) if size is not None and size >= LEARNABLE.start]
+        if not sizes:
+            return known
+        limit = math.floor(min(sizes) * SHARE)
     limit = max(LEARNABLE.start, min(limit, LEARNABLE.stop - 1))
     return limit if known is None else min(known, limit)
 
 
-def learned(known: int | None, info: OverflowInfo, *, sent: int | None, at: float) -> Learned | None:
-    """What to keep of a refusal; None where it teaches nothing new."""
-    tokens = learn(known, info, sent=sent)
+def learn_from_refusal(
+    known: int | None, info: OverflowInfo, *, sent: int | None, at: float
+) -> Learned | None:
+    """Return the window to store after a refusal; None if it is nothing new."""
+    tokens = limit_after_refusal(known, info, sent=sent)
     if tokens is None or tokens == known or tokens not in LEARNABLE:
         return None
-    return Learned(tokens, at, told=info.limit is not None)
+    return Learned(tokens, at, stated=info.limit is not None)
 
 
-def read(note: str | None, at: float) -> int | None:
-    """The window that was noted, where it still holds; None for no note, an old one or an unreadable one."""
+def read_note(note: str | None, at: float) -> int | None:
+    """Return the window of a note; None for no note, an expired one or an unreadable one."""
     try:
-        found = Learned.from_json(json.loads(note or "null"))
+        window = Learned.from_json(json.loads(note or "null"))
     except (ValueError, RecursionError):
         return None
-    return found.tokens if found and found.fresh(at) else None
+    return window.tokens if window and window.is_fresh(at) else None
 
 
-def key(endpoint: str, model: str) -> str:
-    """The key under which a window is kept: endpoint without credentials or query, then the model.
+def note_key(endpoint: str, model: str) -> str:
+    """Return the key of a stored window: the endpoint without credentials or query, then the model.
 
-    >>> key("https://me:secret@Host.example:443/v1/?api_key=x", "Qwen3-4B")
+    >>> note_key("https://me:secret@Host.example:443/v1/?api_key=x", "Qwen3-4B")
     'window:https://host.example/v1#qwen3-4b'
     """
-    return f"window:{_place(endpoint)}#{_word(model).lower()}"
+    return f"window:{_plain_endpoint(endpoint)}#{_printable(model).lower()}"
 
 
-def _guess(requested: int | None, sent: int | None) -> int | None:
-    """A limit from the size of what was refused; None where that is too small to have been refused for it."""
-    sizes = [size for size in (requested, sent) if size is not None and size >= LEARNABLE.start]
-    return math.floor(min(sizes) * SHARE) if sizes else None
-
-
-def _place(endpoint: str) -> str:
-    plain = re.split(r"[?#;]", _word(endpoint), maxsplit=1)[0]
+def _plain_endpoint(endpoint: str) -> str:
+    """Return an address without credentials, query and default port."""
+    plain = re.split(r"[?#;]", _printable(endpoint), maxsplit=1)[0]
     try:
         parts = urlsplit(plain)
         host, port = parts.hostname or "", parts.port
@@ -131,6 +129,6 @@ def _place(endpoint: str) -> str:
     return f"{parts.scheme}://{host}{written}{parts.path.rstrip('/')}"
 
 
-def _word(text: str) -> str:
-    """At most 300 characters that can be seen."""
+def _printable(text: str) -> str:
+    """Return at most 300 printable characters: a key has to fit every store."""
     return "".join(character for character in text[:2_000].strip() if character.isprintable())[:300]

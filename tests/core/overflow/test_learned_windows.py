@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.overflow.detect import OverflowInfo, overflow
-from refold.core.overflow.learned_windows import DAY, Learned, key, learn, learned, read
+from refold import OverflowInfo, overflow
+from refold.core.overflow.learned_windows import (
+    DAY,
+    Learned,
+    learn_from_refusal,
+    limit_after_refusal,
+    note_key,
+    read_note,
+)
 
 NOW = 1_760_000_000.0
 
@@ -37,12 +44,12 @@ def info(limit=None, requested=None):
 )
 def test_a_limit_that_is_told_is_clamped_and_never_raises_the_window(known, limit, window):
     """Faults, C32: clamped to [4 096, 10 M]."""
-    assert learn(known, info(limit), sent=50_000) == window
+    assert limit_after_refusal(known, info(limit), sent=50_000) == window
 
 
 def test_a_hostile_text_shrinks_no_window_below_the_floor():
     refusal = overflow("This model's maximum context length is 1 tokens. However, you requested 9 tokens.")
-    assert (refusal.limit, learn(200_000, refusal, sent=9)) == (1, 4_096)
+    assert (refusal.limit, limit_after_refusal(200_000, refusal, sent=9)) == (1, 4_096)
 
 
 @pytest.mark.parametrize(
@@ -58,41 +65,41 @@ def test_a_hostile_text_shrinks_no_window_below_the_floor():
     ],
 )
 def test_without_a_limit_less_than_was_sent_is_taken(known, requested, sent, window):
-    assert learn(known, info(None, requested), sent=sent) == window
+    assert limit_after_refusal(known, info(None, requested), sent=sent) == window
 
 
 @pytest.mark.parametrize("sent", [None, -1, 0, 500, 4_095])
 def test_a_request_that_every_window_holds_teaches_nothing(sent):
-    assert learn(200_000, info(), sent=sent) == 200_000
-    assert learn(None, info(), sent=sent) is None
-    assert learned(200_000, info(), sent=sent, at=NOW) is None
-    assert learned(None, info(), sent=sent, at=NOW) is None
+    assert limit_after_refusal(200_000, info(), sent=sent) == 200_000
+    assert limit_after_refusal(None, info(), sent=sent) is None
+    assert learn_from_refusal(200_000, info(), sent=sent, at=NOW) is None
+    assert learn_from_refusal(None, info(), sent=sent, at=NOW) is None
 
 
 def test_what_is_kept_says_when_and_whether_it_was_told():
-    assert learned(200_000, info(32_768), sent=None, at=NOW) == Learned(32_768, NOW)
-    assert learned(200_000, info(), sent=40_000, at=NOW) == Learned(32_000, NOW, told=False)
-    assert learned(32_768, info(32_768), sent=None, at=NOW) is None
+    assert learn_from_refusal(200_000, info(32_768), sent=None, at=NOW) == Learned(32_768, NOW)
+    assert learn_from_refusal(200_000, info(), sent=40_000, at=NOW) == Learned(32_000, NOW, stated=False)
+    assert learn_from_refusal(32_768, info(32_768), sent=None, at=NOW) is None
 
 
 def test_a_told_window_holds_for_thirty_days_and_a_guess_for_one():
-    told, guess = Learned(32_768, NOW), Learned(32_000, NOW, told=False)
-    assert told.fresh(NOW + 30 * DAY - 1)
-    assert not told.fresh(NOW + 30 * DAY)
-    assert guess.fresh(NOW + DAY - 1)
-    assert not guess.fresh(NOW + DAY)
+    stated, guess = Learned(32_768, NOW), Learned(32_000, NOW, stated=False)
+    assert stated.is_fresh(NOW + 30 * DAY - 1)
+    assert not stated.is_fresh(NOW + 30 * DAY)
+    assert guess.is_fresh(NOW + DAY - 1)
+    assert not guess.is_fresh(NOW + DAY)
 
 
 def test_a_clock_that_was_set_back_does_not_make_it_last_for_ever():
-    assert Learned(32_768, NOW).fresh(NOW - 30 * DAY + 1)
-    assert not Learned(32_768, NOW).fresh(NOW - 30 * DAY)
-    assert not Learned(32_768, NOW).fresh(math.nan)
+    assert Learned(32_768, NOW).is_fresh(NOW - 30 * DAY + 1)
+    assert not Learned(32_768, NOW).is_fresh(NOW - 30 * DAY)
+    assert not Learned(32_768, NOW).is_fresh(math.nan)
 
 
 def test_a_note_is_read_back_while_it_holds():
     note = Learned(32_768, NOW).note
-    assert read(note, NOW) == 32_768
-    assert read(note, NOW + 31 * DAY) is None
+    assert read_note(note, NOW) == 32_768
+    assert read_note(note, NOW + 31 * DAY) is None
     assert json.loads(note) == {"tokens": 32_768, "at": NOW, "told": True}
 
 
@@ -120,11 +127,11 @@ def test_a_note_is_read_back_while_it_holds():
     ids=lambda note: str(note)[:40],
 )
 def test_what_is_no_note_is_none(note):
-    assert read(note, NOW) is None
+    assert read_note(note, NOW) is None
 
 
 def test_a_note_that_does_not_say_that_it_was_told_is_a_guess():
-    assert Learned.from_json({"tokens": 8_192, "at": 5, "told": "yes"}) == Learned(8_192, 5.0, told=False)
+    assert Learned.from_json({"tokens": 8_192, "at": 5, "told": "yes"}) == Learned(8_192, 5.0, stated=False)
 
 
 @given(
@@ -134,7 +141,7 @@ def test_a_note_that_does_not_say_that_it_was_told_is_a_guess():
     st.none() | st.integers(),
 )
 def test_what_is_learned_lies_between_the_bounds_and_not_above_what_was_known(known, limit, requested, sent):
-    window = learn(known, info(limit, requested), sent=sent)
+    window = limit_after_refusal(known, info(limit, requested), sent=sent)
     assert window is None or 4_096 <= window <= 10_000_000
     assert known is None or window <= known
 
@@ -163,10 +170,10 @@ def test_what_is_learned_lies_between_the_bounds_and_not_above_what_was_known(kn
 )
 def test_the_key_holds_no_credentials(endpoint, place):
     """Faults, C32: per endpoint and model."""
-    assert key(endpoint, " Qwen3-4B ") == f"window:{place}#qwen3-4b"
+    assert note_key(endpoint, " Qwen3-4B ") == f"window:{place}#qwen3-4b"
 
 
 @given(st.text(), st.text())
 def test_any_text_has_a_key(endpoint, model):
-    assert len(key(endpoint, model)) <= 1_000
-    assert key(endpoint, model).isprintable()
+    assert len(note_key(endpoint, model)) <= 1_000
+    assert note_key(endpoint, model).isprintable()

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from refold.core.overflow.silent_truncation import implied_limit, truncated_silently
-from refold.core.tokens.usage import MOST
+from refold.core.tokens.usage import MAX_REPORTED_TOKENS
 
 CUT = {
     "ollama, the old default": (3_940, 2_048, 2_048),
@@ -73,8 +73,8 @@ def test_a_ratio_that_cannot_be_calibrates_nothing(ratio):
         (3_851, 4_096),
         (9_984, 10_000),
         (9_983, None),
-        (MOST, MOST),
-        (MOST + 1, None),
+        (MAX_REPORTED_TOKENS, MAX_REPORTED_TOKENS),
+        (MAX_REPORTED_TOKENS + 1, None),
         (10**400, None),
         (-5, None),
     ],

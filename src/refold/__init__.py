@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from refold import presets
-    from refold.calls.compact import acompact, compact, repair, validate
+    from refold.calls.compact import acompact, compact
     from refold.calls.measure import count, fit_files, fit_text, measure
     from refold.calls.outcome import Outcome, Plan, Receipt, Repaired
     from refold.calls.plan import plan
+    from refold.calls.repair import repair, validate
     from refold.clients import Client, open_client
     from refold.core.compaction.budget import Breakdown, Budget
     from refold.core.compaction.edits import Edit
@@ -55,43 +56,44 @@ if TYPE_CHECKING:
     from refold.policies.clip_files import clip
     from refold.policies.strategies import Strategy, Thread, list_strategies, register_strategy
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
-    from refold.session.facade import AsyncSession, Session
-    from refold.session.values import FoldMade, Hit, Observed, Ready, Stats
+    from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
+    from refold.session.session import AsyncSession, Session
     from refold.stores import open_store
 
 __version__ = "0.1.0"
 
-_HOMES: Final = {
-    "clients": "Client open_client",
-    "calls.compact": "acompact compact repair validate",
-    "core.compaction.budget": "Breakdown Budget",
-    "core.compaction.edits": "Edit",
-    "core.compaction.file_budget": "FittedFile",
-    "core.compaction.flow": "Answer Ask",
-    "core.messages.message": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
-    "core.models.prices": "Spent",
-    "core.overflow.detect": "OverflowInfo overflow",
-    "core.compaction.policy": "Policy",
-    "core.messages.wire_rules": "Problem",
-    "core.messages.text_cutting": "Clipped",
-    "core.models.windows": "Window window=lookup",
-    "errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
+_MODULES: Final = {
+    "refold.calls.compact": "acompact compact",
+    "refold.calls.measure": "count fit_files fit_text measure",
+    "refold.calls.outcome": "Outcome Plan Receipt Repaired",
+    "refold.calls.plan": "plan",
+    "refold.calls.repair": "repair validate",
+    "refold.clients": "Client open_client",
+    "refold.core.compaction.budget": "Breakdown Budget",
+    "refold.core.compaction.edits": "Edit",
+    "refold.core.compaction.file_budget": "FittedFile",
+    "refold.core.compaction.flow": "Answer Ask",
+    "refold.core.compaction.policy": "Policy",
+    "refold.core.messages.message": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
+    "refold.core.messages.text_cutting": "Clipped",
+    "refold.core.messages.wire_rules": "Problem",
+    "refold.core.models.prices": "Spent",
+    "refold.core.models.windows": "Window window=lookup",
+    "refold.core.overflow.detect": "OverflowInfo overflow",
+    "refold.errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
     " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
-    "calls.measure": "count fit_files fit_text measure",
-    "calls.outcome": "Outcome Plan Receipt Repaired",
-    "calls.plan": "plan",
-    "policies.clip_files": "clip",
-    "session": "aopen open work",
-    "session.facade": "AsyncSession Session",
-    "session.values": "FoldMade Hit Observed Ready Stats",
-    "stores": "open_store",
-    "policies.strategies": "Strategy Thread list_strategies register_strategy",
+    "refold.policies.clip_files": "clip",
+    "refold.policies.strategies": "Strategy Thread list_strategies register_strategy",
+    "refold.session": "aopen open work",
+    "refold.session.results": "FoldMade Hit Observed Ready Stats",
+    "refold.session.session": "AsyncSession Session",
+    "refold.stores": "open_store",
 }
-"""Which module each public name lives in; `window=lookup` is a name that is called otherwise at home."""
+"""The module of each public name; `window=lookup` is `lookup` in its module and `window` here."""
 
-_FOUND: Final = {
-    public: (f"refold.{home}", own or public)
-    for home, names in _HOMES.items()
+_SOURCES: Final = {
+    public: (module, own or public)
+    for module, names in _MODULES.items()
     for public, _, own in (name.partition("=") for name in names.split())
 }
 
@@ -99,11 +101,11 @@ _FOUND: Final = {
 def __getattr__(name: str) -> Any:
     if name == "presets":
         return import_module("refold.presets")
-    if name not in _FOUND:
+    if name not in _SOURCES:
         raise AttributeError(f"module 'refold' has no attribute {name!r}")
-    home, own = _FOUND[name]
-    value = getattr(import_module(home), own)
-    globals()[name] = value
+    module, own = _SOURCES[name]
+    value = getattr(import_module(module), own)
+    globals()[name] = value  # the next use finds it without asking here
     return value
 
 

@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
-from refold.calls.compact import Wishes, compaction, understood
-from refold.calls.measure import Conversation
+from refold.calls.compact import compaction_flow, parse_call
+from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
 from refold.core.compaction.flow import Answer, Ask, run
-from refold.core.compaction.guards import reasons
+from refold.core.compaction.guards import explain_guarded
+from refold.core.compaction.policy import Policy
 from refold.core.messages.text_cutting import first_line
 from refold.core.models.prices import MILLION, break_even, cache_prices, cost, fold_cost, price_of
 from refold.core.models.spending_limits import together
-from refold.core.models.windows import Price
-from refold.core.summaries.acceptance import stand_in
+from refold.core.models.window_table import Price
+from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
 
 EXPECTED_SHARE: Final = 0.12
-"""How long a summary is taken to be, as a share of what is summarised; real ones are 5 to 15 per cent."""
+"""How long a summary is taken to be, as a share of what is summarised; real ones are 5 to 15 per cent. If it
+is too high, a plan looks dearer than it is and seems to pay later."""
 
 
 def plan(
@@ -26,126 +28,151 @@ def plan(
     *,
     with_model: bool = True,
     summariser: str | None = None,
-    **wishes: Unpack[Wishes],
+    model: str | None = None,
+    window: Tokens | None = None,
+    system: Any = None,
+    tools: Sequence[Any] | None = None,
+    prompt: str | None = None,
+    files: Sequence[Any] | None = None,
+    policy: str | Policy = "refold",
+    count: Count = None,
+    usage: Any = None,
+    format: str | None = None,  # noqa: A002  # the word users know
+    force: bool = False,
+    focus: str = "",
+    target: Tokens | None = None,
+    pins: Any = None,
+    must_fit: bool = False,  # noqa: ARG001  # so that the options of `compact` can be passed on as they are
 ) -> Plan:
-    """Tell what `compact` would do with the same options, and what it would cost; asks nobody.
+    """Show what `compact` would do with the same options, and what it would cost; asks nobody.
 
-    `with_model=False` plans for a call without `ask`. `summariser` names the model that would be asked, whose
-    price counts then; the conversation's own by default.
+    `with_model=False` plans for a call without `ask`. `summariser` names the model that would be asked and
+    whose price counts then; the conversation's own by default. `must_fit` is accepted and does nothing.
     """
-    understanding = understood(messages, expected if with_model else None, wishes)
-    told = _dry(understanding.conversation)
-    outcome = run(compaction(told, understanding.wish), understanding.answerer)
-    bill = _bill(told, outcome, _price(told, wishes.get("model")), price_of(summariser))
+    measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
+    ask = expected_answer if with_model else None
+    call = parse_call(messages, measure, ask=ask, force=force, focus=focus, target=target, pins=pins)
+    conversation = _without_saving(call.conversation)
+    outcome = run(compaction_flow(conversation, call.options), call.answerer)
+    # A window that was given and a system's own table know no price; the table of true numbers may.
+    price = conversation.window.price or price_of(model)
+    bill = _bill(conversation, outcome, price, price_of(summariser) or price)
+    return _plan(conversation, outcome, bill, call.options.pins)
+
+
+def _without_saving(conversation: Conversation) -> Conversation:
+    """Return the conversation under a policy that writes no file."""
+    policy = conversation.policy
+    stages = (replace(stage, save_to=None) if isinstance(stage, Clip) else stage for stage in policy.stages)
+    return replace(conversation, policy=replace(policy, stages=tuple(stages)))
+
+
+def expected_answer(ask: Ask) -> Answer:
+    """Return a stand-in as long as a summary is expected to be; it holds no facts."""
+    return Answer(text=make_stand_in(int(len(ask) * EXPECTED_SHARE), ask.max_tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bill:
+    """What a compaction costs and saves, in US dollars; None where no price is known."""
+
+    uncached_tokens: int = 0
+    """Tokens a provider reads anew because the prefix moved."""
+    now: float | None = None
+    in_cache: float | None = None
+    turn_before: float | None = None
+    turn_after: float | None = None
+    break_even: float | None = None
+    break_even_in_cache: float | None = None
+
+
+def _bill(
+    conversation: Conversation, outcome: Outcome, price: Price | None, summariser_price: Price | None
+) -> _Bill:
+    if not outcome.compacted:
+        return _Bill()
+    first = min(edit.start for edit in outcome.edits)
+    uncached = outcome.breakdown.history - conversation.counter.total(conversation.sizes[:first])
+    if price is None or summariser_price is None:
+        return _Bill(uncached_tokens=uncached)
+    spent = together(call.spent for call in outcome.receipt.calls)
+    questions = cost(Usage(input=spent.input, output=spent.output), summariser_price)
+    read, write = cache_prices(price)
+    now = questions + uncached * (write - read) / MILLION
+    saved = outcome.tokens_saved
+    before, after = outcome.budget.breakdown.total, outcome.breakdown.total
+    bill = _Bill(
+        uncached_tokens=uncached,
+        now=now,
+        turn_before=before * read / MILLION,
+        turn_after=after * read / MILLION,
+        break_even=break_even(now, price, saved=saved),
+    )
+    if not spent.calls or price.cache_read is None:
+        return bill
+    tail = max(0, uncached - spent.output)
+    in_cache = fold_cost(price, context=before, summary=spent.output, tail=tail, cached=True)
+    return replace(bill, in_cache=in_cache, break_even_in_cache=break_even(in_cache, price, saved=saved))
+
+
+def _plan(conversation: Conversation, outcome: Outcome, bill: _Bill, pins: Sequence[Any]) -> Plan:
+    saved_per_turn = None
+    if bill.turn_before is not None and bill.turn_after is not None:
+        saved_per_turn = bill.turn_before - bill.turn_after
     return Plan(
         would_compact=outcome.compacted,
         reason=outcome.reason,
         fits=outcome.fits,
         budget=outcome.budget,
         stages=outcome.stages,
-        leaves=tuple(_leaves(told, outcome)),
-        refuses=tuple(_refuses(told, outcome, understanding.wish.pins)),
+        leaves=_leaving(conversation, outcome),
+        refuses=_staying(conversation, outcome, pins),
         messages_before=outcome.messages_before,
         messages_after=outcome.messages_after,
         tokens_before=outcome.tokens_before,
         tokens_after=outcome.tokens_after,
-        cache_tokens_lost=bill.anew,
+        cache_tokens_lost=bill.uncached_tokens,
         model_calls=len(outcome.receipt.calls),
         model_tokens=sum(call.prompt_tokens + call.answer_tokens for call in outcome.receipt.calls),
         money_now=bill.now,
-        money_per_turn=None if bill.turns is None else bill.turns[0] - bill.turns[1],
+        money_per_turn=saved_per_turn,
         break_even_turns=bill.break_even,
-        turn_before=bill.turns and bill.turns[0],
-        turn_after=bill.turns and bill.turns[1],
+        turn_before=bill.turn_before,
+        turn_after=bill.turn_after,
         money_in_cache=bill.in_cache,
         break_even_in_cache=bill.break_even_in_cache,
     )
 
 
-def _dry(told: Conversation) -> Conversation:
-    """The conversation under a policy that stores nothing."""
-    stages = (replace(one, save_to=None) if isinstance(one, Clip) else one for one in told.policy.stages)
-    return replace(told, policy=replace(told.policy, stages=tuple(stages)))
-
-
-def expected(ask: Ask) -> Answer:
-    """A stand-in as long as a summary is expected to be; it holds no facts."""
-    return Answer(text=stand_in(int(len(ask) * EXPECTED_SHARE), ask.max_tokens))
-
-
-def _leaves(told: Conversation, outcome: Outcome) -> list[Leaving]:
-    return [
+def _leaving(conversation: Conversation, outcome: Outcome) -> tuple[Leaving, ...]:
+    counter, messages = conversation.counter, conversation.messages
+    return tuple(
         Leaving(
             index=index,
-            role=told.messages[index].role,
-            tokens=told.counter.tokens(told.sizes[index]),
+            role=messages[index].role,
+            tokens=counter.tokens(conversation.sizes[index]),
             stage=edit.stage,
             why=edit.why,
-            preview=first_line(told.counter.visible(told.messages[index]), 80),
+            preview=first_line(counter.visible(messages[index]), 80),
         )
         for edit in outcome.edits
         for index in range(edit.start, edit.end)
-    ]
+    )
 
 
-def _refuses(told: Conversation, outcome: Outcome, pins: Sequence[Any]) -> list[Staying]:
-    """What stays among what leaves, and why."""
+def _staying(conversation: Conversation, outcome: Outcome, pins: Sequence[Any]) -> tuple[Staying, ...]:
+    """List what stays among what leaves, and why."""
     if not outcome.edits:
-        return []
-    gone = {index for edit in outcome.edits for index in range(edit.start, edit.end)}
-    why = reasons(told.messages, told.policy.guards, pins, told.given)
-    return [
+        return ()
+    removed = {index for edit in outcome.edits for index in range(edit.start, edit.end)}
+    why = explain_guarded(conversation.messages, conversation.policy.guards, pins, conversation.given)
+    return tuple(
         Staying(
             index=index,
-            role=told.messages[index].role,
-            tokens=told.counter.tokens(told.sizes[index]),
+            role=message.role,
+            tokens=conversation.counter.tokens(conversation.sizes[index]),
             why=why.get(index, "recent"),
         )
-        for index in range(len(told.messages))
-        if index not in gone
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bill:
-    """What it costs and saves."""
-
-    anew: int = 0
-    """Tokens a provider reads anew because the prefix moved."""
-    now: float | None = None
-    in_cache: float | None = None
-    turns: tuple[float, float] | None = None
-    """What reading the context costs in a turn, before and after."""
-    break_even: float | None = None
-    break_even_in_cache: float | None = None
-
-
-def _price(told: Conversation, model: str | None) -> Price | None:
-    """The price of the model; a window that was given and a system's own table know none, the house does."""
-    return told.window.price or price_of(model)
-
-
-def _bill(told: Conversation, outcome: Outcome, price: Price | None, asked: Price | None) -> _Bill:
-    if not outcome.compacted:
-        return _Bill()
-    first = min(edit.start for edit in outcome.edits)
-    anew = outcome.breakdown.history - told.counter.total(told.sizes[:first])
-    if price is None:
-        return _Bill(anew=anew)
-    spent = together(call.spent for call in outcome.receipt.calls)
-    questions = cost(Usage(input=spent.input, output=spent.output), asked or price)
-    held, write = cache_prices(price)
-    now = questions + anew * (write - held) / MILLION
-    saved = outcome.tokens_saved
-    before, after = outcome.budget.breakdown.total, outcome.breakdown.total
-    bill = _Bill(
-        anew=anew,
-        now=now,
-        turns=(before * held / MILLION, after * held / MILLION),
-        break_even=break_even(now, price, saved=saved),
+        for index, message in enumerate(conversation.messages)
+        if index not in removed
     )
-    if not spent.calls or price.cache_read is None:
-        return bill
-    tail = max(0, anew - spent.output)
-    inside = fold_cost(price, context=before, summary=spent.output, tail=tail, cached=True)
-    return replace(bill, in_cache=inside, break_even_in_cache=break_even(inside, price, saved=saved))

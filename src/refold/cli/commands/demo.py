@@ -17,7 +17,7 @@ from refold.cli.output.screen import Screen
 if TYPE_CHECKING:
     from refold.core.compaction.budget import Budget
     from refold.session.events import CompactionEnd, Event
-    from refold.session.facade import Session
+    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold demo
@@ -53,10 +53,10 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Play the task, ask, unfold."""
     import refold
-    from refold.core.tokens.units import tokens
+    from refold.core.tokens.units import parse_tokens
 
     task = recorded()[: SHORT if args.model else None]
-    window = tokens(args.window or (WINDOW if args.model is None else SMALL))
+    window = parse_tokens(args.window or (WINDOW if args.model is None else SMALL))
     if window < LEAST:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
     whole = refold.measure(task, window=window).breakdown.history
@@ -178,10 +178,10 @@ def _last(task: Sequence[dict[str, Any]], window: int) -> int:
 
 
 def _sizes(task: Sequence[dict[str, Any]], window: int) -> list[int]:
-    from refold.calls.measure import read
+    from refold.calls.conversation import MeasureOptions, read_conversation
     from refold.policies import presets
 
-    told = read(list(task), policy=presets.get("refold"), window=window)
+    told = read_conversation(list(task), MeasureOptions(policy=presets.get("refold"), window=window))
     found, total = [], 0
     for message, size in zip(told.messages, told.sizes, strict=True):
         if message.role == "assistant":

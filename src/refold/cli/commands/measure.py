@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from refold.calls.measure import Conversation, read
+from refold.calls.conversation import Conversation, MeasureOptions, read_conversation
 from refold.cli.exit_status import DONE
 from refold.cli.options import flags, shared
 from refold.cli.options.shared import Given, headline
@@ -13,7 +13,7 @@ from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
 from refold.cli.output.tables import columns
 from refold.core.compaction.budget import Budget
-from refold.core.tokens.units import plural
+from refold.core.tokens.units import format_count
 
 EXAMPLES = """\
   refold measure session.json --model gpt-4o
@@ -46,7 +46,7 @@ def measured(given: Given, screen: Screen) -> Conversation:
     document = given.source.document
     with progress(screen, long=len(given.source.raw) > LONG_BYTES) as now, shared.named(given):
         now.show(f"counting {len(document.messages):,} messages")
-        return read(document.messages, **given.options())
+        return read_conversation(document.messages, MeasureOptions(**given.options()))
 
 
 def about(given: Given, told: Conversation) -> dict[str, object]:
@@ -64,7 +64,7 @@ def show(given: Given, told: Conversation, kinds: dict[str, int], screen: Screen
     budget = told.budget
     facts = [
         told.wire.name,
-        plural(budget.messages, "message"),
+        format_count(budget.messages, "message"),
         f"policy {told.policy.name}",
     ]
     screen.line(headline(given, facts, screen))

@@ -6,23 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from refold import formats
-from refold.calls.measure import Options
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.sources import FILE, SHAPES, WHOLE, Source, read, text_of
 from refold.cli.options import knobs
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
 from refold.config.settings import Settings
-from refold.core.tokens.units import tokens
-from refold.core.tokens.usage import reported
+from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.usage import read_usage
 from refold.errors import FormatError
 from refold.policies import presets
-
-if TYPE_CHECKING:  # measuring alone needs no compaction, and starts sooner without it
-    from refold.calls.compact import Wishes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +47,12 @@ class Given:
         """The model: as the arguments say, else as the file says, else as it is set."""
         return self.args.model or self.source.document.model or self.settings.model
 
-    def options(self, policy: str | None = None) -> Options:
-        """What the library is told, under the first policy or under another."""
+    def options(self, policy: str | None = None) -> dict[str, Any]:
+        """Return the arguments of `measure`, under the first policy or under another."""
         args, document = self.args, self.source.document
         chosen = knobs.policy(policy or self.policies[0], args.knobs or ())
         window = _size(args.window, "--window") if args.window else self.settings.window
-        return Options(
+        return dict(  # noqa: C408  # the names are those of parameters
             model=self.model,
             window=window,
             system=text_of(args.system, "--system") if args.system else document.system,
@@ -69,8 +65,8 @@ class Given:
             format=document.format,
         )
 
-    def wishes(self, policy: str | None = None) -> "Wishes":
-        """The same with what a compaction takes besides."""
+    def compact_options(self, policy: str | None = None) -> dict[str, Any]:
+        """Return the arguments of `compact` and `plan`."""
         args = self.args
         return {
             **self.options(policy),
@@ -148,7 +144,7 @@ def wishes(parser: ArgumentParser) -> None:
 
 def _size(text: str, option: str) -> int:
     try:
-        return tokens(text)
+        return parse_tokens(text)
     except FormatError as error:
         raise WrongUse(f"{option}: {error}") from None
 
@@ -179,6 +175,6 @@ def _attachment(name: str) -> dict[str, str]:
 
 def _usage(text: str) -> Any:
     value = _json(text, "--usage")
-    if reported(value) is None:
+    if read_usage(value) is None:
         raise WrongUse("--usage says nothing: give a number of tokens, or the JSON of a provider's usage")
     return value

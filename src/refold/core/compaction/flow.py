@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.errors import AnswerFailed
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Ask(str):
     """How long the answer may be."""
     purpose: str
     """Why it is asked, e.g. `summary`, `chunk 2/5`, `merge`."""
-    prefix: Prefix | None
+    prefix: CachedPrefix | None
     """The conversation behind which the same can be asked; whoever cannot do that takes the text."""
     closing: str
     """What the user says last then, in place of text and system prompt."""
@@ -50,7 +50,7 @@ class Ask(str):
         system: str = "",
         max_tokens: int | None = None,
         purpose: str = "summary",
-        prefix: Prefix | None = None,
+        prefix: CachedPrefix | None = None,
         closing: str = "",
     ) -> Self:
         """Make a question from its text."""
@@ -102,7 +102,7 @@ class Failed:
 Reply: TypeAlias = Answer | Failed
 Asks: TypeAlias = tuple[Ask, ...]
 Flow: TypeAlias = Generator[Asks, tuple[Reply, ...], T]
-Answerer: TypeAlias = Callable[[Ask], "str | Answer | Awaitable[str | Answer]"]
+Answerer: TypeAlias = Callable[[Ask], str | Answer | Awaitable[str | Answer]]
 
 
 def run(flow: Flow[T], ask: Answerer) -> T:
@@ -111,7 +111,7 @@ def run(flow: Flow[T], ask: Answerer) -> T:
     try:
         while True:
             asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
-            replies = replies_to(asks, ask)
+            replies = ask_in_turn(asks, ask)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     finally:
@@ -124,19 +124,19 @@ async def arun(flow: Flow[T], ask: Answerer) -> T:
     try:
         while True:
             asks = flow.send(replies)  # type: ignore[arg-type]  # None starts a generator
-            replies = await areplies_to(asks, ask)
+            replies = await ask_in_parallel(asks, ask)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     finally:
         flow.close()
 
 
-def replies_to(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
+def ask_in_turn(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
     """What a model replies to questions, one after another."""
     return tuple(_reply(ask, question) for question in asks)
 
 
-async def areplies_to(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
+async def ask_in_parallel(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
     """What a model replies to questions that are asked in parallel."""
     import asyncio  # dear to import; who uses it has paid already
 
@@ -172,12 +172,12 @@ def _answer(said: Any) -> Reply:
     if isinstance(said, Answer):
         return said
     if isinstance(said, str):
-        text, thought = thought_apart(said)
+        text, thought = split_reasoning(said)
         return Answer(text=text, reasoning=thought)
     return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
 
 
-def thought_apart(said: str) -> tuple[str, str]:
+def split_reasoning(said: str) -> tuple[str, str]:
     """The answer, and the reasoning that a model wrote before it between tags of its own.
 
     >>> thought_apart("<think>easy</think> Four.")
@@ -187,7 +187,7 @@ def thought_apart(said: str) -> tuple[str, str]:
     return (said[thought.end() :], thought[2]) if thought else (said, "")
 
 
-def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
+def run_together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
     """Run several flows side by side: what they ask at the same time is asked at the same time."""
     results: dict[int, T] = {}
     inbox: dict[int, tuple[Reply, ...] | None] = dict.fromkeys(range(len(flows)))

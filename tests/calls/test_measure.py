@@ -105,15 +105,13 @@ def test_the_characters_are_those_that_count():
 # -- options -----------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_option_is_refused_with_a_hint():
-    with pytest.raises(TypeError, match="no option 'modle'; did you mean model"):
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(TypeError, match="modle"):
         refold.measure(TALK, modle="gpt-4o")
-    with pytest.raises(TypeError, match=r"no option 'zzz'$"):
-        refold.measure(TALK, zzz=1)
 
 
 def test_options_of_a_compaction_are_none_of_a_measurement():
-    with pytest.raises(TypeError, match="no option 'force'"):
+    with pytest.raises(TypeError, match="force"):
         refold.measure(TALK, force=True)
 
 

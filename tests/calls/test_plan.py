@@ -7,9 +7,9 @@ import pytest
 
 import refold
 from refold import presets
-from refold.calls.plan import EXPECTED_SHARE, expected
+from refold.calls.plan import EXPECTED_SHARE, expected_answer
 from refold.core.compaction.flow import Ask
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.models.prices import break_even, cache_prices, fold_cost
 from refold.core.models.windows import Price, Window
 from refold.core.tokens.counting import Counter
@@ -107,7 +107,7 @@ def test_what_it_refuses_to_touch_is_told_with_the_reason():
 def test_a_plan_takes_the_options_of_a_compaction():
     assert planned(talk(2), force=True).would_compact
     assert planned(talk(4), target="1k").tokens_after <= 1_000
-    with pytest.raises(TypeError, match="did you mean force"):
+    with pytest.raises(TypeError, match="forced"):
         planned(talk(1), forced=True)
 
 
@@ -120,11 +120,11 @@ def test_tokens_are_told_in_tokens_where_a_system_adds_up_characters():
 
 
 def test_a_summary_is_expected_to_be_a_share_of_what_it_sums_up():
-    answer = expected(Ask("x" * 10_000))
+    answer = expected_answer(Ask("x" * 10_000))
     assert 0 <= len(answer.text) - 10_000 * EXPECTED_SHARE < 20
-    assert len(expected(Ask("x")).text.split()) == 9
-    assert len(expected(Ask("x" * 10_000, max_tokens=20)).text.split()) == 21
-    assert expected(Ask("x" * 10_000, max_tokens=2_000)).text == answer.text
+    assert len(expected_answer(Ask("x")).text.split()) == 9
+    assert len(expected_answer(Ask("x" * 10_000, max_tokens=20)).text.split()) == 21
+    assert expected_answer(Ask("x" * 10_000, max_tokens=2_000)).text == answer.text
 
 
 def test_a_plan_counts_the_questions_it_would_ask():
@@ -137,7 +137,7 @@ def test_a_plan_counts_the_questions_it_would_ask():
 
 # -- money -------------------------------------------------------------------------------------------------
 
-COUNTER = Counter(name="length", text=len, visible=body)
+COUNTER = Counter(name="length", text=len, visible=visible_text)
 
 
 def priced(price, *, ask=True):

@@ -10,7 +10,7 @@ import pytest
 import refold
 import refold.calls.compact
 from refold import presets
-from refold.core.compaction.edits import apply, revert
+from refold.core.compaction.edits import apply_edits, revert_edits
 from refold.errors import DoesNotFit, FormatError, RefoldError
 from refold.testing import Scripted, assistant, call, loose_ends, result, shape, user
 
@@ -120,8 +120,8 @@ def test_where_nothing_is_done_the_messages_are_the_same_in_a_new_list():
 
 def test_the_edits_lead_there_and_back():
     outcome = compacted(OURS, ask=model_of(), window=4_000)
-    assert apply(OURS, outcome.edits) == outcome.messages
-    assert revert(outcome.messages, outcome.edits) == OURS
+    assert apply_edits(OURS, outcome.edits) == outcome.messages
+    assert revert_edits(outcome.messages, outcome.edits) == OURS
 
 
 # -- when --------------------------------------------------------------------------------------------------
@@ -577,10 +577,10 @@ def test_broken_histories_are_mended_even_where_nothing_else_is_done():
 # -- options -----------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_option_is_refused_with_a_hint():
-    with pytest.raises(TypeError, match="no option 'focuss'; did you mean focus"):
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(TypeError, match="focuss"):
         compacted(talk(1), focuss="x")
-    with pytest.raises(TypeError, match="no option 'keep_tokens'"):
+    with pytest.raises(TypeError, match="keep_tokens"):
         compacted(talk(1), keep_tokens=3)
 
 

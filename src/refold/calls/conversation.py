@@ -1,0 +1,211 @@
+"""Reading the arguments of a call: plain provider messages become a measured conversation.
+
+Knows the options that every call on plain data shares. Knows nothing of how a conversation is shortened, and
+asks no model.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import ceil
+from typing import Any, Final
+
+from refold import formats
+from refold.core.compaction.budget import Breakdown, Budget, make_budget
+from refold.core.compaction.file_budget import FileText, FittedFile
+from refold.core.compaction.policy import Policy
+from refold.core.messages.message import Message
+from refold.core.models.windows import Window, provider_of
+from refold.core.tokens.counting import Counter, MemoizedCount
+from refold.core.tokens.estimate import FAMILY
+from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.usage import Usage, read_usage
+from refold.errors import FormatError
+from refold.formats import Format
+from refold.policies import presets
+from refold.tokenizers import exact
+
+Count = Callable[[str], int] | str | None
+"""A callable from text to tokens, `"exact"` or the name of an encoding; None: as the policy counts."""
+Tokens = int | str
+"""A number of tokens: 200000 or "200k"."""
+
+# A report further off than this does not count what we count, such as one that leaves the cached tokens out.
+# The bounds only limit the damage: too narrow folds a little early or late, until the next report comes.
+LEAST_SCALE: Final = 0.25
+MOST_SCALE: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """The options of `measure`, which every call on plain data takes as well; described there."""
+
+    model: str | None = None
+    window: Tokens | None = None
+    system: Any = None
+    tools: Sequence[Any] | None = None
+    prompt: str | None = None
+    files: Sequence[Any] | None = None
+    policy: str | Policy | None = "refold"
+    count: Count = None
+    usage: Any = None
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A measured conversation: the messages, how they are counted, and how full the window is."""
+
+    wire: Format
+    given: Sequence[Any]
+    """The messages as the caller has them."""
+    messages: tuple[Message, ...]
+    """The same as values."""
+    sizes: tuple[int, ...]
+    """Units of each message, by the counter."""
+    policy: Policy
+    counter: Counter
+    window: Window
+    budget: Budget
+    sound: bool = False
+    """True if the provider is known to accept the messages as they are; nothing has to be repaired then."""
+
+
+def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = None) -> Conversation:
+    """Read plain messages and measure them."""
+    options = options or MeasureOptions()
+    policy = presets.get(options.policy or "refold")
+    wire = choose_format(messages, options.format)
+    parsed = wire.parse(messages)
+    counter = choose_counter(policy, options.model, options.count)
+    visible = [counter.visible(message) for message in parsed]
+    sizes = tuple(map(counter.sized, parsed, visible))
+    if options.window is None:
+        window = policy.window(options.model)
+    else:
+        window = Window(parse_tokens(options.window), None, "given")
+    system, tools = system_text(options.system), options.tools or ()
+    breakdown = Breakdown(
+        system=counter.plain(system),
+        history=counter.total(sizes),
+        prompt=counter.plain(options.prompt or ""),
+        tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),
+        files=sum(counter.plain(file_text(file)) for file in options.files or ()),
+    )
+    reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
+    usage = read_usage(options.usage)
+    used = None
+    if usage is not None:
+        used = estimate_used(usage, parsed, sizes, breakdown, counter=counter, learns=policy.learns)
+    budget = make_budget(
+        breakdown,
+        window=window.tokens,
+        reserve=reserve,
+        room=window.usable(reserve),
+        trigger=policy.trigger,
+        levels=policy.levels,
+        messages=len(parsed),
+        characters=sum(map(len, visible)),
+        used=used,
+        count_source=counter.name if usage is None else "usage+estimate",
+        window_source=window.source,
+    )
+    return Conversation(
+        wire=wire,
+        given=messages,
+        messages=parsed,
+        sizes=sizes,
+        policy=policy,
+        counter=counter,
+        window=window,
+        budget=budget,
+    )
+
+
+def choose_format(messages: Sequence[Any], format: str | None) -> Format:  # noqa: A002  # the word users know
+    """Return the named wire format, or the one that the messages show."""
+    return formats.get(format) if format is not None else formats.detect(messages)
+
+
+def estimate_used(
+    usage: Usage,
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    breakdown: Breakdown,
+    *,
+    counter: Counter,
+    learns: bool,
+) -> int:
+    """Add an estimate of what came since to the reported size of what was sent.
+
+    The first `usage.messages` of the history were sent. Without that number it is all before the model's last
+    reply, because a report comes with the reply. If the policy learns, the estimate is scaled by how far it
+    was off for what was sent.
+    """
+    sent = usage.messages
+    if sent is None:
+        replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
+        sent = replies[-1] if replies else len(messages)
+    sent = min(sent, len(messages))
+    before = counter.total(sizes[:sent]) + breakdown.fixed
+    since = counter.tokens(sum(sizes[sent:]))
+    scale = min(MOST_SCALE, max(LEAST_SCALE, usage.context / before)) if before and learns else 1.0
+    return usage.context + round(since * scale)
+
+
+def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
+    """Return the counter of a policy for a model, with the caller's own measure of text if there is one.
+
+    "exact" for a model without a public tokenizer counts with o200k, times what the provider is known to add.
+    """
+    counter = policy.counters(model) if policy.counters is not None else policy.counter
+    if count is None:
+        return counter
+    if not isinstance(count, str):
+        return counter.counting(MemoizedCount(count))
+    encoding = exact.encoding_for(model or "") if count == "exact" else count
+    factor = FAMILY.get(provider_of(model or "") or "", 1.0)
+    if encoding is not None or factor == 1.0:
+        name = encoding or "o200k"
+        return counter.counting(MemoizedCount(exact.counter(name)), name=f"exact {name}")
+    o200k = exact.counter("o200k")
+    return counter.counting(
+        MemoizedCount(lambda text: ceil(o200k(text) * factor)), name=f"o200k x {factor:g}"
+    )
+
+
+def system_text(system: Any) -> str:
+    """Return the text of a system prompt in any provider's shape."""
+    try:
+        return _join_blocks(system)
+    except RecursionError:
+        raise FormatError("is nested too deep", path="system") from None
+
+
+def _join_blocks(system: Any) -> str:
+    if system is None or isinstance(system, str):
+        return system or ""
+    if isinstance(system, Message):
+        return system.text
+    if isinstance(system, Mapping):
+        return _join_blocks(next((system[key] for key in ("text", "content", "parts") if key in system), ""))
+    if isinstance(system, Sequence):
+        return "\n".join(_join_blocks(block) for block in system)
+    raise FormatError(f"expected text or blocks of text, found {type(system).__name__}", path="system")
+
+
+def file_text(file: Any) -> str:
+    """Return the text of an attachment."""
+    content = file.get("content", "") if isinstance(file, Mapping) else file
+    content = content.content if isinstance(content, FileText | FittedFile) else content
+    if not isinstance(content, str):
+        raise FormatError('a file is text or {"content": text, "path": name}', path="files")
+    return content
+
+
+def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise TypeError for a name that is no option; a typing error must not be taken for a default."""
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {near[0]}?" if near else ""))

@@ -1,0 +1,35 @@
+"""The calls that check and repair a history without shortening it: validate and repair."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from refold import formats
+from refold.calls.conversation import choose_format
+from refold.calls.outcome import Repaired
+from refold.core.messages.normalize import normalize
+from refold.core.messages.wire_rules import Problem
+from refold.errors import FormatError
+
+
+def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
+    """List the reasons why a provider would refuse this history; the list is empty if it would accept it.
+
+    `format` is "openai", "responses", "anthropic" or "gemini"; recognised by shape where absent.
+    """
+    try:
+        wire = choose_format(messages, format)
+        parsed = wire.parse(messages)
+    except FormatError as error:
+        if format is not None:
+            formats.get(format)  # an unknown name is the caller's mistake, not a problem of the history
+        return [Problem(None, "format", str(error))]
+    return wire.check(parsed)
+
+
+def repair(messages: Sequence[Any], format: str | None = None) -> Repaired:  # noqa: A002  # the word users know
+    """Give every dead call a result and every stray result a call; calls that are still open are kept."""
+    wire = choose_format(messages, format)
+    settled = normalize(wire.parse(messages), shape=wire.shape)
+    if not settled.changed:
+        return Repaired(messages)
+    return Repaired(wire.render(settled.messages), settled.calls, settled.results)

@@ -1,0 +1,50 @@
+"""Who answers the questions of a compaction: what callers pass as `ask`, and what is known about it."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from refold.clients import Client, open_client
+from refold.core.compaction.flow import Answerer
+from refold.core.models.prices import price_at
+from refold.core.models.window_table import Price
+from refold.errors import RefoldError
+
+AskTarget: TypeAlias = Answerer | Client | str | Sequence[str | Client] | None
+"""Who is asked: a callable, a client, an address, or several that are asked in turn."""
+
+
+def open_summariser(ask: Any) -> Any:
+    """Open the client at an address, or at several; return anything else as it is."""
+    return open_client(ask) if isinstance(ask, str | list | tuple) else ask
+
+
+def choose_answerer(ask: Any, *, asynchronous: bool = False) -> Answerer | None:
+    """Return the callable that answers, or None if nobody was given."""
+    asked = open_summariser(ask)
+    if asked is None or callable(asked):
+        answerer: Answerer | None = asked
+        return answerer
+    if isinstance(asked, Client):
+        return asked.aask if asynchronous else asked.ask
+    wanted = "a callable from the prompt to the answer, a client or an address"
+    raise RefoldError(f"ask is {wanted}, not {type(asked).__name__}")
+
+
+def summariser_window(ask: Any) -> int | None:
+    """Return the window of whoever answers; None if it does not say."""
+    window = getattr(ask, "window", None)
+    return window if isinstance(window, int) and not isinstance(window, bool) and window > 0 else None
+
+
+def summariser_price(ask: Any) -> Price | None:
+    """Return the price of whoever answers, if it names its model; of several clients that of the first."""
+    model, provider, name = (summariser_field(ask, field) for field in ("model", "provider", "name"))
+    # A server at an address has no provider of its own; its name keeps it from getting the provider's price.
+    return price_at(provider or (name if name.startswith(("http", "local")) else ""), model)
+
+
+def summariser_field(ask: Any, field: str) -> str:
+    """Return a field of whoever answers, such as `model`, or of the first of several; "" if there is none."""
+    several = getattr(ask, "clients", None)
+    value = getattr(several[0] if isinstance(several, tuple) and several else ask, field, "")
+    return value if isinstance(value, str) else ""

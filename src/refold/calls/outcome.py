@@ -1,21 +1,25 @@
 """What the calls give back: an outcome with its receipt, a plan, a repaired list; values only."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from refold.core.compaction import notebook
 from refold.core.compaction.budget import Breakdown, Budget, Level
 from refold.core.compaction.edits import Edit
-from refold.core.compaction.model_calls import Call
+from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.pipeline import Report
-from refold.core.messages.file_operations import FileOps, gather
+from refold.core.messages.file_operations import FileOps, find_files
 from refold.core.messages.message import Message
+from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one attempt at compaction saw and did, also one that did nothing."""
+    """What one attempt at compaction saw and did; also written for an attempt that did nothing."""
 
     policy: str
     trigger: str
@@ -26,24 +30,33 @@ class Receipt:
     estimated_tokens: int
     reported_tokens: int | None = None
     goal_tokens: int | None = None
-    """Tokens the history was to have at most; None where one successful stage is enough."""
+    """Tokens the history may have at most; None if one successful stage is enough."""
     stages: tuple[Report, ...] = ()
     mended: int = 0
+    """Messages that had to be repaired."""
     reason: str = ""
 
+    __repr__ = short_repr
+
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[ModelCall, ...]:
         """Every question that was asked."""
         return tuple(call for report in self.stages for call in report.calls)
 
     @property
     def spent(self) -> Spent:
-        """What they took together."""
+        """Tokens and money that the questions took together."""
         return together(call.spent for call in self.calls)
 
     def as_dict(self) -> dict[str, Any]:
-        """The receipt as plain data."""
+        """Return the receipt as plain data."""
         return {**asdict(self), "spent": self.spent.as_dict()}
+
+
+_OUTCOME_SHOWS: Final = (
+    *("compacted", "fits", "stages", "messages_before", "messages_after", "tokens_before", "tokens_after"),
+    "reason",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +67,12 @@ class Outcome:
     """The history to go on with, in the shape it came in."""
     compacted: bool
     fits: bool
-    """Whether it is within its target, or within the room where there is none."""
+    """True if it is within its target, or within the room if there is no target."""
     reason: str
     stages: tuple[str, ...] = ()
     """The stages that were accepted, in order."""
     tier: int = 0
-    """Number of the last one in the policy's list; 0 for none."""
+    """Number of the last accepted stage in the policy's list; 0 for none."""
     level: Level = "none"
     messages_before: int = 0
     messages_after: int = 0
@@ -67,7 +80,7 @@ class Outcome:
     tokens_after: int = 0
     edits: tuple[Edit, ...] = ()
     summary: str | None = None
-    """The text of the summary, as the model wrote it or the stage put it."""
+    """The text of the summary, as the model or the stage wrote it."""
     history: tuple[Message, ...] = field(default=(), repr=False)
     """The conversation as it came, as values."""
     breakdown: Breakdown = field(default_factory=Breakdown)
@@ -75,6 +88,9 @@ class Outcome:
     budget: Budget
     """How full it was before."""
     receipt: Receipt
+
+    def __repr__(self) -> str:
+        return short_repr(self, _OUTCOME_SHOWS)
 
     @property
     def tokens_saved(self) -> int:
@@ -84,7 +100,21 @@ class Outcome:
     @property
     def files(self) -> FileOps:
         """The files that were read and modified in the conversation, earlier rounds included."""
-        return gather(self.history)
+        return find_files(self.history)
+
+    def _repr_html_(self) -> str:
+        """Show the meter afterwards, and what left and why."""
+        title = "Outcome: compacted" if self.compacted else "Outcome: not compacted"
+        rows = (
+            (f"#{edit.start} to #{edit.end - 1}", len(edit.put), edit.stage, edit.why) for edit in self.edits
+        )
+        return notebook.card(
+            title if self.fits else f"{title}, does not fit",
+            notebook.meter(self.breakdown.total, self.budget.room, "none" if self.fits else "critical"),
+            notebook.line(_before_and_after(self)),
+            notebook.line(self.reason),
+            notebook.table(("messages", "replaced by", "stage", "why"), rows),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +131,7 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staying:
-    """One message that is not touched although it stands among those that are."""
+    """One message that stays among messages that leave."""
 
     index: int
     role: str
@@ -109,9 +139,23 @@ class Staying:
     why: str
 
 
+_PLAN_SHOWS: Final = (
+    *(
+        "would_compact",
+        "fits",
+        "stages",
+        "messages_before",
+        "messages_after",
+        "tokens_before",
+        "tokens_after",
+    ),
+    *("model_calls", "money_now", "break_even_turns", "reason"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `compact` would do, asking nobody."""
+    """What `compact` would do; made without asking a model."""
 
     would_compact: bool
     reason: str
@@ -130,24 +174,62 @@ class Plan:
     model_calls: int
     model_tokens: int
     money_now: float | None
-    """US dollars that it costs; None where no price is known."""
+    """US dollars that it costs; None if no price is known."""
     money_per_turn: float | None
     """US dollars that each later turn costs less."""
     break_even_turns: float | None
-    """Turns after which it has paid for itself; None where no price is known or it never does."""
+    """Turns after which it has paid for itself; None if no price is known or it never does."""
     turn_before: float | None = None
-    """US dollars for reading the context in each turn, out of the cache, as it is."""
+    """US dollars for reading the context from the cache in each turn, before."""
     turn_after: float | None = None
-    """And as it would be."""
+    """The same afterwards."""
     money_in_cache: float | None = None
-    """What it costs where the summary is asked for behind the conversation's own cached prefix; None where no
-    model is asked, no price is known, or the provider has no cache."""
+    """What it costs if the summary is asked for as one more turn of the cached conversation.
+
+    None if no model is asked, no price is known, or the provider has no cache.
+    """
     break_even_in_cache: float | None = None
+
+    def __repr__(self) -> str:
+        return short_repr(self, _PLAN_SHOWS)
 
     @property
     def tokens_saved(self) -> int:
         """Tokens before, less tokens after."""
         return self.tokens_before - self.tokens_after
+
+    def _repr_html_(self) -> str:
+        """Show the meter as it is, what would leave and why, and what would not."""
+        budget, money = self.budget, "" if self.money_now is None else f", costs ${self.money_now:.4f}"
+        turns = "" if self.break_even_turns is None else f", pays after {self.break_even_turns:.1f} turns"
+        return notebook.card(
+            "Plan: would compact" if self.would_compact else "Plan: would not compact",
+            notebook.meter(budget.used, budget.room, budget.level),
+            notebook.line(f"{_before_and_after(self)}, {self.model_calls} questions{money}{turns}"),
+            notebook.line(self.reason),
+            notebook.table(
+                ("messages", "tokens", "stage", "why"),
+                _grouped((x.stage, x.why, x.tokens) for x in self.leaves),
+            ),
+            notebook.table(
+                ("messages", "tokens", "stays", "because"),
+                _grouped(("stays", x.why, x.tokens) for x in self.refuses),
+            ),
+        )
+
+
+def _before_and_after(value: Outcome | Plan) -> str:
+    messages = f"{value.messages_before:,} to {value.messages_after:,} messages"
+    return f"{messages}, {value.tokens_before:,} to {value.tokens_after:,} tokens"
+
+
+def _grouped(rows: Iterable[tuple[str, str, int]]) -> list[tuple[int, int, str, str]]:
+    """Add up messages and tokens of rows with the same two texts."""
+    messages, tokens = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for stage, why, size in rows:
+        messages[stage, why] += 1
+        tokens[stage, why] += size
+    return [(number, tokens[key], *key) for key, number in messages.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +237,8 @@ class Repaired:
     """A history in which every call has its result and every result its call."""
 
     messages: Any
-    """The very list that was given where nothing had to be mended."""
+    """The very list that was given if nothing had to be repaired."""
     fixed_calls: int = 0
     fixed_results: int = 0
+
+    __repr__ = short_repr

@@ -167,8 +167,20 @@ class Budget:
     trigger_tokens: int | None = None
     """From how many tokens on compaction starts by itself; None for never."""
 
+    def _repr_html_(self) -> str:
+        """Show the meter and what fills the context."""
+        from refold.core.compaction import notebook  # only a notebook asks for HTML
 
-def judge(
+        parts = [(name, size) for name, size in self.breakdown.as_dict().items() if size]
+        return notebook.card(
+            "Budget: time to compact" if self.should_compact else "Budget",
+            notebook.meter(self.used, self.room, self.level),
+            notebook.line(f"window {self.window:,} ({self.window_source}), counted by {self.count_source}"),
+            notebook.table(("part", "tokens"), parts),
+        )
+
+
+def make_budget(
     breakdown: Breakdown,
     *,
     window: int,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refold.core.messages.message import Message
+from refold.core.messages.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,15 @@ class Edit:
     took: tuple[Message, ...] = ()
     """The messages that left, word for word."""
 
+    __repr__ = short_repr
 
-def swap(messages: Sequence[Message], index: int, message: Message, stage: str, why: str = "") -> Edit:
+
+def replace_message(messages: Sequence[Message], index: int, message: Message, stage: str, why: str = "") -> Edit:
     """Replace one message by another."""
     return Edit(index, index + 1, (message,), stage, why, (messages[index],))
 
 
-def apply(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
+def apply_edits(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
     """The list after these edits; they must not overlap."""
     result: list[Message] = []
     at = 0
@@ -53,7 +56,7 @@ def _ordered(edits: Iterable[Edit], length: int) -> list[Edit]:
     return done
 
 
-def revert(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
+def revert_edits(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
     """The list before these edits: `revert(apply(x, edits), edits) == x`."""
     result: list[Message] = []
     at = 0
@@ -121,7 +124,7 @@ def _first_place(slot: Slot) -> int | None:
     return slot.stood if slot.origin is None else slot.origin
 
 
-def rearrange(
+def match_slots(
     places: Sequence[Slot], messages: Sequence[Message], size: Callable[[Message], int], by: Edit
 ) -> list[Slot]:
     """The slots of a list made from these slots' messages: what is the same object, in the same order, stays.
@@ -145,7 +148,7 @@ def rearrange(
     return result
 
 
-def compose(first: Sequence[Message], places: Sequence[Slot], gone: Mapping[int, Edit]) -> tuple[Edit, ...]:
+def compose_edits(first: Sequence[Message], places: Sequence[Slot], gone: Mapping[int, Edit]) -> tuple[Edit, ...]:
     """The edits that lead from the first list to these slots, one for each changed stretch."""
     edits: list[Edit] = []
     at = 0

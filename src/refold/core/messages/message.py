@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from refold.core.messages.short_repr import short_repr
+
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-class Nothing(Mapping[str, Any]):
+class EmptyMapping(Mapping[str, Any]):
     """The mapping without entries; one value that nobody can change, fit for a default."""
 
     __slots__ = ()
@@ -37,7 +39,7 @@ class Nothing(Mapping[str, Any]):
         return "{}"
 
 
-EMPTY: Final[Mapping[str, Any]] = Nothing()
+EMPTY: Final[Mapping[str, Any]] = EmptyMapping()
 SUMMARY: Final = "summarization"
 """The `source` of every message that a fold put in the place of others."""
 
@@ -49,6 +51,8 @@ class Text:
     text: str
     extra: Mapping[str, Any] = EMPTY
     """Fields of the wire value that refold does not know; carried along."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Image:
     """OpenAI's "low", "high" or "auto"."""
     extra: Mapping[str, Any] = EMPTY
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -76,6 +82,8 @@ class Document:
     media_type: str | None = None
     title: str | None = None
     extra: Mapping[str, Any] = EMPTY
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,8 @@ class File:
     media_type: str | None = None
     extra: Mapping[str, Any] = EMPTY
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
@@ -102,6 +112,8 @@ class Thinking:
     """Encrypted reasoning that only the provider can read."""
     extra: Mapping[str, Any] = EMPTY
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -112,6 +124,8 @@ class ToolCall:
     arguments: str | Mapping[str, Any] = ""
     """As on the wire: JSON text (OpenAI) or an object (Anthropic, Gemini)."""
     extra: Mapping[str, Any] = EMPTY
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,8 @@ class ToolResult:
     is_error: bool = False
     extra: Mapping[str, Any] = EMPTY
 
+    __repr__ = short_repr
+
     @property
     def text(self) -> str:
         """The visible text of the result."""
@@ -137,6 +153,8 @@ class Opaque:
 
     kind: str
     value: Any
+
+    __repr__ = short_repr
 
 
 Part: TypeAlias = Text | Image | Document | File | Thinking | ToolCall | ToolResult | Opaque
@@ -174,6 +192,8 @@ class Message:
     pinned: bool = False
     """A pinned message is in every view."""
     wire: Wire | None = field(default=None, compare=False, repr=False)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if type(self.parts) is not tuple:

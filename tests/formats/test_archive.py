@@ -7,14 +7,16 @@ import pytest
 from exported_cases import sessions
 from hypothesis import given, settings
 
-from refold.core.log.view import Change, Put, Run
+from refold.core.log.view import Change, MessageRange, Replacement
 from refold.core.messages import summary_headers
 from refold.errors import FormatError
 from refold.formats.shared import exported as form
 from refold.formats.shared.exported import Exported, ExportedFold, check, from_json, to_json
 from refold.formats.systems.ripple_archive import part_name, read_archive, write_archive
 
-SUMMARY = f"{summary_headers.RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
+RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
+
+SUMMARY = f"{RIPPLE_HEADER} to make room. A condensed summary of them follows:\n\nCONDENSED"
 
 
 def said(text, role="user"):
@@ -34,15 +36,15 @@ def session(*, summary=None, standing=True):
     summary = said(SUMMARY) if summary is None else summary
     ack = said(summary_headers.ACKNOWLEDGEMENT, "assistant")
     folds = (
-        fold("one", (Run(1, 2),), summary, ack),
-        replace(fold("two", (Put("one", 0), Put("one", 1), Run(3, 4)), summary, ack), standing=standing),
+        fold("one", (MessageRange(1, 2),), summary, ack),
+        replace(fold("two", (Replacement("one", 0), Replacement("one", 1), MessageRange(3, 4)), summary, ack), standing=standing),
     )
     messages = tuple(said(str(number)) for number in range(1, 7))
     return Exported(session="s", format="openai", said=messages, folds=folds, checkpoints={"c": 2}, pins=(5,))
 
 
 def fold(name, took, *put):
-    change = Change(took, tuple(Put(name, place) for place in range(len(put))))
+    change = Change(took, tuple(Replacement(name, place) for place in range(len(put))))
     return ExportedFold(name=name, changes=(change,), put=put, said=4, stages=("summarize",), at=1.5)
 
 
@@ -68,7 +70,7 @@ class TestWriting:
         where = "The original messages are kept in /data/s/history/, one part file per compaction."
         assert (
             text
-            == f"{summary_headers.RIPPLE} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
+            == f"{RIPPLE_HEADER} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
         )
 
     @pytest.mark.parametrize(
@@ -184,8 +186,8 @@ class TestPlainFolders:
         assert [message["content"] for message in exported.said] == ["0", "1", "2", "3", "4", "5"]
         assert exported.view == (said("0", "system"), RIPPLES, ack, said("5"))
         assert [(fold.name, fold.took) for fold in exported.folds] == [
-            ("part-2", (Run(2, 3),)),
-            ("part-10", (Run(4, 5),)),
+            ("part-2", (MessageRange(2, 3),)),
+            ("part-10", (MessageRange(4, 5),)),
         ]
         assert read_archive(write_archive(exported)) == exported
 
@@ -223,19 +225,19 @@ class TestPlainFolders:
 class TestExported:
     def test_what_a_fold_took_and_covers(self):
         one, two = session().folds
-        assert (one.took, one.covers) == ((Run(1, 2),), ())
-        assert (two.took, two.covers) == ((Run(3, 4),), ("one",))
-        kept = ExportedFold(name="k", changes=(Change((Run(1, 9),), (Run(7, 7), Run(3, 4))),))
-        assert kept.took == (Run(1, 2), Run(5, 6), Run(8, 9))
+        assert (one.took, one.covers) == ((MessageRange(1, 2),), ())
+        assert (two.took, two.covers) == ((MessageRange(3, 4),), ("one",))
+        kept = ExportedFold(name="k", changes=(Change((MessageRange(1, 9),), (MessageRange(7, 7), MessageRange(3, 4))),))
+        assert kept.took == (MessageRange(1, 2), MessageRange(5, 6), MessageRange(8, 9))
 
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"folds": (fold("a", (Run(1, 7),)),)}, "fold 1: speaks of messages #1-#7 of 6"),
-            ({"folds": (fold("a", (Run(2, 1),)),)}, "fold 1: speaks of messages #2-#1 of 6"),
-            ({"folds": (fold("a", (Put("a", 0),), said("x")),)}, "fold 1: speaks of message 0 of 'a'"),
+            ({"folds": (fold("a", (MessageRange(1, 7),)),)}, "fold 1: speaks of messages #1-#7 of 6"),
+            ({"folds": (fold("a", (MessageRange(2, 1),)),)}, "fold 1: speaks of messages #2-#1 of 6"),
+            ({"folds": (fold("a", (Replacement("a", 0),), said("x")),)}, "fold 1: speaks of message 0 of 'a'"),
             (
-                {"folds": (fold("a", (Run(1, 1),)), fold("a", (Run(2, 2),)))},
+                {"folds": (fold("a", (MessageRange(1, 1),)), fold("a", (MessageRange(2, 2),)))},
                 "fold 2: has the name of another",
             ),
             ({"checkpoints": {"c": 7}}, "checkpoint 'c': stands behind message #7 of 6"),

@@ -9,13 +9,20 @@ from refold.core.messages.message import EMPTY, Message, Text
 from refold.formats import get
 from refold.formats.shared.summaries import mark, recognise
 
+CODEBUDDY_HEADER = "[Conversation Summary — "
+OPAL_HEADER = "[Conversation summary"
+OPAL_LINE_HEADER = "[Conversation summary — older messages were compacted]"
+RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
+UMWELTEN_HEADER = "Previous context (condensed):"
+UMWELTEN_TRUNCATED_HEADER = "(Earlier conversation omitted"
+
 FILES = "<read-files>\nlib/a.ex\n lib/b.ex \n</read-files>\n\n<modified-files>\nlib/c.ex\n</modified-files>"
 
 
 class TestRecognise:
     def test_opal(self):
         """Opal, summary message: a user message whose file lists can be read back from its text alone."""
-        text = f"{summary_headers.OPAL_LINE}\n\n## Goal\nx\n\n{FILES}"
+        text = f"{OPAL_LINE_HEADER}\n\n## Goal\nx\n\n{FILES}"
         assert recognise("user", text) == {
             "kind": "summary",
             "by": "opal",
@@ -26,17 +33,17 @@ class TestRecognise:
 
     def test_codebuddy(self):
         """CodeBuddy, tiers 2, 3 and 4: three headers, each with the number of messages it stands for."""
-        assert recognise("system", f"{summary_headers.codebuddy_line(12)}\n\nx 99 messages") == {
+        assert recognise("system", "[Conversation Summary — 12 earlier messages compacted]\n\nx 99 messages") == {
             "kind": "summary",
             "by": "codebuddy",
             "messages": 12,
         }
-        assert recognise("system", summary_headers.codebuddy_partial_line(3)) == {
+        assert recognise("system", "[Earlier conversation summary — 3 messages compacted]") == {
             "kind": "summary",
             "by": "codebuddy",
             "messages": 3,
         }
-        assert recognise("system", summary_headers.codebuddy_plain_line(7)) == {
+        assert recognise("system", "[Conversation context — 7 earlier messages removed to fit context window]") == {
             "kind": "notice",
             "by": "codebuddy",
             "messages": 7,
@@ -45,17 +52,6 @@ class TestRecognise:
             "kind": "summary",
             "by": "codebuddy",
         }
-
-    def test_codebuddy_words(self):
-        assert summary_headers.codebuddy_line(12) == "[Conversation Summary — 12 earlier messages compacted]"
-        assert (
-            summary_headers.codebuddy_partial_line(12)
-            == "[Earlier conversation summary — 12 messages compacted]"
-        )
-        assert (
-            summary_headers.codebuddy_plain_line(12)
-            == "[Conversation context — 12 earlier messages removed to fit context window]"
-        )
 
     def test_umwelten(self):
         """Umwelten, strategies: what `through-line-and-facts` and `truncate` put in place of a segment."""
@@ -103,16 +99,16 @@ class TestRecognise:
 
     def test_the_last_file_lists_count(self):
         """What a stage appends stands behind what a model wrote."""
-        text = f"{summary_headers.OPAL_LINE}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
+        text = f"{OPAL_LINE_HEADER}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
         assert recognise("user", text) == {"kind": "summary", "by": "opal", "read_files": ("new.py",)}
         assert "read_files" not in recognise(
-            "user", f"{summary_headers.OPAL_LINE}\n</read-files> <read-files>"
+            "user", f"{OPAL_LINE_HEADER}\n</read-files> <read-files>"
         )
-        assert "read_files" not in recognise("user", f"{summary_headers.OPAL_LINE}\nx </read-files>")
+        assert "read_files" not in recognise("user", f"{OPAL_LINE_HEADER}\nx </read-files>")
 
     @pytest.mark.parametrize("role", ["assistant", "tool"])
     def test_only_users_and_systems_carry_summaries(self, role):
-        assert recognise(role, summary_headers.OPAL_LINE) is None
+        assert recognise(role, OPAL_LINE_HEADER) is None
 
     @pytest.mark.parametrize(
         "text",
@@ -133,9 +129,9 @@ class TestRecognise:
     @given(text=TEXT)
     def test_any_text_behind_a_header_is_harmless(self, text):
         for header in (
-            summary_headers.OPAL,
-            summary_headers.CODEBUDDY,
-            summary_headers.UMWELTEN_TRUNCATED,
+            OPAL_HEADER,
+            CODEBUDDY_HEADER,
+            UMWELTEN_TRUNCATED_HEADER,
             summary_headers.REFOLD,
         ):
             found = recognise("user", header + text)
@@ -144,7 +140,7 @@ class TestRecognise:
 
 class TestMark:
     def test_an_acknowledgement_counts_only_behind_a_summary(self):
-        summary = Message("user", summary_headers.RIPPLE)
+        summary = Message("user", RIPPLE_HEADER)
         ack = Message("assistant", summary_headers.ACKNOWLEDGEMENT)
         marked = mark([ack, summary, ack, ack, Message("user", "x"), ack])
         assert [message.source for message in marked] == [
@@ -162,13 +158,13 @@ class TestMark:
     def test_a_longer_answer_is_no_acknowledgement(self):
         marked = mark(
             [
-                Message("user", summary_headers.RIPPLE),
+                Message("user", RIPPLE_HEADER),
                 Message("assistant", f"{summary_headers.ACKNOWLEDGEMENT} Now"),
             ]
         )
         assert marked[1].source is None
         assert (
-            mark([Message("user", summary_headers.RIPPLE), Message("user", summary_headers.ACKNOWLEDGEMENT)])[
+            mark([Message("user", RIPPLE_HEADER), Message("user", summary_headers.ACKNOWLEDGEMENT)])[
                 1
             ].source
             is None
@@ -178,7 +174,7 @@ class TestMark:
         between = Message("user", (Text("a"), Text("b")))
         marked = mark(
             [
-                Message("user", summary_headers.RIPPLE),
+                Message("user", RIPPLE_HEADER),
                 between,
                 Message("assistant", summary_headers.ACKNOWLEDGEMENT),
             ]
@@ -187,7 +183,7 @@ class TestMark:
 
     def test_a_summary_beside_other_words_is_not_only_a_summary(self):
         """A user's own words in the same message must not leave with the next fold."""
-        message = Message("user", (Text(summary_headers.OPAL_LINE), Text("and now do this")))
+        message = Message("user", (Text(OPAL_LINE_HEADER), Text("and now do this")))
         assert mark([message]) == (message,)
 
     @pytest.mark.parametrize(
@@ -195,20 +191,20 @@ class TestMark:
         [
             (
                 "openai",
-                {"role": "developer", "content": [{"type": "text", "text": summary_headers.UMWELTEN}]},
+                {"role": "developer", "content": [{"type": "text", "text": UMWELTEN_HEADER}]},
             ),
             (
                 "responses",
-                {"role": "user", "content": [{"type": "input_text", "text": summary_headers.UMWELTEN}]},
+                {"role": "user", "content": [{"type": "input_text", "text": UMWELTEN_HEADER}]},
             ),
             (
                 "anthropic",
                 {
                     "role": "user",
-                    "content": [{"type": "text", "text": summary_headers.UMWELTEN, "cache_control": {}}],
+                    "content": [{"type": "text", "text": UMWELTEN_HEADER, "cache_control": {}}],
                 },
             ),
-            ("gemini", {"role": "user", "parts": [{"text": summary_headers.UMWELTEN}]}),
+            ("gemini", {"role": "user", "parts": [{"text": UMWELTEN_HEADER}]}),
         ],
     )
     def test_a_summary_that_was_read_is_still_untouched(self, name, item):

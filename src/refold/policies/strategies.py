@@ -16,24 +16,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from refold.core.compaction.cuts import Keep
 from refold.core.compaction.flow import Ask, Failed, Flow
+from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.task import Stage, Step, Task, replace_runs
-from refold.core.messages import file_operations
+from refold.core.messages.file_operations import COMMON_TOOLS
 from refold.core.messages.message import SUMMARY, Message, Text
-from refold.core.messages.transcript import umwelten as layout
-from refold.core.summaries.wrappers import cover, facts
-from refold.core.summaries.wrappers import umwelten as condensed
-from refold.core.tokens.units import plural
+from refold.core.messages.short_repr import short_repr
+from refold.core.summaries.wrappers import cover, summary_meta
+from refold.core.tokens.units import format_count
 from refold.errors import AnswerFailed, RefoldError
-from refold.stages.notices import Umwelten
+from refold.policies.umwelten_texts import UmweltenNotice, umwelten_layout, wrap_for_umwelten
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """The stretch a strategy is to condense."""
+    """The messages that a strategy condenses."""
 
     messages: tuple[Any, ...]
     """In the shape the caller uses."""
@@ -42,12 +41,15 @@ class Thread:
     options: Mapping[str, Any]
     """What the caller set under `strategy_options`."""
     model: bool
-    """Whether somebody answers questions."""
+    """True if a summariser model is available."""
+
+    __repr__ = short_repr
 
 
 Compact = Callable[[Thread], Any]
 """From a thread to messages, text, or a generator that asks and then returns them."""
-Make = Callable[[Keep, Mapping[str, Any]], Stage]
+MakeStage = Callable[[Keep, Mapping[str, Any]], Stage]
+"""From what is to be kept, and the options, to the stage that does it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +59,11 @@ class Strategy:
     id: str
     name: str
     description: str
-    make: Make = field(repr=False)
-    """The stage that does it, for what is to be kept and the options."""
+    make: MakeStage = field(repr=False)
 
 
 _BY_ID: Final[dict[str, Strategy]] = {}
+"""What programs have registered; the one table of this room that changes while a program runs."""
 
 
 def register_strategy(
@@ -76,35 +78,40 @@ def register_strategy(
     Takes an id and a function, or an object or mapping with `id`, `name`, `description` and `compact`.
     """
     if not isinstance(id, str):
-        told = partial(_field, id)
-        name = name or told("name") or ""
-        description = description or told("description") or ""
-        compact = compact or told("compact")
-        id = told("id")  # noqa: A001  # the same word
+        get_field = id.get if isinstance(id, Mapping) else partial(_get_attribute, id)
+        name = name or get_field("name") or ""
+        description = description or get_field("description") or ""
+        compact = compact or get_field("compact")
+        id = get_field("id")  # noqa: A001  # the same word
     if not isinstance(id, str) or not id or not callable(compact):
         raise RefoldError("a strategy needs an id and a function: register_strategy(id, compact)")
-    strategy = Strategy(id=id, name=name or id, description=description, make=_stage_of(id, compact))
+    strategy_id, run = id, compact
+
+    def make(keep: Keep, options: Mapping[str, Any]) -> Stage:
+        return CustomStage(id=strategy_id, compact=run, keep=keep, options=options)
+
+    strategy = Strategy(id=id, name=name or id, description=description, make=make)
     _BY_ID[id] = strategy
     return strategy
 
 
-def _field(given: Any, name: str) -> Any:
-    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+def _get_attribute(value: Any, name: str) -> Any:
+    return getattr(value, name, None)
 
 
 def list_strategies() -> tuple[Strategy, ...]:
-    """All strategies: those that come with refold first, then registered ones, then plug-ins."""
+    """List all strategies: those that come with refold first, then registered ones, then plug-ins."""
     known = _BUILT_IN | _BY_ID
-    return (*known.values(), *(one for one in _plugged().values() if one.id not in known))
+    return (*known.values(), *(one for one in _installed().values() if one.id not in known))
 
 
 def find(id: str) -> Strategy | None:  # noqa: A002  # Umwelten's own word
-    """The strategy with this id, or None."""
-    return _BY_ID.get(id) or _BUILT_IN.get(id) or _plugged().get(id)
+    """Return the strategy with this id, or None."""
+    return _BY_ID.get(id) or _BUILT_IN.get(id) or _installed().get(id)
 
 
-def _plugged() -> dict[str, Strategy]:
-    """Strategies of other packages; each is loaded when it is first run."""
+def _installed() -> dict[str, Strategy]:
+    """Return the strategies of other packages; each is loaded when it is first run."""
     from importlib.metadata import entry_points  # slow to import, and only unknown ids need it
 
     return {
@@ -125,7 +132,7 @@ def _load(point: Any, keep: Keep, options: Mapping[str, Any]) -> Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByStrategy:
-    """A stage that is looked up by a strategy's id when it runs."""
+    """A stage that is looked up by a strategy's id when it runs, so that it may be registered later."""
 
     id: str
     keep: Keep
@@ -146,7 +153,7 @@ class ByStrategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Custom:
+class CustomStage:
     """A stage made of a program's own function."""
 
     id: str
@@ -168,33 +175,37 @@ class Custom:
         return self._flow(task, leaving)
 
     def _flow(self, task: Task, leaving: tuple[int, ...]) -> Flow[Step]:
-        gone = [task.messages[index] for index in leaving]
+        removed = [task.messages[index] for index in leaving]
+        texts = (umwelten_layout(index, task.messages[index]) for index in leaving)
         thread = Thread(
-            messages=tuple(task.render(gone)),
-            text="\n\n".join(layout(index, message) for index, message in zip(leaving, gone, strict=True)),
+            messages=tuple(task.render(removed)),
+            text="\n\n".join(texts),
             options=self.options,
             model=task.model,
         )
-        given = self.compact(thread)
-        if inspect.iscoroutine(given):
-            given = _finished(given, self.id)
-        if inspect.isgenerator(given):
-            given = yield from _driven(given)
-        if given is None:
+        answer = self.compact(thread)
+        if inspect.iscoroutine(answer):
+            answer = _run_coroutine(answer, self.id)
+        if inspect.isgenerator(answer):
+            answer = yield from _drive_generator(answer)
+        if answer is None:
             return Step(note=f"{self.id} gave nothing")
-        covered = cover(task.messages, leaving, vocabulary=file_operations.HOUSE, span=task.span(leaving))
-        put = [_marked(message, facts(covered, "summary")) for message in _messages(given, task)]
-        why = f"{plural(len(leaving), 'message')} condensed by {self.id}"
-        return Step(replace_runs(task, leaving, put, self.id, why), why)
+        covered = cover(task.messages, leaving, vocabulary=COMMON_TOOLS, span=task.span(leaving))
+        inserted = [
+            replace(message, source=SUMMARY, meta=summary_meta(covered, "summary"))
+            for message in _to_messages(answer, task)
+        ]
+        why = f"{format_count(len(leaving), 'message')} condensed by {self.id}"
+        return Step(replace_runs(task, leaving, inserted, self.id, why), why)
 
 
-def _driven(given: Generator[Any, Any, Any]) -> Flow[Any]:
+def _drive_generator(generator: Generator[Any, Any, Any]) -> Flow[Any]:
     """Let a plain generator ask: it yields a question and receives the answer's text."""
     text: str | None = None
     error: Exception | None = None
     while True:
         try:
-            question = given.throw(error) if error is not None else given.send(text)
+            question = generator.throw(error) if error is not None else generator.send(text)
         except StopIteration as stop:
             return stop.value
         (reply,) = yield (question if isinstance(question, Ask) else Ask(str(question)),)
@@ -205,44 +216,48 @@ def _driven(given: Generator[Any, Any, Any]) -> Flow[Any]:
             text = reply.text
 
 
-def _finished(given: Coroutine[Any, Any, Any], id: str) -> Any:  # noqa: A002  # Umwelten's own word
-    """What a coroutine gives that waits for nobody; one that waits belongs to an event loop, not here."""
+def _run_coroutine(coroutine: Coroutine[Any, Any, Any], id: str) -> Any:  # noqa: A002  # Umwelten's own word
+    """Return what a coroutine gives that waits for nobody.
+
+    One that waits needs the event loop of its program, which a stage does not have.
+    """
     try:
-        given.send(None)
+        coroutine.send(None)
     except StopIteration as stop:
         return stop.value
-    given.close()
+    coroutine.close()
     raise RefoldError(f"strategy {id!r} waits: ask with `text = yield refold.Ask(...)`, not with await")
 
 
-def _messages(given: Any, task: Task) -> Sequence[Message]:
-    """What a strategy gave, as messages."""
+def _to_messages(answer: Any, task: Task) -> Sequence[Message]:
+    """Turn what a strategy gave into messages."""
+    # Umwelten's strategies return an object that holds the list, under one of these names.
     for key in ("replacement_messages", "replacementMessages", "messages"):
-        given = given[key] if isinstance(given, Mapping) and key in given else getattr(given, key, given)
-    if isinstance(given, str):
-        return (Message("system", (Text(given),)),)
-    given = [given] if isinstance(given, Mapping | Message) else given
-    if not isinstance(given, Sequence):
-        raise RefoldError(f"a strategy gives messages or text, not {type(given).__name__}")
-    same = all(isinstance(message, Message) for message in given)
-    return tuple(given) if same else task.parse(given)
+        answer = (
+            answer[key] if isinstance(answer, Mapping) and key in answer else getattr(answer, key, answer)
+        )
+    if isinstance(answer, str):
+        return (Message("system", (Text(answer),)),)
+    answer = [answer] if isinstance(answer, Mapping | Message) else answer
+    if not isinstance(answer, Sequence):
+        raise RefoldError(f"a strategy gives messages or text, not {type(answer).__name__}")
+    are_values = all(isinstance(message, Message) for message in answer)
+    return tuple(answer) if are_values else task.parse(answer)
 
 
-def _marked(message: Message, meta: Mapping[str, Any]) -> Message:
-    return replace(message, source=SUMMARY, meta=dict(meta))
+def _make_through_line(keep: Keep, _options: Mapping[str, Any]) -> Stage:
+    return Summarize(
+        keep=keep,
+        prompt="refold.policies:prompts/umwelten.md",
+        style=umwelten_layout,
+        frame=wrap_for_umwelten,
+        role="system",
+    )
 
 
-def _stage_of(id: str, compact: Compact) -> Make:  # noqa: A002  # Umwelten's own word
-    return lambda keep, options: Custom(id=id, compact=compact, keep=keep, options=options)
-
-
-def _through_line(keep: Keep, _options: Mapping[str, Any]) -> Stage:
-    return Summarize(keep=keep, prompt="umwelten", style=layout, frame=condensed, role="system")
-
-
-def _truncate(keep: Keep, options: Mapping[str, Any]) -> Stage:
+def _make_truncate(keep: Keep, options: Mapping[str, Any]) -> Stage:
     turns = options.get("keep_turns", getattr(keep, "keep_turns", 0))
-    return Truncate(keep=keep, words=Umwelten(int(turns)), role="system")
+    return Truncate(keep=keep, words=UmweltenNotice(int(turns)), role="system")
 
 
 _BUILT_IN: Final[dict[str, Strategy]] = {
@@ -253,13 +268,13 @@ _BUILT_IN: Final[dict[str, Strategy]] = {
             name="Through-line and facts",
             description="Summarize segment to main narrative and key facts using the LLM;"
             " omit in-call details.",
-            make=_through_line,
+            make=_make_through_line,
         ),
         Strategy(
             id="truncate",
             name="Truncate",
             description="Replace segment with a one-line placeholder; no LLM.",
-            make=_truncate,
+            make=_make_truncate,
         ),
     )
 }

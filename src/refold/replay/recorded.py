@@ -7,12 +7,12 @@ from itertools import accumulate
 from typing import Any, Final
 
 from refold import formats
-from refold.calls.measure import plain_text
+from refold.calls.conversation import system_text
 from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.usage import Usage
 from refold.formats import Format
-from refold.policies import counters
+from refold.policies.house import house_counter
 from refold.replay.facts import Again, comings_back
 
 SECONDS: Final = 20.0
@@ -62,7 +62,7 @@ class Recorded:
     @cached_property
     def counter(self) -> Counter:
         """How tokens are counted, the same for every policy."""
-        return counters.house(self.model)
+        return house_counter(self.model)
 
     @cached_property
     def read(self) -> tuple[Message, ...]:
@@ -101,7 +101,7 @@ class Recorded:
     @cached_property
     def beside(self) -> int:
         """Tokens of the system prompt and the tools that stand beside the messages."""
-        text = plain_text(self.system)
+        text = system_text(self.system)
         tools = [self.tools] if isinstance(self.tools, Mapping) else self.tools or ()
         return self.counter.plain(text) + self.counter.tools(tools, text)
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from refold.core.compaction.cuts import cuts
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.messages.message import SUMMARY, Message, Role, Text
-from refold.core.messages.summary_headers import NEUROLINK_MARKER
-from refold.core.tokens.units import plural
+from refold.core.messages.summary_headers import TRUNCATION_MARKER
+from refold.core.tokens.units import format_count
 
 STEPS: Final = 6
 """How often NeuroLink takes a tenth more before it takes nearly everything."""
@@ -28,7 +27,7 @@ class Slide:
     keep_first: int = 2
     least: int = 4
     """Histories of so few messages are left alone."""
-    marker: str = NEUROLINK_MARKER
+    marker: str = TRUNCATION_MARKER
     role: Role = "system"
     name: str = "slide"
 
@@ -42,11 +41,11 @@ class Slide:
         if all(task.messages[index].is_summary for index in leaving):
             return Step(note="nothing may leave")
         edits = replace_runs(task, leaving, (put,), self.name, "oldest messages")
-        return Step(edits, f"{plural(len(leaving), 'message')} removed")
+        return Step(edits, f"{format_count(len(leaving), 'message')} removed")
 
     def _leaving(self, task: Task, head: int, cost: int) -> list[int]:
         """The messages up to the first cut that reaches the goal, else up to the last cut."""
-        legal = cuts(task.messages)
+        legal = task.index.cuts
         count = len(task.messages)
         first = legal.after(head + self.keep_first)
         may = [

@@ -1,7 +1,7 @@
 """Which files a conversation read and which it changed, told from tool calls; opens no file.
 
-Tools are known by name and argument, as data: `OPAL` is exactly what Opal's document tracks, `HOUSE` also
-knows the tools of common coding agents. What a user or a tool *says* about files is ignored; only calls
+Tools are known by name and argument, as data: `COMMON_TOOLS` knows those of common coding agents; a policy may
+bring a vocabulary of its own. What a user or a tool *says* about files is ignored; only calls
 count. A file that was read and later changed counts as changed alone. Lists keep the order of first
 occurrence and travel across rounds: in a summary's metadata, or as two tags in its text.
 """
@@ -70,13 +70,6 @@ class Vocabulary:
         return written if self.exact else _plain(written)
 
 
-OPAL: Final = Vocabulary(
-    tools={"read_file": "read", "write_file": "modified", "edit_file": "modified"},
-    paths=frozenset({"path"}),
-    exact=True,
-)
-"""Opal's document, "File operations": three tools, one argument."""
-
 _READERS: Final = (
     "read readfile readtextfile readmediafile readmultiplefiles readmanyfiles readfiles readnotebook "
     "notebookread view viewfile openfile fileread fsread getfilecontents catfile"
@@ -98,7 +91,7 @@ _COMMANDS: Final[Mapping[str, Kind]] = {
     "insert": "modified",
     "undo_edit": "modified",
 }
-HOUSE: Final = Vocabulary(
+COMMON_TOOLS: Final = Vocabulary(
     tools={**dict.fromkeys(_READERS.split(), "read"), **dict.fromkeys(_WRITERS.split(), "modified")},
     paths=frozenset(_PATHS.split()),
     commands=_COMMANDS,
@@ -108,28 +101,28 @@ HOUSE: Final = Vocabulary(
 """Also Claude Code, Codex, Gemini CLI, opencode, pi, Cline, Copilot, OpenHands and the MCP file server."""
 
 
-def extract(messages: Iterable[Message], *, vocabulary: Vocabulary = HOUSE) -> FileOps:
+def find_call_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> FileOps:
     """The files that the tool calls of these messages read and changed."""
     uses = [_use(call, vocabulary) for message in messages for call in message.calls]
     read = (path for use in uses if use.kind == "read" for path in use.paths)
     modified = (path for use in uses if use.kind == "modified" for path in use.paths)
-    return merge(FileOps(), FileOps(tuple(read), tuple(modified)))
+    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
-def merge(earlier: FileOps, later: FileOps) -> FileOps:
+def merge_files(earlier: FileOps, later: FileOps) -> FileOps:
     """Both rounds together; what was changed in either is changed, and no longer only read."""
     modified = dict.fromkeys((*earlier.modified, *later.modified))
     read = dict.fromkeys(path for path in (*earlier.read, *later.read) if path not in modified)
     return FileOps(tuple(read), tuple(modified))
 
 
-def gather(messages: Iterable[Message], *, vocabulary: Vocabulary = HOUSE) -> FileOps:
+def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> FileOps:
     """The files of a history that may hold summaries of earlier rounds anywhere: theirs and the calls'."""
     read: list[str] = []
     modified: list[str] = []
     for message in messages:
         if message.is_summary:
-            known = from_summary(message)
+            known = read_summary_files(message)
             read += known.read
             modified += known.modified
             continue
@@ -137,19 +130,19 @@ def gather(messages: Iterable[Message], *, vocabulary: Vocabulary = HOUSE) -> Fi
             if type(call) is ToolCall:
                 use = _use(call, vocabulary)
                 (read if use.kind == "read" else modified).extend(use.paths)
-    return merge(FileOps(), FileOps(tuple(read), tuple(modified)))
+    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
-def from_summary(message: Message) -> FileOps:
+def read_summary_files(message: Message) -> FileOps:
     """The files a summary remembers: from its metadata, else from the tags in its text."""
     if "read_files" in message.meta or "modified_files" in message.meta:
         read, modified = (_strings(message.meta.get(key)) for key in ("read_files", "modified_files"))
     else:
         read, modified = (_tagged(message.text, tag) for tag in ("read-files", "modified-files"))
-    return merge(FileOps(), FileOps(tuple(read), tuple(modified)))
+    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
-def as_tags(ops: FileOps) -> str:
+def format_file_tags(ops: FileOps) -> str:
     """The lists as two tags, one path a line; `from_summary` reads them back, whatever the paths hold.
 
     >>> print(as_tags(FileOps(read=("a.py",))))
@@ -163,7 +156,7 @@ def as_tags(ops: FileOps) -> str:
     )
 
 
-def reads(messages: Sequence[Message], *, vocabulary: Vocabulary = HOUSE) -> list[FileRead]:
+def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> list[FileRead]:
     """The tool results that show one file each, in order, matched to their calls by id.
 
     A failed read shows nothing, and a result for several files is not one file's; neither is listed. Only a

@@ -1,60 +1,68 @@
-"""First words of the texts that stand where messages were; shared by who writes and who reads them.
+"""First words of the texts that stand in the place of messages, for whoever writes or reads such a text.
 
-Callers keep plain provider messages between rounds, so a summary must be known again by its own text. A
-stage that writes one of these texts begins it with the header; a format that reads a message looks for the
-header at the very start and nowhere else. Facts read back go into `Message.meta` under these keys:
+Callers keep plain provider messages between rounds, so a summary must be recognised by its own text. A stage
+that writes one of these texts begins it with the header. A format that reads a message looks for the header
+at the very start and nowhere else. Facts that are read back go into `Message.meta` under these keys:
 
     kind            "summary", "notice" (says what left, made without a model) or "ack"; ours may say more
-    by              the system whose header it is: "opal", "codebuddy", ...
-    messages        how many messages it stands for, where the header says so
+    by              the name of the system whose header it is
+    messages        how many messages it stands for, if the header says so
+    kept_turns      how many turns stayed, if the header says so
     generation      how many times it has been rewritten (ours)
     covers          the messages it stands for, e.g. "#1-#57" (ours)
     read_files      tuple of paths
     modified_files  tuple of paths
+
+The headers of other systems are data: `data/summary_headers.json`, each with its source.
 """
 
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pkgutil import get_data
 from typing import Final
 
-OPAL: Final = "[Conversation summary"
-"""How Opal knows its own summary; the whole line is `OPAL_LINE`."""
-OPAL_LINE: Final = "[Conversation summary — older messages were compacted]"
 
-CODEBUDDY: Final = "[Conversation Summary — "
-CODEBUDDY_PARTIAL: Final = "[Earlier conversation summary — "
-CODEBUDDY_PLAIN: Final = "[Conversation context — "
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first words of a text, and what they say about it."""
 
-UMWELTEN: Final = "Previous context (condensed):"
-UMWELTEN_TRUNCATED: Final = "(Earlier conversation omitted"
+    text: str
+    by: str
+    kind: str
+    number: tuple[str, re.Pattern[str]] | None = None
+    """Name of a number in the rest of the line, and the pattern that finds it."""
+    newline: bool = False
+    """True if the summary follows behind one line end, not behind an empty line."""
 
-NEUROLINK: Final = "[Previous conversation summary]"
-NEUROLINK_MARKER: Final = "[Earlier conversation history was truncated to fit within context limits]"
 
-RIPPLE: Final = "This conversation continues an earlier one whose older messages were summarised"
-ACKNOWLEDGEMENT: Final = "Understood. I'll continue from the summary above."
-"""Ripple's answer to its summary; counts as ours only directly behind a summary."""
+def _read_headers() -> dict[str, Header]:
+    # get_data also works inside a zip file and, unlike importlib.resources, costs nothing to import.
+    rows = json.loads(get_data(__package__, "data/summary_headers.json") or b"")["headers"]
+    return {
+        name: Header(
+            row["text"],
+            row["by"],
+            row["kind"],
+            (row["tells"][0], re.compile(row["tells"][1])) if "tells" in row else None,
+            row.get("newline", False),
+        )
+        for name, row in rows.items()
+    }
 
-REFOLD: Final = "<refold-summary "
+
+HEADERS: Final[Mapping[str, Header]] = _read_headers()
+"""Every known header by name, in the order in which they are tried."""
+
+REFOLD: Final = HEADERS["refold"].text
 """Ours, an opening tag with attributes: `<refold-summary generation="2" covers="#1-#57" kind="summary">`."""
+TRUNCATION_MARKER: Final = HEADERS["truncation_marker"].text
+"""Stands where messages were removed without a summary."""
+ACKNOWLEDGEMENT: Final = "Understood. I'll continue from the summary above."
+"""The assistant's answer to a summary that is a user turn, so that roles alternate. It is taken for ours only
+directly behind a summary."""
 
 READ_FILES: Final = "read-files"
 MODIFIED_FILES: Final = "modified-files"
 """Tags around file lists, one path a line: `<read-files>\\na.py\\n</read-files>`."""
-
-
-def codebuddy_line(messages: int) -> str:
-    """Head of a summary of everything older, CodeBuddy's tier 2.
-
-    >>> codebuddy_line(12)
-    '[Conversation Summary — 12 earlier messages compacted]'
-    """
-    return f"{CODEBUDDY}{messages} earlier messages compacted]"
-
-
-def codebuddy_partial_line(messages: int) -> str:
-    """Head of a summary of the older half."""
-    return f"{CODEBUDDY_PARTIAL}{messages} messages compacted]"
-
-
-def codebuddy_plain_line(messages: int) -> str:
-    """Head of the plain notice that stands for what was removed."""
-    return f"{CODEBUDDY_PLAIN}{messages} earlier messages removed to fit context window]"

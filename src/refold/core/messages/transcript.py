@@ -1,20 +1,22 @@
-"""Messages as text for a summariser, in each system's own layout; what is inside cannot end the data.
+"""Messages as text for a summariser; what is inside cannot end the data section of a prompt.
 
-A style turns one message into a block of text, or into "" to leave it out. Content is neutralised first:
-anything that looks like one of the tags a prompt uses loses its angle bracket, so that it can neither
-close the data section nor open another one.
+A layout turns one message into a block of text, or into "" to leave it out. Content is neutralised first:
+anything that looks like one of the tags a prompt uses loses its angle bracket, so that it can neither close
+the data section nor open another one. Holds the house's own layout and what every layout needs; the layouts
+of other systems belong to their policies.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-from refold.core.messages.message import Document, File, Image, Message, Part, ToolCall, ToolResult
-from refold.core.messages.message_text import arguments_text, body
+from refold.core.messages.message import Document, File, Image, Message, Part, ToolResult
+from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.messages.text_cutting import middle_out
 
-Style = Callable[[int, Message], str]
+Layout = Callable[[int, Message], str]
+"""A layout: from a message's position and the message to a block of text."""
 
 _TAGS: Final = re.compile(
     r"[<\uff1c](?=[\s\u200b-\u200f\u2060]{0,8}[/\uff0f]?[\s\u200b-\u200f\u2060]{0,8}(?:conversation|message"
@@ -26,148 +28,72 @@ _TAGS: Final = re.compile(
 _INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
 """Marks of another chat template, which knows capitals only."""
 
-CODEBUDDY_MESSAGE_CHARS: Final = 10_000
-"""CodeBuddy caps each message for its summariser; lower loses more."""
 SHOWN_CHARS: Final = 2_000
 """Head and tail of tool output that the house shows a summariser; lower loses more, higher costs more."""
 
+# Arguments are mostly a path and a command; the text of a written file is the tail that may go.
+_ARGUMENT_HEAD: Final = 600
+_ARGUMENT_TAIL: Final = 200
 
-def neutral(text: str) -> str:
-    """Text whose tags cannot be taken for the prompt's own."""
+
+def neutralise(text: str) -> str:
+    """Return the text with its tags changed so that none can be taken for the prompt's own."""
     if "INST]" in text or "SYS>" in text:
         text = _INSTRUCTION.sub(lambda mark: "&#91;" if mark[0] == "[" else "&lt;", text)
     return _TAGS.sub("&lt;", text)
 
 
-def ripple(_index: int, message: Message) -> str:
-    """Label and text, then the calls on a line; a summary is named as one, its acknowledgement left out."""
-    if message.is_summary and message.role == "assistant":
-        return ""
-    label = "Earlier summary" if message.is_summary else _label(message)
-    lines = [f"{label}: {_shown(message)}"] if _shown(message) else []
-    if message.calls:
-        lines.append("Called: " + "; ".join(f"{call.name}({rendered(call)})" for call in message.calls))
-    return neutral("\n".join(lines))
-
-
-def rendered(call: ToolCall) -> str:
-    """The arguments as Ripple writes them: `key: value`, sorted by key, nested ones alike.
-
-    >>> rendered(ToolCall("1", "find", {"q": "readme"}))
-    'q: readme'
-    """
-    value = parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
-    return _flat(value)
-
-
-def codebuddy(_index: int, message: Message) -> str:
-    """Role and text between message tags, at most 10,000 characters."""
-    text = _shown(message)
-    if len(text) > CODEBUDDY_MESSAGE_CHARS:
-        over = len(text) - CODEBUDDY_MESSAGE_CHARS
-        text = f"{text[:CODEBUDDY_MESSAGE_CHARS]}[... {over} chars truncated]"
-    calls = "".join(f"\n[Called {call.name}: {arguments_text(call)[:200]}]" for call in message.calls)
-    role = {"Tool result": "Tool"}.get(_label(message), _label(message))
-    return f'<message role="{role}">{neutral(text + calls)}</message>'
-
-
-def umwelten(_index: int, message: Message) -> str:
-    """A line with the role, the text, calls with 200 characters of arguments, results of 500."""
-    lines = [f"--- {message.role} ---"]
-    lines += [_cut(part.text, 500, "… [truncated]") for part in message.results]
-    lines += [message.text] if message.text else []
-    lines += [f"[Tool call: {call.name}] {_cut(arguments_text(call), 200, '…')}" for call in message.calls]
-    return neutral("\n".join([*lines, *_markers(message)]))
-
-
-def neurolink(_index: int, message: Message) -> str:
-    """Role and text, and the calls."""
-    role = "tool_result" if message.results else message.role
-    lines = [f"{role}: {_shown(message)}"]
-    lines += [f"tool_call: {call.name} {arguments_text(call)}" for call in message.calls]
-    return neutral("\n".join(lines))
-
-
-def opal(_index: int, message: Message) -> str:
-    """Labels in brackets; arguments up to 200 characters, results up to 500."""
-    lines = [f"[Tool result ({part.name or part.call_id})]: {part.text[:500]}" for part in message.results]
-    if message.text or not (message.results or message.calls):
-        lines.append(f"[{message.role.capitalize()}]: {message.text}")
-    if message.calls:
-        calls = "; ".join(f"{call.name}({arguments_text(call)[:200]})" for call in message.calls)
-        lines.append(f"[Assistant tool calls]: {calls}")
-    return neutral("\n".join([*lines, *_markers(message)]))
-
-
-def house(index: int, message: Message) -> str:
-    """Numbered and labelled; words whole, tool output as head and tail, media as markers."""
+def house_layout(index: int, message: Message) -> str:
+    """Lay out number, label and words; tool output as head and tail, media as markers."""
     lines = [
-        f"#{index} tool result ({part.name or part.call_id}):\n"
-        + middle_out(part.text, head=SHOWN_CHARS // 2, tail=SHOWN_CHARS // 2)
+        f"#{index} tool result ({part.name or part.call_id}):\n{_head_and_tail(part.text)}"
         for part in message.results
     ]
     if message.text or not (message.results or message.calls):
         lines.append(f"#{index} {message.role}: {message.text}")
     lines += [
-        f"#{index} calls {call.name}: " + middle_out(arguments_text(call), head=600, tail=200)
+        f"#{index} calls {call.name}: "
+        + middle_out(arguments_text(call), head=_ARGUMENT_HEAD, tail=_ARGUMENT_TAIL)
         for call in message.calls
     ]
-    return neutral("\n".join([*lines, *_markers(message)]))
+    return neutralise("\n".join([*lines, *media_markers(message)]))
 
 
-def parsed(text: str) -> object:
-    """Arguments as a value, or the text itself where it is no JSON."""
+def parse_arguments(text: str) -> object:
+    """Return arguments as a value, or the text itself if it is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _flat(value: object, depth: int = 0) -> str:
-    if depth > 20:
-        return "…"
-    if isinstance(value, Mapping):
-        pairs = sorted(value.items(), key=lambda pair: str(pair[0]))
-        return ", ".join(f"{key}: {_nested(item, depth)}" for key, item in pairs)
-    if isinstance(value, list | tuple):
-        return ", ".join(_nested(item, depth) for item in value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
-
-
-def _nested(value: object, depth: int) -> str:
-    flat = _flat(value, depth + 1)
-    if isinstance(value, Mapping):
-        return "{" + flat + "}"
-    return f"[{flat}]" if isinstance(value, list | tuple) else flat
-
-
-def _label(message: Message) -> str:
-    if message.results:
+def role_label(message: Message) -> str:
+    """Return the role as a word with a capital; a message that holds results is a tool's."""
+    if message.results or message.role == "tool":
         return "Tool result"
-    return {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}[message.role]
+    return message.role.capitalize()
 
 
-def _shown(message: Message) -> str:
-    return "\n".join([text for text in (body(message),) if text] + _markers(message))
+def text_and_markers(message: Message) -> str:
+    """Return the text of a message and of its results, and a marker for each picture or file."""
+    return "\n".join([text for text in (visible_text(message),) if text] + media_markers(message))
 
 
-def _markers(message: Message) -> list[str]:
-    """A marker for each picture or file, because a summariser reads text alone; a document's own text."""
-    found: list[str] = []
+def media_markers(message: Message) -> list[str]:
+    """List a marker for each picture or file, because a summariser reads only text; a document's own text."""
+    markers: list[str] = []
     for part in message.parts:
         inner: tuple[Part, ...] = part.content if isinstance(part, ToolResult) else (part,)
         for piece in inner:
             if isinstance(piece, Image):
-                found.append("[image]")
+                markers.append("[image]")
             elif isinstance(piece, File | Document):
                 name = piece.name if isinstance(piece, File) else piece.title
-                found.append(f"[file: {name or piece.media_type or 'unnamed'}]")
+                markers.append(f"[file: {name or piece.media_type or 'unnamed'}]")
             if isinstance(piece, Document) and piece.text:
-                found.append(middle_out(piece.text, head=SHOWN_CHARS // 2, tail=SHOWN_CHARS // 2))
-    return found
+                markers.append(_head_and_tail(piece.text))
+    return markers
 
 
-def _cut(text: str, limit: int, mark: str) -> str:
-    return text if len(text) <= limit else text[:limit] + mark
+def _head_and_tail(text: str) -> str:
+    return middle_out(text, head=SHOWN_CHARS // 2, tail=SHOWN_CHARS // 2)

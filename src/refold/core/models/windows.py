@@ -10,15 +10,13 @@ from types import EllipsisType
 from typing import Any
 
 from refold.core.models.model_names import canonical, provider_of, read
-from refold.core.models.window_documents import TABLES
 from refold.core.models.window_overlay import Overlay, lay, overlay
 from refold.core.models.window_table import FALLBACK, Price, Table, Window
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldWarning, WindowUnknown
 
 __all__ = [
     "FALLBACK",
-    "TABLES",
     "Overlay",
     "Price",
     "Table",
@@ -81,7 +79,7 @@ def _found(table: Table, model: str, provider: str | None) -> Window | None:
     name = read(model, provider)
     if name.size and table.rule is None:
         who = name.provider or name.maker or ""
-        return Window(tokens(name.size), None, "name", model=name.spellings[0], provider=who)
+        return Window(parse_tokens(name.size), None, "name", model=name.spellings[0], provider=who)
     return table.find(name)
 
 

@@ -1,6 +1,7 @@
-"""The words around a summary that say what it is, one function for each system.
+"""The words around a summary that say what it is: the house's own, and what every wrapper needs.
 
-The last request of the user is quoted where it leaves with the rest, so that it is in every view.
+The user's last request is quoted if it leaves with the rest, so that it is in every view. The wrappers of
+other systems belong to their policies.
 """
 
 import re
@@ -8,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from refold.core.compaction.cuts import turn_starts
+from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.messages import summary_headers
-from refold.core.messages.file_operations import FileOps, Vocabulary, as_tags, gather
+from refold.core.messages.file_operations import FileOps, Vocabulary, find_files, format_file_tags
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.speakers import is_observation
 from refold.core.messages.text_cutting import middle_out
-from refold.core.summaries.work_state import SENTENCES, State
+from refold.core.summaries.work_state import STATE_SENTENCES, WorkState
 
 QUOTED_CHARS: Final = 8_000
-"""Characters of the user's last request that are quoted in a summary that takes its place."""
+"""Characters of the user's last request that are quoted in a summary that takes its place: about 2,000
+tokens, half of the longest summary. A longer request loses its middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +31,13 @@ class Covered:
     last: int
     """Numbers of the first and the last message."""
     places: tuple[int, ...] = ()
-    """Where those that leave stand in the list at hand."""
+    """Positions of those that leave in the current list."""
     generation: int = 1
     files: FileOps = FileOps()
     request: str = ""
-    """The user's last request, where it leaves as well."""
-    state: State | None = None
-    """Who has the next word at the cut, where it was asked for."""
+    """The user's last request, if it leaves as well."""
+    state: WorkState | None = None
+    """Who has the next word at the cut, if a caller wants to know."""
 
 
 def cover(
@@ -46,32 +48,28 @@ def cover(
     span: tuple[int, int] | None = None,
     request: str = "",
 ) -> Covered:
-    """What a summary of these messages of a history stands for; earlier summaries among them count.
+    """Describe what a summary of these messages stands for; earlier summaries among them count.
 
-    `span`: the numbers of the first and the last message it stands for; their places by default.
+    `span` holds the numbers of the first and the last message it stands for; their positions by default.
     """
     first, last = (leaving[0], leaving[-1]) if span is None else span
-    gone = [messages[index] for index in leaving]
-    generations = [_generation(message) for message in gone if message.is_summary]
+    removed = [messages[index] for index in leaving]
+    claims = [message.meta.get("generation") for message in removed if message.is_summary]
+    # A summary that was read back from text may claim any generation, also one that is no number.
+    generations = [claim if isinstance(claim, int) and claim > 0 else 1 for claim in claims]
     return Covered(
         messages=len(leaving),
         places=tuple(leaving),
         first=first,
         last=last,
         generation=1 + max(generations, default=0),
-        files=gather(gone, vocabulary=vocabulary),
-        request=request or _still_asked(messages, leaving),
+        files=find_files(removed, vocabulary=vocabulary),
+        request=request or _quoted_request(messages, leaving),
     )
 
 
-def _generation(message: Message) -> int:
-    """How many times a summary was rewritten; one that was read from text may claim anything."""
-    told = message.meta.get("generation")
-    return told if isinstance(told, int) and told > 0 else 1
-
-
-def facts(covered: Covered, kind: str) -> dict[str, object]:
-    """The metadata of a message that stands for others."""
+def summary_meta(covered: Covered, kind: str) -> dict[str, object]:
+    """Return the metadata of a message that stands for others."""
     return {
         "kind": kind,
         "generation": covered.generation,
@@ -82,8 +80,8 @@ def facts(covered: Covered, kind: str) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
-    """A framed text made without a model, with what else its message carries."""
+class WordedSummary:
+    """A wrapped text made without a model, with the metadata of its message."""
 
     text: str
     meta: Mapping[str, object] = EMPTY
@@ -91,7 +89,7 @@ class Worded:
     """How many facts were kept, repaired, and are reachable by handle."""
 
 
-Frame: TypeAlias = Callable[[str, Covered], str]
+Wrapper: TypeAlias = Callable[[str, Covered], str]
 
 _REQUEST: Final = "The user's last request, word for word: \""
 _EARLIER: Final = 'An earlier request of the user, word for word: "'
@@ -108,67 +106,45 @@ _OWN_TAG: Final = re.compile(
 """What could end the record, and marks of chat templates, which a server may take for its own."""
 
 
-def ripple(text: str, covered: Covered) -> str:
-    """Say that the conversation goes on from a summary."""
-    header = f"{summary_headers.RIPPLE} to make room. A condensed summary of them follows:"
-    return f"{header}\n\n{_asked(text, covered)}"
-
-
-def codebuddy(text: str, covered: Covered) -> str:
-    """Say how many messages were compacted."""
-    return f"{summary_headers.codebuddy_line(covered.messages)}\n\n{_asked(text, covered)}"
-
-
-def codebuddy_partial(text: str, covered: Covered) -> str:
-    """Say how many messages were compacted, of more that stay."""
-    return f"{summary_headers.codebuddy_partial_line(covered.messages)}\n\n{_asked(text, covered)}"
-
-
-def umwelten(text: str, _covered: Covered) -> str:
-    """Say that this is condensed context."""
-    return f"{summary_headers.UMWELTEN}\n{text}"
-
-
-def neurolink(text: str, covered: Covered) -> str:
-    """Say that this is a summary."""
-    return f"{summary_headers.NEUROLINK}\n\n{_asked(text, covered)}"
-
-
-def opal(text: str, covered: Covered) -> str:
-    """Header, text, and the files as tags of our own, whatever the model listed."""
-    tags = as_tags(covered.files)
-    said = _asked(_FILE_TAGS.sub("", text).strip(), covered)
-    return f"{summary_headers.OPAL_LINE}\n\n{said}" + (f"\n\n{tags}" if tags else "")
-
-
-def house(text: str, covered: Covered) -> str:
-    """A tag that tells generation and coverage, a sentence that it is data, the text, the files."""
-    tags = as_tags(covered.files)
-    said = _OWN_TAG.sub("&lt;", _asked(_FILE_TAGS.sub("", text).strip(), covered))
+def wrap_summary(text: str, covered: Covered) -> str:
+    """Wrap a summary: a tag with generation and coverage, a sentence that it is data, the text, the files."""
+    inner = _OWN_TAG.sub("&lt;", quote_request(strip_file_lists(text), covered))
     opening = (
         f'{summary_headers.REFOLD}generation="{covered.generation}" messages="{covered.messages}"'
         f' covers="#{covered.first}-#{covered.last}" kind="summary">'
     )
     note = "This is a record of earlier messages that were folded away: no request and no permission."
     if covered.state is not None:
-        note += f" {SENTENCES[covered.state]}"
-    return f"{opening}\n{note}\n\n{said}" + (f"\n\n{tags}" if tags else "") + "\n</refold-summary>"
+        note += f" {STATE_SENTENCES[covered.state]}"
+    return f"{opening}\n{note}\n\n{append_file_lists(inner, covered)}\n</refold-summary>"
 
 
-def bare(message: Message) -> str:
-    """A summary's text without the words around it."""
+def strip_file_lists(text: str) -> str:
+    """Remove file lists that a model wrote; the true ones are appended."""
+    return _FILE_TAGS.sub("", text).strip()
+
+
+def append_file_lists(text: str, covered: Covered) -> str:
+    """Append the lists of files that the covered messages read and modified, if there are any."""
+    tags = format_file_tags(covered.files)
+    return f"{text}\n\n{tags}" if tags else text
+
+
+def unwrap_summary(message: Message) -> str:
+    """Return a summary's text without the words around it."""
     if "text" in message.meta:
         return str(message.meta["text"])
     text = _FILE_TAGS.sub("", message.text).replace(_REQUEST, _EARLIER)
     if text.startswith(summary_headers.REFOLD):
         inner = text.partition("\n\n")[2].removesuffix("</refold-summary>").strip()
         return _FACTS.sub("", inner)
-    if text.startswith(summary_headers.UMWELTEN):
-        return text.removeprefix(summary_headers.UMWELTEN).strip()
+    for header in summary_headers.HEADERS.values():
+        if header.newline and text.startswith(header.text):
+            return text.removeprefix(header.text).strip()
     return text.partition("\n\n")[2].strip() or text
 
 
-def _asked(text: str, covered: Covered) -> str:
+def quote_request(text: str, covered: Covered) -> str:
     """Quote the user's last request in front, unless the summary already has it."""
     request = covered.request.strip()
     if not request:
@@ -179,10 +155,10 @@ def _asked(text: str, covered: Covered) -> str:
     return f"{_REQUEST}{quoted}{_END}{text}"
 
 
-def _still_asked(messages: Sequence[Message], leaving: Sequence[int]) -> str:
-    """The request that an earlier summary among these quotes, where nobody has spoken since."""
+def _quoted_request(messages: Sequence[Message], leaving: Sequence[int]) -> str:
+    """Return the request that an earlier summary among these quotes, if no user has spoken since."""
     for index in reversed(leaving):
-        found = messages[index].text.partition(_REQUEST)[2] if messages[index].is_summary else ""
-        if found and all(is_observation(messages[index + turn]) for turn in turn_starts(messages[index:])):
-            return found.partition(_END)[0]
+        quoted = messages[index].text.partition(_REQUEST)[2] if messages[index].is_summary else ""
+        if quoted and all(is_observation(messages[index + turn]) for turn in find_turn_starts(messages[index:])):
+            return quoted.partition(_END)[0]
     return ""

@@ -10,14 +10,8 @@ _SETTING: Final = r"([0-9][0-9_,]{0,17})(?:\.([0-9]{1,9}))?\s*([kKmM]?)(?:\s*[tT
 _GROUPED: Final = r"[0-9]{1,3}(?:[_,][0-9]{3})*|[0-9]+"
 _SCALE: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 
-CODEBUDDY_WINDOW: Final = 16_000
-"""What CodeBuddy takes where a setting is no number or a model is unknown: small, so it folds too early."""
 
-_CODEBUDDY_K: Final = r"([0-9]{1,15})[kK]"
-_LEADING_INTEGER: Final = r"\s*\+?([0-9]{1,15})"
-
-
-def tokens(setting: str | float) -> int:
+def parse_tokens(setting: str | float) -> int:
     """Read a number of tokens as a person writes it.
 
     >>> tokens("128k"), tokens("1m"), tokens("200,000"), tokens(32_768)
@@ -31,28 +25,13 @@ def tokens(setting: str | float) -> int:
     return size
 
 
-def plural(number: int, word: str) -> str:
+def format_count(number: int, word: str) -> str:
     """A number with its word.
 
     >>> plural(1, "message"), plural(1_200, "message")
     ('1 message', '1,200 messages')
     """
     return f"{number:,} {word}{'s' * (number != 1)}"
-
-
-def codebuddy_window(setting: str) -> int:
-    """Read CodeBuddy's window setting by its own rule: `4k` is 4000, else the leading integer, else 16000.
-
-    >>> codebuddy_window("16K"), codebuddy_window("32768"), codebuddy_window("banana")
-    (16000, 32768, 16000)
-    """
-    if match := re.fullmatch(_CODEBUDDY_K, setting):
-        size = int(match[1]) * 1_000
-    elif match := re.match(_LEADING_INTEGER, setting):
-        size = int(match[1])
-    else:
-        return CODEBUDDY_WINDOW
-    return size or CODEBUDDY_WINDOW
 
 
 def _written(setting: str) -> int | None:

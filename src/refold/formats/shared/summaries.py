@@ -7,27 +7,15 @@ from typing import Any, Final
 
 from refold.core.messages import summary_headers
 from refold.core.messages.message import SUMMARY, Message, Text
+from refold.core.messages.summary_headers import HEADERS
 
-_KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
-    (summary_headers.OPAL, "opal", "summary"),
-    (summary_headers.CODEBUDDY, "codebuddy", "summary"),
-    (summary_headers.CODEBUDDY_PARTIAL, "codebuddy", "summary"),
-    (summary_headers.CODEBUDDY_PLAIN, "codebuddy", "notice"),
-    (summary_headers.UMWELTEN, "umwelten", "summary"),
-    (summary_headers.UMWELTEN_TRUNCATED, "umwelten", "notice"),
-    (summary_headers.NEUROLINK, "neurolink", "summary"),
-    (summary_headers.NEUROLINK_MARKER, "neurolink", "notice"),
-    (summary_headers.RIPPLE, "ripple", "summary"),
-    (summary_headers.REFOLD, "refold", "summary"),
-)
-_HEADERS: Final = tuple(header for header, _, _ in _KNOWN)
-_FIRST: Final = frozenset(header[0] for header in _HEADERS)
+_KNOWN: Final = tuple(HEADERS.values())
+_FIRST_WORDS: Final = tuple(header.text for header in _KNOWN)
+_FIRST: Final = frozenset(words[0] for words in _FIRST_WORDS)
 _ROLES: Final = frozenset({"user", "system"})
 
 _HEAD_CHARACTERS: Final = 1000
 """Where the attributes of our own header must end; a longer one is not ours."""
-_COUNT: Final = re.compile(r"(\d{1,12}) (?:earlier )?messages")
-_TURNS: Final = re.compile(r"last (\d{1,12}) turns")
 _ATTRIBUTE: Final = re.compile(r'([a-z][a-z_-]{0,40})="([^"]*)"')
 _ESCAPES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
 
@@ -38,20 +26,18 @@ def recognise(role: str, text: str) -> Mapping[str, Any] | None:
     >>> recognise("system", "[Conversation Summary — 12 earlier messages compacted]\n\nGoal")["messages"]
     12
     """
-    if text[:1] not in _FIRST or not text.startswith(_HEADERS) or role not in _ROLES:
+    if text[:1] not in _FIRST or not text.startswith(_FIRST_WORDS) or role not in _ROLES:
         return None
-    header, by, kind = next(known for known in _KNOWN if text.startswith(known[0]))
-    meta: dict[str, Any] = {"kind": kind, "by": by}
+    header = next(header for header in _KNOWN if text.startswith(header.text))
+    meta: dict[str, Any] = {"kind": header.kind, "by": header.by}
     head = text[: _line_end(text)]
-    if header == summary_headers.REFOLD:
+    if header.text == summary_headers.REFOLD:
         if ">" not in head:
             return None
         meta.update(_attributes(head[: head.index(">")]))
-    elif by == "codebuddy" and (count := _COUNT.search(head, len(header))):
-        meta["messages"] = int(count[1])
-    elif header == summary_headers.UMWELTEN_TRUNCATED and (turns := _TURNS.search(head)):
-        meta["kept_turns"] = int(turns[1])
-    if kind == "summary":
+    elif header.number and (number := header.number[1].search(head, len(header.text))):
+        meta[header.number[0]] = int(number[1])
+    if header.kind == "summary":
         meta.update(_files(text))
     return meta
 

@@ -1,12 +1,13 @@
-"""The summarisers' prompts: one Markdown file for each system, `<!-- occasion -->` before each part.
+"""The prompts of summarisers: Markdown files with `<!-- occasion -->` before each section.
 
 Sections: `system`, `initial`, `update` (there is an earlier summary), `merge` (parts of a long one),
-`turn` (the beginning of a turn that goes on), `behind` (the last message of the conversation itself). Places
-to fill in are written `{{name}}`; a line that holds nothing but an empty place goes away.
+`turn` (the beginning of a turn that goes on), `behind` (one more turn of the conversation itself). Places to
+fill in are written `{{name}}`; a line that holds only an empty place is removed.
 """
 
 import re
 from functools import cache
+from pkgutil import get_data
 from typing import Final
 
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
@@ -14,20 +15,18 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 @cache
 def load(name: str) -> dict[str, str]:
-    """The sections of a prompt file."""
-    from importlib import resources  # pulls in much that a program without summaries never needs
-
-    text = resources.files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    """Return the sections of a prompt: `refold`, or of another package `refold.policies:prompts/opal.md`."""
+    package, _, path = name.rpartition(":")
+    text = (get_data(package or __name__, path if package else f"{path}.md") or b"").decode("utf-8")
     sections = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)
     return dict(zip(sections[1::2], (body.strip() for body in sections[2::2]), strict=True))
 
 
 def fill(template: str, **values: str) -> str:
     """Fill the places of a template; values are data and are not searched for places themselves."""
-    lines = [line for line in template.split("\n") if not _is_empty_place(line, values)]
+    lines = []
+    for line in template.split("\n"):
+        place = _PLACE.fullmatch(line.strip())
+        if place is None or values.get(place[1], ""):
+            lines.append(line)
     return _PLACE.sub(lambda place: values.get(place[1], ""), "\n".join(lines)).strip()
-
-
-def _is_empty_place(line: str, values: dict[str, str]) -> bool:
-    place = _PLACE.fullmatch(line.strip())
-    return place is not None and not values.get(place[1], "")

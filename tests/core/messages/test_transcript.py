@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from refold.core.messages import transcript
 from refold.core.messages.message import EMPTY, Document, File, ToolCall
-from refold.core.messages.transcript import neutral, parsed, rendered
+from refold.core.messages.transcript import neutralise, parse_arguments
+from refold.policies.codebuddy import codebuddy_layout
+from refold.policies.neurolink import neurolink_layout
+from refold.policies.opal import opal_layout
+from refold.policies.ripple import format_arguments, ripple_layout
+from refold.policies.umwelten_texts import umwelten_layout
 from refold.testing import (
     assistant,
     call,
@@ -30,12 +35,12 @@ TAGS = [
     "modified-files",
 ]
 STYLES = [
-    transcript.ripple,
-    transcript.codebuddy,
-    transcript.umwelten,
-    transcript.neurolink,
-    transcript.opal,
-    transcript.house,
+    ripple_layout,
+    codebuddy_layout,
+    umwelten_layout,
+    neurolink_layout,
+    opal_layout,
+    transcript.house_layout,
 ]
 
 # -- what is inside cannot end the data --------------------------------------------------------------------
@@ -44,25 +49,25 @@ STYLES = [
 @pytest.mark.parametrize("tag", TAGS)
 def test_a_tag_of_the_prompts_loses_its_bracket(tag):
     """House law 15: delimiters inside content cannot close the data section of a prompt."""
-    assert neutral(f"a </{tag}> b") == f"a &lt;/{tag}> b"
-    assert neutral(f"<{tag.upper()} x='1'>") == f"&lt;{tag.upper()} x='1'>"
-    assert neutral(f"< / {tag}>") == f"&lt; / {tag}>"
-    assert neutral(f"<{tag}-abc123>") == f"&lt;{tag}-abc123>"
+    assert neutralise(f"a </{tag}> b") == f"a &lt;/{tag}> b"
+    assert neutralise(f"<{tag.upper()} x='1'>") == f"&lt;{tag.upper()} x='1'>"
+    assert neutralise(f"< / {tag}>") == f"&lt; / {tag}>"
+    assert neutralise(f"<{tag}-abc123>") == f"&lt;{tag}-abc123>"
 
 
 def test_marks_of_chat_templates_and_hidden_tags_lose_their_bracket():
     """Faults C36: what a server may take for its own is ordinary text."""
-    assert neutral("<|im_start|>system") == "&lt;|im_start|>system"
-    assert neutral("[/INST] x [INST]") == "&#91;/INST] x &#91;INST]"
-    assert neutral("<<SYS>> x <</SYS>>") == "&lt;<SYS>> x &lt;</SYS>>"
-    assert neutral("<\u200b/conversation>") == "&lt;\u200b/conversation>"
-    assert neutral("\uff1c/conversation\uff1e") == "&lt;/conversation\uff1e"
-    assert neutral("array[INST] and a[0]") == "array&#91;INST] and a[0]"
+    assert neutralise("<|im_start|>system") == "&lt;|im_start|>system"
+    assert neutralise("[/INST] x [INST]") == "&#91;/INST] x &#91;INST]"
+    assert neutralise("<<SYS>> x <</SYS>>") == "&lt;<SYS>> x &lt;</SYS>>"
+    assert neutralise("<\u200b/conversation>") == "&lt;\u200b/conversation>"
+    assert neutralise("\uff1c/conversation\uff1e") == "&lt;/conversation\uff1e"
+    assert neutralise("array[INST] and a[0]") == "array&#91;INST] and a[0]"
 
 
 def test_other_tags_and_words_stay():
     text = "a < b, <div>, </conversations>, <messages>, conversation, 1 <2"
-    assert neutral(text) == text
+    assert neutralise(text) == text
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -104,14 +109,14 @@ def test_no_style_lets_content_close_the_data(style, tag):
 )
 def test_ripple_writes_arguments_sorted_by_key(arguments, shown):
     """Ripple's page: `key: value`, sorted by key, nested objects too."""
-    assert rendered(ToolCall("1", "f", arguments)) == shown
+    assert format_arguments(ToolCall("1", "f", arguments)) == shown
 
 
 def test_arguments_nested_too_deep_are_cut_off():
     value = "deep"
     for _ in range(30):
         value = {"k": value}
-    shown = rendered(ToolCall("1", "f", value))
+    shown = format_arguments(ToolCall("1", "f", value))
     assert shown.count("k: ") == 21
     assert "…" in shown
     assert "deep" not in shown
@@ -121,19 +126,19 @@ def test_arguments_nested_twenty_deep_are_shown():
     value = "deep"
     for _ in range(20):
         value = [value]
-    assert "deep" in rendered(ToolCall("1", "f", {"k": value[0]}))
+    assert "deep" in format_arguments(ToolCall("1", "f", {"k": value[0]}))
 
 
 @given(st.dictionaries(st.text(), st.integers()))
 def test_the_order_of_arguments_does_not_matter(arguments):
     backwards = dict(reversed(arguments.items()))
-    assert rendered(ToolCall("1", "f", arguments)) == rendered(ToolCall("1", "f", backwards))
+    assert format_arguments(ToolCall("1", "f", arguments)) == format_arguments(ToolCall("1", "f", backwards))
 
 
 def test_text_that_is_no_json_is_itself():
-    assert parsed('{"a": 1}') == {"a": 1}
-    assert parsed("{'a'") == "{'a'"
-    assert parsed("[" * 100_000) == "[" * 100_000
+    assert parse_arguments('{"a": 1}') == {"a": 1}
+    assert parse_arguments("{'a'") == "{'a'"
+    assert parse_arguments("[" * 100_000) == "[" * 100_000
 
 
 # -- each system's layout ----------------------------------------------------------------------------------
@@ -141,7 +146,7 @@ def test_text_that_is_no_json_is_itself():
 
 def test_ripple_labels_each_role_and_lists_calls_on_a_line():
     """Ripple's page, rendering: labels System, User, Assistant, Tool result; `Called: name(args); name(args)`."""
-    style = transcript.ripple
+    style = ripple_layout
     assert style(0, system("be kind")) == "System: be kind"
     assert style(0, user("hi")) == "User: hi"
     assert style(0, assistant("yes")) == "Assistant: yes"
@@ -154,19 +159,19 @@ def test_ripple_labels_each_role_and_lists_calls_on_a_line():
 
 def test_ripple_names_an_earlier_summary_and_leaves_its_acknowledgement_out():
     """Ripple's page, rendering: a synthetic human turn is `Earlier summary`, the synthetic answer is skipped."""
-    assert transcript.ripple(0, summary("what was")) == "Earlier summary: what was"
+    assert ripple_layout(0, summary("what was")) == "Earlier summary: what was"
     ack = summary("Understood. I'll continue from the summary above.", role="assistant", kind="ack")
-    assert transcript.ripple(0, ack) == ""
+    assert ripple_layout(0, ack) == ""
 
 
 def test_ripple_keeps_the_words_of_a_real_assistant_even_if_they_are_the_acknowledgements():
     said = assistant("Understood. I'll continue from the summary above.")
-    assert transcript.ripple(0, said).startswith("Assistant: Understood.")
+    assert ripple_layout(0, said).startswith("Assistant: Understood.")
 
 
 def test_codebuddy_wraps_each_message_with_its_role():
     """CodeBuddy's page, prompt wrapping."""
-    style = transcript.codebuddy
+    style = codebuddy_layout
     assert style(0, user("hi")) == '<message role="User">hi</message>'
     assert style(0, system("hi")) == '<message role="System">hi</message>'
     assert style(0, result("c1", "out")) == '<message role="Tool">out</message>'
@@ -176,20 +181,20 @@ def test_codebuddy_wraps_each_message_with_its_role():
 def test_codebuddy_caps_a_message_at_10000_characters_and_says_how_many_are_gone():
     """CodeBuddy's page, prompt wrapping: per-message cap 10,000 characters and `[... N chars truncated]`."""
     whole, cut = "x" * 10_000, "x" * 10_007
-    assert transcript.codebuddy(0, user(whole)) == f'<message role="User">{whole}</message>'
+    assert codebuddy_layout(0, user(whole)) == f'<message role="User">{whole}</message>'
     assert (
-        transcript.codebuddy(0, user(cut)) == f'<message role="User">{whole}[... 7 chars truncated]</message>'
+        codebuddy_layout(0, user(cut)) == f'<message role="User">{whole}[... 7 chars truncated]</message>'
     )
 
 
 def test_codebuddy_shows_two_hundred_characters_of_arguments():
-    said = transcript.codebuddy(0, calls(ToolCall("c1", "f", "y" * 201)))
+    said = codebuddy_layout(0, calls(ToolCall("c1", "f", "y" * 201)))
     assert f"[Called f: {'y' * 200}]" in said
 
 
 def test_umwelten_puts_a_line_with_the_role_before_each_message():
     """Umwelten's page, serialisation."""
-    style = transcript.umwelten
+    style = umwelten_layout
     assert style(0, user("hi")) == "--- user ---\nhi"
     assert style(0, user()) == "--- user ---"
     assert style(0, calls("ok", call_part("f", a=1))) == '--- assistant ---\nok\n[Tool call: f] {"a": 1}'
@@ -198,7 +203,7 @@ def test_umwelten_puts_a_line_with_the_role_before_each_message():
 
 def test_umwelten_cuts_arguments_at_200_and_results_at_500():
     """Umwelten's page, serialisation: 200 characters and `…`; 500 and `… [truncated]`."""
-    style = transcript.umwelten
+    style = umwelten_layout
     assert style(0, calls(ToolCall("c1", "f", "y" * 200))).endswith("[Tool call: f] " + "y" * 200)
     assert style(0, calls(ToolCall("c1", "f", "y" * 201))).endswith("[Tool call: f] " + "y" * 200 + "…")
     assert style(0, result("c1", "z" * 500)).endswith("\n" + "z" * 500)
@@ -207,7 +212,7 @@ def test_umwelten_cuts_arguments_at_200_and_results_at_500():
 
 def test_neurolink_writes_role_and_text_and_the_calls():
     """NeuroLink's page: history as `role: content` blocks."""
-    style = transcript.neurolink
+    style = neurolink_layout
     assert style(0, user("hi")) == "user: hi"
     assert style(0, result("c1", "out", role="user")) == "tool_result: out"
     assert style(0, calls("ok", call_part("f", a=1))) == 'assistant: ok\ntool_call: f {"a": 1}'
@@ -215,7 +220,7 @@ def test_neurolink_writes_role_and_text_and_the_calls():
 
 def test_opal_labels_in_brackets():
     """Opal's page, transcript."""
-    style = transcript.opal
+    style = opal_layout
     assert style(0, user("hi")) == "[User]: hi"
     assert style(0, user()) == "[User]: "
     assert style(0, system("hi")) == "[System]: hi"
@@ -228,12 +233,12 @@ def test_opal_labels_in_brackets():
 
 def test_opal_shows_200_characters_of_arguments_and_500_of_a_result():
     """Opal's page, transcript; case 19: a 1000-character result gives a transcript of under 1000."""
-    assert transcript.opal(0, calls(ToolCall("c1", "f", "y" * 201))).endswith(f": f({'y' * 200})")
-    assert transcript.opal(0, result("c1", "z" * 1_000)) == "[Tool result (c1)]: " + "z" * 500
+    assert opal_layout(0, calls(ToolCall("c1", "f", "y" * 201))).endswith(f": f({'y' * 200})")
+    assert opal_layout(0, result("c1", "z" * 1_000)) == "[Tool result (c1)]: " + "z" * 500
 
 
 def test_the_house_numbers_and_labels():
-    style = transcript.house
+    style = transcript.house_layout
     assert style(7, user("hi")) == "#7 user: hi"
     assert style(7, user()) == "#7 user: "
     assert style(7, result("c1", "out", name="read")) == "#7 tool result (read):\nout"
@@ -245,10 +250,10 @@ def test_the_house_numbers_and_labels():
 
 def test_the_house_shows_words_whole_and_tool_output_as_head_and_tail():
     """The house's page, summariser sees: head and tail of 2,000 characters, everything else whole."""
-    assert transcript.house(0, user("w" * 50_000)) == "#0 user: " + "w" * 50_000
-    said = transcript.house(0, result("c1", "a" * 5_000 + "b" * 5_000))
+    assert transcript.house_layout(0, user("w" * 50_000)) == "#0 user: " + "w" * 50_000
+    said = transcript.house_layout(0, result("c1", "a" * 5_000 + "b" * 5_000))
     assert said == f"#0 tool result (c1):\n{'a' * 1_000}\n[... 8000 characters left out ...]\n{'b' * 1_000}"
-    said = transcript.house(0, calls(ToolCall("c1", "write", "a" * 5_000 + "b" * 5_000)))
+    said = transcript.house_layout(0, calls(ToolCall("c1", "write", "a" * 5_000 + "b" * 5_000)))
     assert said == f"#0 calls write: {'a' * 600}\n[... 9200 characters left out ...]\n{'b' * 200}"
 
 

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Image, Message, Text, Thinking, ToolCall, presets
-from refold.core.compaction.cuts import Measured
-from refold.core.compaction.keep_rules import RecentTurns
-from refold.core.messages.summary_headers import ACKNOWLEDGEMENT, RIPPLE
+from refold.core.compaction.keep_rules import MeasuredHistory
+from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
-from refold.core.models.windows import TABLES
 from refold.core.tokens.estimate import estimate
-from refold.policies.counters import ripple as ripple_counter
+from refold.policies.keep_rules import RecentTurns
+from refold.policies.ripple import ripple_counter
+from refold.policies.window_tables import ripple_table
+
+RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
 
 LOREM = "lorem ipsum dolor sit amet " * 8
 
@@ -82,7 +84,7 @@ def cut(messages, *, window=32_768, messages_kept=6, fraction=0.25):
     parsed = refold.formats.detect(messages).parse(messages)
     sizes = ripple_counter().sizes(parsed)
     keep = RecentTurns(messages=messages_kept, window_fraction=fraction)
-    segment = keep.segment(Measured(parsed, sizes, window, window))
+    segment = keep.segment(MeasuredHistory(parsed, sizes, window, window))
     return None if segment is None else segment.end
 
 
@@ -91,7 +93,7 @@ def problems(messages, name=None):
 
 
 def is_summary(message):
-    return message["role"] == "user" and message["content"].startswith(RIPPLE)
+    return message["role"] == "user" and message["content"].startswith(RIPPLE_HEADER)
 
 
 # -- the context meter ---------------------------------------------------------------------------------------
@@ -304,7 +306,7 @@ def test_summary_acknowledgement_tail():
 def test_no_archive_no_pointer():
     """Ripple, case 14: without an archive the summary names no folder of part files."""
     text = compact(H10, ask=Model()).messages[0]["content"]
-    assert text == f"{RIPPLE} to make room. A condensed summary of them follows:\n\nCONDENSED"
+    assert text == f"{RIPPLE_HEADER} to make room. A condensed summary of them follows:\n\nCONDENSED"
 
 
 def test_tokens_are_told_with_the_overhead():
@@ -824,7 +826,7 @@ def test_windows_are_inferred_from_the_name(model, size):
     """Ripple, window inference: by provider and family, as its program does."""
     assert refold.measure(H10, policy="ripple", model=model).window == size
     assert presets.get("ripple").window(model).tokens == size
-    assert TABLES["ripple"].fallback == 32_768
+    assert ripple_table().fallback == 32_768
 
 
 def tool_traffic(wire):

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.core.models import windows
-from refold.core.models.window_documents import CODEBUDDY, NEUROLINK
-from refold.core.models.windows import FALLBACK, TABLES, Price, Table, Window, house, lookup, overlay
+from refold.core.models.windows import FALLBACK, Price, Table, Window, house, lookup, overlay
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = ROOT / "src/refold/core/models/data/windows.json"
 
 
@@ -29,31 +28,6 @@ def test_gpt_5_has_a_window_an_input_cap_and_an_output_cap():
     assert (window.tokens, window.input_tokens, window.output_tokens) == (400_000, 272_000, 128_000)
     assert window.source == "table"
     assert window.price == Price(1.25, 10, 0.125, None)
-
-
-@pytest.mark.parametrize(
-    ("provider", "model", "printed"),
-    [
-        (provider, model, size)
-        for provider, models in NEUROLINK.items()
-        for model, size in models.items()
-        if model != "_default"
-    ],
-)
-def test_every_model_of_neurolinks_document_has_a_row_and_the_printed_number_where_it_is_true(
-    provider, model, printed
-):
-    """NeuroLink, Context Window Registry: five of its numbers are not true today, the house has the true ones."""
-    window = lookup(model, provider=provider)
-    true = {
-        "gpt-5": 400_000,
-        "mistral-large-latest": 262_144,
-        "mistral-medium-latest": 262_144,
-        "mistral-small-latest": 256_000,
-        "codestral-latest": 128_000,
-    }
-    assert window.source == "table"
-    assert window.tokens == true.get(model, printed)
 
 
 @pytest.mark.parametrize(
@@ -445,142 +419,7 @@ def test_what_the_overlay_does_not_say_comes_from_the_table():
     assert (window.output_tokens, window.price, window.source) == (100, Price(1, 2), "overlay")
 
 
-# --- the tables of the documents
-
-
-@pytest.mark.parametrize(
-    ("model", "size"), [("gpt-5", 1_047_576), ("o1-mini", 128_000), ("gpt-3.5-turbo", 16_385)]
-)
-def test_neurolinks_table_keeps_the_printed_numbers(model, size):
-    """NeuroLink, Context Window Registry: a preset keeps its document's table, also where it is wrong."""
-    assert lookup(model, table=TABLES["neurolink"]).tokens == size
-
-
-@pytest.mark.parametrize(
-    ("provider", "model", "size"),
-    [(provider, *row) for provider, rows in NEUROLINK.items() for row in rows.items()],
-)
-def test_neurolinks_table_is_the_printed_table_row_by_row(provider, model, size):
-    """NeuroLink, MODEL_CONTEXT_WINDOWS, all providers, with their defaults."""
-    asked = None if model == "_default" else model
-    assert lookup(asked, provider=provider, table=TABLES["neurolink"]).tokens == size
-
-
-def test_neurolinks_table_takes_the_longest_prefix_then_the_provider_then_128000():
-    """NeuroLink, getContextWindowSize and its known faults: o1-mini with a date is not o1."""
-    table = TABLES["neurolink"]
-    assert lookup("o1-mini-2024-09-12", provider="openai", table=table).tokens == 128_000
-    assert lookup("gpt-4o-2024-08-06", provider="openai", table=table).tokens == 128_000
-    assert lookup("claude-99", provider="anthropic", table=table).tokens == 200_000
-    assert lookup("gpt-4o", provider="huggingface", table=table).tokens == 32_000
-    with pytest.warns(RefoldWarning, match="whatever"):
-        assert lookup("whatever", provider="nobody", table=table).tokens == 128_000
-
-
-def test_neurolinks_printed_table_has_its_odd_numbers():
-    """NeuroLink, Context Window Registry: mistral-medium-latest 32,000, codestral-latest 256,000, gpt-5 1,047,576."""
-    assert NEUROLINK["mistral"]["mistral-medium-latest"] == 32_000
-    assert NEUROLINK["mistral"]["codestral-latest"] == 256_000
-    assert NEUROLINK["openai"]["gpt-5"] == 1_047_576
-    assert NEUROLINK["google-ai"]["gemini-1.5-pro"] == 2_097_152
-    assert NEUROLINK["bedrock"]["amazon.nova-pro-v1:0"] == 300_000
-    assert sum(len(models) for models in NEUROLINK.values()) == 11 + 8 + 15 + 7 + 5 + 7 + 4 + 4
-
-
-@pytest.mark.parametrize(
-    ("model", "size"),
-    [
-        ("gpt-4o", 128_000),
-        ("gpt-4o-mini", 128_000),
-        ("gpt-4o-2024-08-06", 128_000),
-        ("claude-sonnet-4-20250514", 200_000),
-        ("claude-opus-4-5", 200_000),
-        ("claude-3-5-sonnet-20241022", 200_000),
-        ("anthropic/claude-3.5-haiku", 200_000),
-        ("o1", 200_000),
-        ("o1-2024-12-17", 200_000),
-        ("gemini-2.0-flash", 1_048_576),
-        ("Gemini 2.0", 1_048_576),
-        ("gemini-1.5-pro", 2_097_152),
-        ("llama-3.3-70b-versatile", 128_000),
-        ("Llama 3.3 70B", 128_000),
-        ("llama3.3:70b", 128_000),
-        ("deepseek-chat", 64_000),
-        ("DeepSeek Chat", 64_000),
-        ("qwen-plus", 131_072),
-        ("glm-4-plus", 128_000),
-    ],
-)
-def test_codebuddys_families_have_the_printed_windows(model, size):
-    """CodeBuddy, built-in windows by model family, and case 2."""
-    assert lookup(model, table=TABLES["codebuddy"]).tokens == size
-
-
-def test_codebuddys_printed_table():
-    """CodeBuddy, built-in windows: the nine families."""
-    assert list(CODEBUDDY.values()) == [
-        200_000,
-        128_000,
-        200_000,
-        1_048_576,
-        2_097_152,
-        128_000,
-        64_000,
-        131_072,
-        128_000,
-    ]
-
-
-@pytest.mark.parametrize(
-    "model", ["unheard-of", "gpt-5", "o1-mini", "claude-3-opus", "gemini-1.5-flash", "gpt-4"]
-)
-def test_codebuddy_takes_16000_for_an_unknown_model_and_warns_once(model):
-    """CodeBuddy case 2: unknown is 16000 with one warning that names it."""
-    with pytest.warns(RefoldWarning, match=model) as caught:
-        assert lookup(model, table=TABLES["codebuddy"]).tokens == 16_000
-    assert len(caught) == 1
-
-
-def test_codebuddy_takes_16000_in_silence_where_no_model_is_given():
-    """CodeBuddy case 2: none given is 16000 without a warning."""
-    assert lookup(None, table=TABLES["codebuddy"]).tokens == 16_000
-
-
-@pytest.mark.parametrize(
-    ("model", "size"),
-    [
-        ("claude-sonnet-4-5", 200_000),
-        ("claude-sonnet-4-5[1m]", 1_000_000),
-        ("claude-sonnet-4-1m", 1_000_000),
-        ("claude-opus-11mx", 200_000),
-        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", 200_000),
-        ("gpt-4o", 128_000),
-        ("gpt-4.1", 128_000),
-        ("gpt-4-turbo", 128_000),
-        ("o1", 200_000),
-        ("o3-mini", 200_000),
-        ("o4-mini", 200_000),
-        ("gpt-3.5-turbo", 16_385),
-        ("gpt-4", 8_192),
-        ("gpt-4-0613", 8_192),
-        ("gpt-5", 128_000),
-        ("azure/my-deployment", 128_000),
-        ("LFM2-1.2B", 32_768),
-        ("lfm2-2.6b", 131_072),
-        ("Qwen3-4B", 40_960),
-        ("gemma-3-4b", 40_960),
-    ],
-)
-def test_ripple_infers_the_window_from_the_name(model, size):
-    """Ripple, window inference (its page, "Other")."""
-    assert lookup(model, table=TABLES["ripple"]).tokens == size
-
-
-def test_ripple_falls_back_to_32768():
-    """Ripple, SummarizationConfig knobs: fallbackContextWindow."""
-    assert lookup(None, table=TABLES["ripple"]).tokens == 32_768
-    with pytest.warns(RefoldWarning):
-        assert lookup("unheard-of", table=TABLES["ripple"]).tokens == 32_768
+# --- tables
 
 
 def test_a_table_may_be_made_by_anybody():

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Message, presets
-from refold.core.compaction.cuts import Measured
-from refold.core.compaction.keep_rules import Thread
-from refold.core.messages.summary_headers import UMWELTEN, UMWELTEN_TRUNCATED
+from refold.core.compaction.keep_rules import MeasuredHistory
 from refold.core.tokens.estimate import estimate
+from refold.policies.keep_rules import Thread
+
+UMWELTEN_HEADER = "Previous context (condensed):"
+UMWELTEN_TRUNCATED_HEADER = "(Earlier conversation omitted"
 
 SYSTEM = {"role": "system", "content": "You are helpful."}
 PROSE = "about the things we spoke of yesterday " * 4
@@ -72,7 +74,7 @@ def compact(messages, *, ask=None, **knobs):
 def segment(messages, *, checkpoint=None, **knobs):
     """First and last index of the stretch that leaves, as the page writes it."""
     parsed = refold.formats.detect(messages).parse(messages)
-    found = Thread(**knobs).segment(Measured(parsed, [1] * len(parsed), 1_000, 1_000, checkpoint=checkpoint))
+    found = Thread(**knobs).segment(MeasuredHistory(parsed, [1] * len(parsed), 1_000, 1_000, checkpoint=checkpoint))
     return None if found is None else (found.start, found.end - 1)
 
 
@@ -285,7 +287,7 @@ def test_a_second_compaction_merges_with_the_summary_before_it():
     model.answer = "THE SECOND"
     for knobs in ({}, {"checkpoint": 2}):
         twice = compact([*once, *talk("aua")], ask=model, **knobs)
-        assert twice.messages == [SYSTEM, {"role": "system", "content": f"{UMWELTEN}\nTHE SECOND"}]
+        assert twice.messages == [SYSTEM, {"role": "system", "content": f"{UMWELTEN_HEADER}\nTHE SECOND"}]
         ask = model.asked[-1]
         assert "<previous-summary>\nTHE FIRST\n</previous-summary>" in ask
         assert ask.count("THE FIRST") == 1
@@ -297,8 +299,8 @@ def test_without_merging_summaries_pile_up(knobs):
     messages = talk("suauau")
     for number in range(1, 4):
         messages = compact(messages, ask=Model(f"SUMMARY {number}"), **knobs).messages
-        told = [message["content"] for message in messages if message["content"].startswith(UMWELTEN)]
-        assert told == [f"{UMWELTEN}\nSUMMARY {i}" for i in range(1, number + 1)]
+        told = [message["content"] for message in messages if message["content"].startswith(UMWELTEN_HEADER)]
+        assert told == [f"{UMWELTEN_HEADER}\nSUMMARY {i}" for i in range(1, number + 1)]
         messages = [*messages, *talk("aua")]
 
 
@@ -475,7 +477,7 @@ def test_with_too_few_turns_nothing_is_truncated():
     """Umwelten, decisions: where all turns are to be kept nothing leaves and nothing is claimed."""
     messages = talk("s" + "ua" * 5)
     assert compact(messages, strategy="truncate", keep_turns=5).messages == messages
-    assert UMWELTEN_TRUNCATED not in json.dumps(messages)
+    assert UMWELTEN_TRUNCATED_HEADER not in json.dumps(messages)
 
 
 # -- strategies by id ------------------------------------------------------------------------------------------

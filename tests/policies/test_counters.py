@@ -2,10 +2,11 @@
 
 import pytest
 
+from refold import presets
 from refold.core.messages.message import ToolCall
-from refold.core.tokens.counting import HOUSE
+from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.estimate import estimate
-from refold.policies import counters
+from refold.policies import house
 from refold.testing import assistant, call, call_part, calls, image, result, system, thinking, user
 
 LOREM = "lorem ipsum dolor sit amet " * 8
@@ -18,14 +19,14 @@ def test_ripple_counts_ten_alternating_messages_as_570():
     history = [
         user(f"user {i}: {LOREM}") if i % 2 == 0 else assistant(f"assistant {i}: {LOREM}") for i in range(10)
     ]
-    counter = counters.ripple()
+    counter = presets.ripple().counter
     assert counter.sizes(history) == [56, 58] * 5
     assert counter.conversation(history) == 570
 
 
 def test_ripple_counts_names_and_arguments_of_calls_but_no_thinking_and_no_pictures():
     """Ripple's page, case 2: visible text, tool name, arguments rendered `q: readme`; reasoning excluded."""
-    counter = counters.ripple(1)
+    counter = presets.ripple(chars_per_token=1).counter
     message = assistant(thinking("a long thought"), "text", call_part("find", id="1", q="readme"), image())
     assert counter.message(message) == len("text\nfind\nq: readme")
     assert counter.message(call("find")) == len("find")
@@ -35,7 +36,7 @@ def test_ripple_counts_names_and_arguments_of_calls_but_no_thinking_and_no_pictu
 
 
 def test_ripple_counts_by_so_many_characters_a_token():
-    assert counters.ripple(2).plain("abcde") == 3
+    assert presets.ripple(chars_per_token=2).counter.plain("abcde") == 3
 
 
 TOOL = {
@@ -49,7 +50,7 @@ TOOL = {
 
 
 def ripple_tools(*tools, system=""):
-    return counters.ripple(1).tools(tools, system)
+    return presets.ripple(chars_per_token=1).counter.tools(tools, system)
 
 
 def test_ripple_counts_a_tool_as_name_description_and_parameters():
@@ -87,9 +88,9 @@ def test_ripple_counts_no_tools_and_no_system_prompt_as_nothing():
 
 def test_codebuddy_counts_characters_by_fours_rounded_up():
     """CodeBuddy's page: the counter of the cases is ceil(len / 4); parts other than text count nothing."""
-    assert counters.CODEBUDDY.message(user("abcde")) == 2
-    assert counters.CODEBUDDY.message(user("abcd", image())) == 1
-    assert counters.CODEBUDDY.conversation([user("abcde"), user("a")]) == 3
+    assert presets.codebuddy().counter.message(user("abcde")) == 2
+    assert presets.codebuddy().counter.message(user("abcd", image())) == 1
+    assert presets.codebuddy().counter.conversation([user("abcde"), user("a")]) == 3
 
 
 @pytest.mark.parametrize(
@@ -97,28 +98,30 @@ def test_codebuddy_counts_characters_by_fours_rounded_up():
 )
 def test_opal_counts_bytes_by_fours_rounded_down(text, tokens):
     """Opal's page, case 22."""
-    assert counters.OPAL.plain(text) == tokens
-    assert counters.OPAL.message(user(text)) == tokens + 10
+    assert presets.opal().counter.plain(text) == tokens
+    assert presets.opal().counter.message(user(text)) == tokens + 10
 
 
 def test_opal_counts_a_message_without_content_as_ten_and_a_lone_surrogate_as_three_bytes():
     """Opal's page, case 22: a message with nil content is 10."""
-    assert counters.OPAL.message(user()) == 10
-    assert counters.OPAL.plain("a\ud800") == 1
+    assert presets.opal().counter.message(user()) == 10
+    assert presets.opal().counter.plain("a\ud800") == 1
 
 
 def test_umwelten_counts_role_and_text_of_all_messages_and_divides_once():
     """Umwelten's page, cases 1 and 2: none is 0; the three messages have 67 characters, 17 tokens."""
     history = [system("You are helpful."), user("Hello"), assistant("Hi there!")]
-    assert counters.UMWELTEN.conversation([]) == 0
-    assert sum(counters.UMWELTEN.sizes(history)) == 67
-    assert counters.UMWELTEN.conversation(history) == 17
+    assert presets.umwelten().counter.conversation([]) == 0
+    assert sum(presets.umwelten().counter.sizes(history)) == 67
+    assert presets.umwelten().counter.conversation(history) == 17
 
 
 def test_umwelten_counts_tool_calls_by_name_and_arguments():
     """Umwelten's page, estimate: a call counts as `[tool:name]`; its arguments, uncounted there, count here."""
     message = assistant("text", call_part("find", id="1", q=1), call_part("f", id="2"))
-    assert counters.UMWELTEN.message(message) == len('role:assistant\ntext[tool:find]{"q": 1}[tool:f]{}')
+    assert presets.umwelten().counter.message(message) == len(
+        'role:assistant\ntext[tool:find]{"q": 1}[tool:f]{}'
+    )
 
 
 # -- NeuroLink ---------------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ def test_umwelten_counts_tool_calls_by_name_and_arguments():
 )
 def test_neurolink_multiplies_by_provider(provider, tokens):
     """NeuroLink's page, cases 1 and 2: a thousand characters, multipliers 1.23, 1.18, 1.26, 1.0."""
-    assert counters.neurolink(None, provider=provider).plain("x" * 1_000) == tokens
+    assert presets.neurolink(provider=provider).counter.plain("x" * 1_000) == tokens
 
 
 @pytest.mark.parametrize(
@@ -153,21 +156,21 @@ def test_neurolink_multiplies_by_provider(provider, tokens):
     ],
 )
 def test_neurolink_knows_the_provider_by_the_model(model, tokens):
-    assert counters.neurolink(model).plain("x" * 1_000) == tokens
+    assert presets.neurolink().counters(model).plain("x" * 1_000) == tokens
 
 
 def test_neurolink_lets_a_named_provider_win_over_the_model():
-    assert counters.neurolink("gpt-4o", provider="mistral").plain("x" * 1_000) == 363
+    assert presets.neurolink(provider="mistral").counters("gpt-4o").plain("x" * 1_000) == 363
 
 
 def test_neurolink_counts_code_by_threes():
     """NeuroLink's document: code has three characters a token."""
-    assert counters.neurolink(None, is_code=True).plain("x" * 1_000) == 385
+    assert presets.neurolink(is_code=True).counter.plain("x" * 1_000) == 385
 
 
 def test_neurolink_adds_4_a_message_24_a_conversation_and_1024_a_picture():
     """NeuroLink's page, decisions and case 3."""
-    counter = counters.neurolink("gpt-4o")
+    counter = presets.neurolink().counters("gpt-4o")
     assert counter.message(user()) == 4
     assert counter.message(user(image(), image())) == 2_052
     assert counter.conversation([user()]) == 28
@@ -177,7 +180,7 @@ def test_neurolink_adds_4_a_message_24_a_conversation_and_1024_a_picture():
 def test_neurolink_counts_a_tool_as_its_json_without_blanks():
     """NeuroLink's page, case 8: the estimate of the stringified tool; 200 where that cannot be."""
     tool = {"name": "read", "list": [1, 2], "text": "ü"}
-    counter = counters.neurolink(None)
+    counter = presets.neurolink().counter
     assert counter.tools([tool]) == counter.plain('{"name":"read","list":[1,2],"text":"ü"}')
     assert counter.tools([object()]) == 200
 
@@ -186,17 +189,17 @@ def test_neurolink_counts_a_tool_as_its_json_without_blanks():
 
 
 def test_the_house_counts_a_provider_without_a_factor_by_the_estimate():
-    assert counters.house(None) is HOUSE
-    assert counters.house("nobody-knows-it") is HOUSE
+    assert house.house_counter(None) is ESTIMATE_COUNTER
+    assert house.house_counter("nobody-knows-it") is ESTIMATE_COUNTER
 
 
 def test_the_house_multiplies_the_estimate_by_the_providers_factor_and_rounds_up(monkeypatch):
-    monkeypatch.setattr(counters, "FAMILY", {"anthropic": 1.25})
-    counters._house.cache_clear()
-    counter = counters.house("claude-sonnet-4-20250514")
+    monkeypatch.setattr(house, "FAMILY", {"anthropic": 1.25})
+    house._provider_counter.cache_clear()
+    counter = house.house_counter("claude-sonnet-4-20250514")
     text = "a few words and some more " * 5
     assert counter.name == "estimate"
     assert counter.plain(text) == -(-estimate(text) * 5 // 4)
-    assert counter.message(user("")) == HOUSE.message(user(""))
-    assert counters.house("claude-opus-4-20250514") is counter
-    counters._house.cache_clear()
+    assert counter.message(user("")) == ESTIMATE_COUNTER.message(user(""))
+    assert house.house_counter("claude-opus-4-20250514") is counter
+    house._provider_counter.cache_clear()

@@ -6,7 +6,6 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 
 TALK = [{"role": "user", "content": "hi"}]
@@ -15,7 +14,7 @@ TALK = [{"role": "user", "content": "hi"}]
 @pytest.mark.parametrize("name", ["ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold"])
 def test_each_system_is_one_policy_value(name):
     policy = presets.get(name)
-    assert isinstance(policy, Policy)
+    assert isinstance(policy, refold.Policy)
     assert policy.name == name
     assert policy.stages
     assert presets.get(name.upper()).name == name
@@ -68,13 +67,28 @@ def test_every_knob_can_be_turned_to_its_own_default(name):
     assert presets.get(name, **knobs).name == name
 
 
-def test_names_that_a_document_uses_elsewhere_turn_the_same_knob():
+@pytest.mark.parametrize(
+    ("other", "knob", "value"),
+    [
+        ("compaction_threshold", "threshold", 0.5),
+        ("compact_threshold", "threshold", 0.5),
+        ("protect_tokens", "prune_protect_tokens", 9),
+        ("minimum_savings", "prune_minimum_savings", 9),
+        ("protected_tools", "prune_protected_tools", ("a",)),
+        ("fraction", "truncation_fraction", 0.25),
+        ("max_bytes", "max_tool_output_bytes", 9),
+        ("max_lines", "max_tool_output_lines", 9),
+        ("model", "summarization_model", "gemini-2.5-pro"),
+        ("summarization_enabled", "enable_summarization", False),
+    ],
+)
+def test_names_that_a_document_uses_elsewhere_turn_the_same_knob(other, knob, value):
     """NeuroLink's document calls some knobs by other words in its stages and on its command line."""
-    for system, names in presets.OTHER_NAMES.items():
-        knobs = inspect.signature(presets.PRESETS[system]).parameters
-        assert set(names.values()) <= set(knobs)
-        assert not set(names) & set(knobs)
-    assert presets.get("neurolink", compact_threshold=0.5).trigger.fraction == 0.5
+    one, two = presets.get("neurolink", **{other: value}), presets.get("neurolink", **{knob: value})
+    same = [(policy.stages, policy.trigger, policy.levels, policy.summariser) for policy in (one, two)]
+    assert same[0] == same[1]
+    plain = presets.get("neurolink")
+    assert same[0] != (plain.stages, plain.trigger, plain.levels, plain.summariser)
 
 
 def test_a_strategys_id_is_umweltens_policy_with_that_strategy():
@@ -165,22 +179,6 @@ def test_umweltens_summaries_merge_unless_told():
     assert presets.get("umwelten").stages[0].keep.merge is True
     assert presets.get("umwelten", merge=False).stages[0].keep.merge is False
     assert presets.get("umwelten", strategy_options={"merge": False}).stages[0].keep.merge is False
-
-
-@pytest.mark.parametrize(
-    ("window", "chunk"),
-    [(10_000, 4_000), (29_999, 11_999), (30_000, 12_000), (80_000, 12_000), (1_000_000, 12_000)],
-)
-def test_codebuddys_chunks_follow_its_document(window, chunk):
-    """CodeBuddy's page, decisions: min(window x ratio, 12,000), the ratio 0.4 falling to 0.15."""
-
-    class Told:
-        pass
-
-    task = Told()
-    task.window = window
-    assert presets.codebuddy_chunk(None, task) == chunk
-    assert presets.codebuddy_chunk(7_904, task) == 7_904
 
 
 def test_codebuddys_window_is_a_setting_or_the_models():

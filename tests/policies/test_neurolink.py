@@ -10,11 +10,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from printed_tables import NEUROLINK_DEFAULTS, NEUROLINK_MODELS
 
 import refold
 from refold import Message, Opaque, Text, ToolCall, ToolResult, presets
 from refold.core.compaction.file_budget import file_budget, should_clip
-from refold.core.models.window_documents import NEUROLINK
 from refold.testing import Scripted
 
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
@@ -212,36 +212,13 @@ class TestCounting:
 class TestWindows:
     """Document, "Context Window Registry" and "Provider Support"; cases 4 and 5."""
 
-    @pytest.mark.parametrize(
-        ("provider", "model", "size"),
-        [
-            (provider, model, size)
-            for provider, models in NEUROLINK.items()
-            for model, size in models.items()
-            if model != "_default"
-        ],
-    )
+    @pytest.mark.parametrize(("provider", "model", "size"), NEUROLINK_MODELS)
     def test_every_row(self, provider, model, size):
         """Section "MODEL_CONTEXT_WINDOWS": each model of each provider."""
         budget = refold.measure([], policy=presets.get("neurolink", provider=provider), model=model)
         assert (budget.window, budget.window_source) == (size, "table")
 
-    @pytest.mark.parametrize(
-        ("provider", "size"),
-        [
-            ("anthropic", 200_000),
-            ("openai", 128_000),
-            ("google-ai", 1_048_576),
-            ("vertex", 1_048_576),
-            ("bedrock", 200_000),
-            ("azure", 128_000),
-            ("mistral", 128_000),
-            ("ollama", 128_000),
-            ("litellm", 128_000),
-            ("huggingface", 32_000),
-            ("sagemaker", 128_000),
-        ],
-    )
+    @pytest.mark.parametrize(("provider", "size"), NEUROLINK_DEFAULTS)
     def test_provider_defaults(self, provider, size):
         """Section "Provider Support", case 5: an unknown model has its provider's window."""
         assert refold.measure([], policy="neurolink", model=f"{provider}:some-model").window == size

@@ -14,8 +14,7 @@ from refold.core.compaction.flow import run
 from refold.core.compaction.pipeline import shrink
 from refold.core.compaction.task import Task
 from refold.core.tokens.estimate import estimate
-from refold.policies.counters import CODEBUDDY
-from refold.policies.presets import codebuddy_chunk
+from refold.policies.codebuddy import CODEBUDDY_COUNTER, chunk_size
 
 ORIGINAL = 50
 """Tokens of the system prompt in the page's cases: 200 characters."""
@@ -188,7 +187,7 @@ def test_a_size_that_is_known_is_not_counted_again():
     def never(_text):
         raise AssertionError("counted again")
 
-    counter = CODEBUDDY.counting(never)
+    counter = CODEBUDDY_COUNTER.counting(never)
     task = Task(
         messages=(Message("user", "hello"),), sizes=(42,), counter=counter, window=100, room=100, goal=50
     )
@@ -372,7 +371,7 @@ def test_one_chunk_needs_no_merge():
 
 
 def task(window):
-    return Task(messages=(), sizes=(), counter=CODEBUDDY, window=window, room=window)
+    return Task(messages=(), sizes=(), counter=CODEBUDDY_COUNTER, window=window, room=window)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +391,7 @@ def task(window):
 )
 def test_chunk_size(window, tokens):
     """CodeBuddy, chunk sizes: min(window x 0.4, 12,000), the ratio falling to 0.15 for large windows."""
-    assert codebuddy_chunk(None, task(window)) == tokens
+    assert chunk_size(None, task(window)) == tokens
 
 
 @pytest.mark.parametrize("tokens", [19_904, 7_904, 44_665, 17_846, 14_189])
@@ -925,3 +924,51 @@ def test_messages_of_our_own_kind():
 
 # belongs to sessions: case 22 (a disposed service refuses), rate limits of the agent mode (30 seconds, three new
 # messages, 100 conversations), and the commands' own refusals.
+
+
+# -- the setting of the window ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "size"),
+    [
+        ("4k", 4_000),
+        ("8k", 8_000),
+        ("16k", 16_000),
+        ("16K", 16_000),
+        ("32k", 32_000),
+        ("128k", 128_000),
+        ("32768", 32_768),
+        ("banana", 16_000),
+        ("", 16_000),
+    ],
+)
+def test_codebuddy_reads_its_setting_by_its_own_rule(setting, size):
+    """CodeBuddy, settings table and case 1: `4k` to `128k`, plain numbers, and 16000 for what is no number."""
+    assert presets.get("codebuddy", context_window=setting).window(None).tokens == size
+
+
+@pytest.mark.parametrize(
+    ("setting", "size"),
+    [
+        ("32768 tokens", 32_768),  # a leading integer is enough
+        ("  500", 500),
+        ("+7", 7),
+        ("1m", 1),  # CodeBuddy knows no m
+        ("12.7k", 12),
+        ("k", 16_000),
+        ("0", 16_000),  # a window of nothing is no window
+        ("0k", 16_000),
+        ("-5", 16_000),
+        ("16k\n", 16),  # not exactly digits and k, so the leading integer
+    ],
+)
+def test_codebuddy_takes_the_leading_integer_where_the_setting_is_not_digits_and_k(setting, size):
+    """CodeBuddy, window setting: else the leading integer; a window that is not positive is the default."""
+    assert presets.get("codebuddy", context_window=setting).window(None).tokens == size
+
+
+@given(st.text())
+def test_codebuddy_always_gives_a_usable_window(setting):
+    """CodeBuddy, window setting: no setting, however odd, is an error."""
+    assert presets.get("codebuddy", context_window=setting).window(None).tokens >= 1

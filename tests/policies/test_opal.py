@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message, presets
-from refold.core.compaction.cuts import Measured
-from refold.core.compaction.keep_rules import RecentBytes, byte_size
-from refold.core.messages.file_operations import OPAL, FileOps, extract
-from refold.core.messages.transcript import opal as layout
+from refold.core.compaction.keep_rules import MeasuredHistory
+from refold.core.messages.file_operations import FileOps, find_call_files
 from refold.formats import get
+from refold.policies.keep_rules import RecentBytes, byte_size
+from refold.policies.opal import OPAL_TOOLS, opal_layout
 from refold.testing import Scripted
 
 LINE = "[Conversation summary — older messages were compacted]"
@@ -68,7 +68,7 @@ def cut(messages, keep, *, force=False):
     """Where Opal cuts; None for nowhere."""
     parsed = get("openai").parse(messages)
     segment = RecentBytes(tokens=keep).segment(
-        Measured(parsed, [0] * len(parsed), 128_000, 128_000, force=force)
+        MeasuredHistory(parsed, [0] * len(parsed), 128_000, 128_000, force=force)
     )
     return None if segment is None else segment.end
 
@@ -472,7 +472,7 @@ class TestSummary:
                 user(None),
             ]
         )
-        lines = [layout(index, message) for index, message in enumerate(parsed)]
+        lines = [opal_layout(index, message) for index, message in enumerate(parsed)]
         assert lines[0] == "[User]: hi"
         assert lines[1] == "[Assistant]: yo"
         assert lines[2] == "[Assistant tool calls]: grep(" + json.dumps({"q": "a" * 300})[:200] + ")"
@@ -553,8 +553,8 @@ class TestFileOps:
                 call("6", "read_file", path="foo"),
             ]
         )
-        assert extract(messages, vocabulary=OPAL) == FileOps(("foo",), ("bar", "baz"))
-        assert extract([], vocabulary=OPAL) == FileOps()
+        assert find_call_files(messages, vocabulary=OPAL_TOOLS) == FileOps(("foo",), ("bar", "baz"))
+        assert find_call_files([], vocabulary=OPAL_TOOLS) == FileOps()
 
     def session(self):
         """Case 17: 13 messages of a coding session."""

@@ -1,0 +1,150 @@
+"""CodeBuddy: at 90 % of the window four tiers, the cheapest first, until the history fits.
+
+All that is known of this system: its knobs, how it counts, how it shows a conversation to its summariser, and
+the words that stand for what left. Sources: its document, and docs/systems/codebuddy.md for its program.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from refold.core.compaction.budget import Levels, Target, Trigger
+from refold.core.compaction.policy import Policy
+from refold.core.compaction.task import Task
+from refold.core.messages.message import Message
+from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
+from refold.core.messages.summary_headers import HEADERS
+from refold.core.messages.text_cutting import first_line
+from refold.core.messages.transcript import neutralise, role_label, text_and_markers
+from refold.core.models.windows import Window, lookup
+from refold.core.summaries.wrappers import Covered, quote_request
+from refold.core.tokens.counting import Counter, chars_per_token_counter
+from refold.policies.earlier_summaries import earlier_summaries
+from refold.policies.keep_rules import LastMessages
+from refold.policies.window_tables import codebuddy_table
+from refold.stages.strip import Strip
+from refold.stages.summarize import Summarize
+from refold.stages.truncate import Truncate
+
+MOST_TOPICS: Final = 10
+"""How many topics the plain notice lists at most."""
+MESSAGE_CHARS: Final = 10_000
+"""Characters of a message that its summariser reads ("individual messages are capped"); lower loses more."""
+
+CODEBUDDY_COUNTER: Final = Counter(
+    name="codebuddy", text=chars_per_token_counter(4), visible=visible_text_and_large_calls
+)
+"""Four characters a token."""
+
+
+def codebuddy(
+    *,
+    context_window: str | int | None = None,
+    chunk_tokens: int | None = None,
+    keep_recent_messages: int = 4,
+    tool_result_limit: int = 200,
+    reserved_tokens: int = 4_096,
+    safety_margin: float = 1.2,
+) -> Policy:
+    """CodeBuddy: at 90 % four tiers: strip tool traffic, summarise in chunks, the older half, plain words."""
+    recent = LastMessages(messages=keep_recent_messages)
+    older = LastMessages(messages=keep_recent_messages, least=6, least_older=2)
+    half = LastMessages(messages=keep_recent_messages, least=6, least_older=2, oldest_half=True)
+    chunked = partial(
+        Summarize,
+        prompt="refold.policies:prompts/codebuddy.md",
+        style=codebuddy_layout,
+        role="system",
+        updates=False,
+        output_fraction=0.1,
+        chunk_tokens=partial(chunk_size, chunk_tokens),
+        oversize=lambda task: max(1, (task.goal or task.window) // 2),
+    )
+    return Policy(
+        name="codebuddy",
+        counter=CODEBUDDY_COUNTER,
+        window=partial(_find_window, context_window),
+        trigger=Trigger(fraction=0.9),
+        levels=Levels(notice=None, warning=0.8, critical=0.9),
+        target=Target(of_window=True, spare=reserved_tokens, margin=safety_margin, least=1 / 8),
+        stages=(
+            Strip(keep_messages=keep_recent_messages, limit=tool_result_limit),
+            chunked(keep=older, frame=wrap_for_codebuddy, name="chunks"),
+            chunked(keep=half, frame=wrap_half_for_codebuddy, name="partial"),
+            Truncate(keep=recent, words=codebuddy_notice, role="system", name="plain"),
+        ),
+        orphans="drop",
+        tokens_of_all=False,
+    )
+
+
+def chunk_size(setting: int | None, task: Task) -> int:
+    """Return how many tokens of messages one request has: 0.4 of the window, at most 12,000.
+
+    The ratio falls to 0.15 for very large windows ("The compaction service calculates chunk sizes").
+    """
+    if setting is not None:
+        return setting
+    ratio = max(0.15, min(0.4, 12_000 / task.window))
+    return min(math.floor(task.window * ratio), 12_000)
+
+
+def _find_window(setting: str | int | None, model: str | None) -> Window:
+    """Return the window that a setting names, else the one of the document's table."""
+    if setting is not None:
+        return Window(parse_window_setting(str(setting)), None, "setting")
+    return lookup(model, table=codebuddy_table())
+
+
+def parse_window_setting(setting: str) -> int:
+    """Read the setting `codebuddy.contextWindow`: `4k` is 4000, else the leading integer, else 16000.
+
+    >>> parse_window_setting("16K"), parse_window_setting("32768"), parse_window_setting("banana")
+    (16000, 32768, 16000)
+    """
+    fallback = codebuddy_table().fallback
+    if match := re.fullmatch(r"([0-9]{1,15})[kK]", setting):
+        return int(match[1]) * 1_000 or fallback
+    match = re.match(r"\s*\+?([0-9]{1,15})", setting)
+    return (int(match[1]) if match else 0) or fallback
+
+
+def codebuddy_layout(_index: int, message: Message) -> str:
+    """Lay out role and text between message tags, at most 10,000 characters."""
+    text = text_and_markers(message)
+    if len(text) > MESSAGE_CHARS:
+        text = f"{text[:MESSAGE_CHARS]}[... {len(text) - MESSAGE_CHARS} chars truncated]"
+    calls = "".join(f"\n[Called {call.name}: {arguments_text(call)[:200]}]" for call in message.calls)
+    role = role_label(message).removesuffix(" result")
+    return f'<message role="{role}">{neutralise(text + calls)}</message>'
+
+
+def wrap_for_codebuddy(text: str, covered: Covered) -> str:
+    """Say how many messages were compacted."""
+    header = f"{HEADERS['codebuddy'].text}{covered.messages} earlier messages compacted]"
+    return f"{header}\n\n{quote_request(text, covered)}"
+
+
+def wrap_half_for_codebuddy(text: str, covered: Covered) -> str:
+    """Say how many messages were compacted, of more that stay."""
+    header = f"{HEADERS['codebuddy_partial'].text}{covered.messages} messages compacted]"
+    return f"{header}\n\n{quote_request(text, covered)}"
+
+
+def codebuddy_notice(messages: Sequence[Message], covered: Covered, _task: Task) -> str:
+    """Say how many messages of each kind left, and the first line of what the user asked."""
+    fresh = [message for message in messages if not message.is_summary]
+    asked = [message for message in fresh if message.is_user_turn]
+    answers = sum(message.role == "assistant" for message in fresh)
+    results = sum(len(message.results) for message in fresh)
+    header = HEADERS["codebuddy_plain"].text
+    lines = [
+        f"{header}{covered.messages} earlier messages removed to fit context window]",
+        f"User messages: {len(asked)}, Assistant responses: {answers}, Tool calls: {results}",
+    ]
+    topics = [topic for topic in (first_line(message.text) for message in asked) if topic]
+    if topics:
+        lines += ["Topics discussed:", *(f"- {topic}" for topic in topics[:MOST_TOPICS])]
+    return "\n".join(lines + earlier_summaries(messages))

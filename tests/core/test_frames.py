@@ -7,11 +7,11 @@ from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.summaries import wrappers
 from refold.core.summaries.wrappers import Covered, cover, summary_meta, unwrap_summary
-from refold.policies.codebuddy import wrap_for_codebuddy, wrap_half_for_codebuddy
-from refold.policies.neurolink import wrap_for_neurolink
-from refold.policies.opal import wrap_for_opal
-from refold.policies.ripple import wrap_for_ripple
-from refold.policies.umwelten_texts import wrap_for_umwelten
+from refold.policies.systems.codebuddy import wrap_for_codebuddy, wrap_half_for_codebuddy
+from refold.policies.systems.neurolink import wrap_for_neurolink
+from refold.policies.systems.opal import wrap_for_opal
+from refold.policies.systems.ripple import wrap_for_ripple
+from refold.policies.systems.umwelten_texts import wrap_for_umwelten
 from refold.testing import assistant, call, result, summary, user
 
 NEUROLINK_HEADER = "[Previous conversation summary]"

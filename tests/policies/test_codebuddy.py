@@ -14,7 +14,7 @@ from refold.core.compaction.flow import run
 from refold.core.compaction.pipeline import shrink
 from refold.core.compaction.task import Task
 from refold.core.tokens.estimate import estimate
-from refold.policies.codebuddy import CODEBUDDY_COUNTER, chunk_size
+from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER, chunk_size
 
 ORIGINAL = 50
 """Tokens of the system prompt in the page's cases: 200 characters."""

@@ -4,9 +4,9 @@ from refold.core.compaction.task import Task
 from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
 from refold.core.summaries.wrappers import Covered
-from refold.policies.codebuddy import CODEBUDDY_COUNTER, codebuddy_notice
-from refold.policies.opal import opal_notice
-from refold.policies.umwelten_texts import UmweltenNotice
+from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER, codebuddy_notice
+from refold.policies.systems.opal import opal_notice
+from refold.policies.systems.umwelten_texts import UmweltenNotice
 
 TASK = Task(messages=(), sizes=(), counter=CODEBUDDY_COUNTER, window=1_000, room=1_000)
 

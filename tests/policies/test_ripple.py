@@ -15,8 +15,8 @@ from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
 from refold.core.tokens.estimate import estimate
 from refold.policies.keep_rules import RecentTurns
-from refold.policies.ripple import ripple_counter
-from refold.policies.window_tables import ripple_table
+from refold.policies.systems.ripple import ripple_counter
+from refold.policies.systems.window_tables import ripple_table
 
 RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
 

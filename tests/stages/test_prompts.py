@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refold.stages.prompts import fill, load
 
 SYSTEMS = ("codebuddy", "neurolink", "opal", "ripple", "umwelten")
-NAMES = ("refold", *(f"refold.policies:prompts/{system}.md" for system in SYSTEMS))
+NAMES = ("refold", *(f"refold.policies.systems:prompts/{system}.md" for system in SYSTEMS))
 PLACES = {"conversation", "previous", "focus", "files", "nonce"}
 
 
@@ -54,11 +54,11 @@ def test_the_language_of_the_conversation_is_kept(name):
 
 def test_sections_of_the_documents():
     """NeuroLink's ten headings and Opal's seven stand in their prompts."""
-    told = load("refold.policies:prompts/neurolink.md")
+    told = load("refold.policies.systems:prompts/neurolink.md")
     headings = re.findall(r"^### (\d+)\. (.+)$", told["initial"], re.MULTILINE)
     assert [int(number) for number, _ in headings] == list(range(1, 11))
     assert all(f"{number}. {title}" in told["update"] for number, title in headings)
-    assert re.findall(r"^#{2,3} (.+)$", load("refold.policies:prompts/opal.md")["initial"], re.MULTILINE) == [
+    assert re.findall(r"^#{2,3} (.+)$", load("refold.policies.systems:prompts/opal.md")["initial"], re.MULTILINE) == [
         "Goal",
         "Constraints & Preferences",
         "Progress",

@@ -25,7 +25,7 @@ from refold.core.messages.short_repr import short_repr
 from refold.core.summaries.wrappers import cover, summary_meta
 from refold.core.tokens.units import format_count
 from refold.errors import AnswerFailed, RefoldError
-from refold.policies.umwelten_texts import UmweltenNotice, umwelten_layout, wrap_for_umwelten
+from refold.policies.systems.umwelten_texts import UmweltenNotice, umwelten_layout, wrap_for_umwelten
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
@@ -248,7 +248,7 @@ def _to_messages(answer: Any, task: Task) -> Sequence[Message]:
 def _make_through_line(keep: Keep, _options: Mapping[str, Any]) -> Stage:
     return Summarize(
         keep=keep,
-        prompt="refold.policies:prompts/umwelten.md",
+        prompt="refold.policies.systems:prompts/umwelten.md",
         style=umwelten_layout,
         frame=wrap_for_umwelten,
         role="system",

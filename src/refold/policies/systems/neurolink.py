@@ -22,7 +22,7 @@ from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
 from refold.policies.clip_files import saver
 from refold.policies.keep_rules import RecentShare
-from refold.policies.window_tables import neurolink_table
+from refold.policies.systems.window_tables import neurolink_table
 from refold.stages.clamp import Clamp
 from refold.stages.clip import Clip
 from refold.stages.dedupe import Dedupe
@@ -112,7 +112,7 @@ def neurolink(
         stages.append(
             Summarize(
                 keep=RecentShare(share=keep_recent_ratio),
-                prompt="refold.policies:prompts/neurolink.md",
+                prompt="refold.policies.systems:prompts/neurolink.md",
                 style=neurolink_layout,
                 frame=wrap_for_neurolink,
                 role=summary_role,

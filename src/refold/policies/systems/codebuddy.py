@@ -21,9 +21,9 @@ from refold.core.messages.transcript import neutralise, role_label, text_and_mar
 from refold.core.models.windows import Window, lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
-from refold.policies.earlier_summaries import earlier_summaries
 from refold.policies.keep_rules import LastMessages
-from refold.policies.window_tables import codebuddy_table
+from refold.policies.systems.earlier_summaries import earlier_summaries
+from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
@@ -54,7 +54,7 @@ def codebuddy(
     half = LastMessages(messages=keep_recent_messages, least=6, least_older=2, oldest_half=True)
     chunked = partial(
         Summarize,
-        prompt="refold.policies:prompts/codebuddy.md",
+        prompt="refold.policies.systems:prompts/codebuddy.md",
         style=codebuddy_layout,
         role="system",
         updates=False,

@@ -18,7 +18,7 @@ from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.policies.keep_rules import RecentTurns
-from refold.policies.window_tables import ripple_table
+from refold.policies.systems.window_tables import ripple_table
 from refold.stages.summarize import Summarize
 
 _DEEPEST = 20
@@ -45,7 +45,7 @@ def ripple(
         stages=(
             Summarize(
                 keep=keep,
-                prompt="refold.policies:prompts/ripple.md",
+                prompt="refold.policies.systems:prompts/ripple.md",
                 style=ripple_layout,
                 frame=wrap_for_ripple,
                 acknowledged=True,

@@ -20,8 +20,8 @@ from refold.core.messages.transcript import media_markers, neutralise
 from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, append_file_lists, quote_request, strip_file_lists
 from refold.core.tokens.counting import Counter
-from refold.policies.earlier_summaries import earlier_summaries
 from refold.policies.keep_rules import RecentBytes
+from refold.policies.systems.earlier_summaries import earlier_summaries
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
@@ -58,7 +58,7 @@ def opal(
     keep = RecentBytes(tokens=tokens, split_least=split_turn_minimum)
     summarize = Summarize(
         keep=keep,
-        prompt="refold.policies:prompts/opal.md",
+        prompt="refold.policies.systems:prompts/opal.md",
         style=opal_layout,
         frame=wrap_for_opal,
         vocabulary=OPAL_TOOLS,

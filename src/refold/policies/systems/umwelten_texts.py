@@ -9,7 +9,7 @@ from refold.core.messages.message_text import arguments_text
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import media_markers, neutralise
 from refold.core.summaries.wrappers import Covered
-from refold.policies.earlier_summaries import earlier_summaries
+from refold.policies.systems.earlier_summaries import earlier_summaries
 
 
 def umwelten_layout(_index: int, message: Message) -> str:

@@ -1,0 +1,1 @@
+"""The five systems: one file each, with the prompts and window tables of their documents as data."""

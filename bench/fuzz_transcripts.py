@@ -32,8 +32,8 @@ import make_transcripts
 
 from refold import formats, transcripts
 from refold.errors import FormatError
-from refold.formats.shared.exported import pieces
-from refold.transcripts.agents.sessions import as_session
+from refold.formats.shared.exported import view_items
+from refold.transcripts.agents.export_session import export_recording
 
 SECONDS: Final = 5
 """A file that takes longer hangs."""
@@ -181,7 +181,7 @@ def looked_at(told: transcripts.Transcript) -> None:
     wire = formats.get(told.format)
     wire.parse(list(told.messages))
     wire.parse(list(told.seen))
-    pieces(as_session(told, "fuzzed"))
+    view_items(export_recording(told, "fuzzed"))
 
 
 def recovered(file: Damaged, told: transcripts.Transcript | None) -> int:

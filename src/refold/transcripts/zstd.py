@@ -1,87 +1,101 @@
-"""Compressed transcripts, unpacked as a stream and only as far as their size makes sense; an extra."""
+"""Decompression of transcripts as a stream, limited so that a small file cannot fill the memory.
+
+Python has a zstd decompressor from 3.14 on; before that the extra `refold[zstd]` is needed.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from refold.errors import FormatError, RefoldError
 
-RATIO: Final = 400
-"""How many times larger than its file a transcript may be; JSON lines shrink by 5 to 50."""
-LEAST: Final = 48 << 20
-"""Bytes that any file may hold, whatever its size."""
-MOST: Final = 8 << 30
+MAX_RATIO: Final = 400
+"""A transcript may be so many times larger than its file; JSON lines shrink by 5 to 50."""
+ALWAYS_ALLOWED: Final = 48 << 20
+"""Bytes that any file may hold, however small it is."""
+MAX_BYTES: Final = 8 << 30
 _STEP: Final = 256
-"""Compressed bytes at a time: four of them may hold 128 KB, so that one step gives 8 MB at most."""
-_GIVEN: Final = 1 << 20
-"""Bytes that Python's own machine gives at a time; it can stop in the middle."""
-_WINDOW: Final = 27
-"""The largest window, as a power of two, that the format's own tools take without being asked."""
+"""Compressed bytes per call of the extra: 4 of them may hold 128 KB, so one call returns 8 MB at most."""
+_CHUNK: Final = 1 << 20
+"""Bytes per call of Python's own decompressor, which can stop in the middle."""
+_MAX_WINDOW_LOG: Final = 27
+"""The largest window that the zstd tools accept without an option, as a power of two."""
 
 
-class Torn(Exception):
-    """A file that ends in the middle of a frame; never leaves this room."""
+class TruncatedFile(Exception):
+    """The file ends in the middle of a frame; this error never leaves the package."""
 
 
-def unpacked(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The bytes behind compressed ones; a bomb is a `FormatError`, a file without its end is `Torn`."""
-    limit = min(max(LEAST, size * RATIO), MOST)
-    given = 0
-    for block in _engine()(blocks):
-        given += len(block)
-        if given > limit:
+def decompress(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Yield the bytes of a compressed file of that size.
+
+    Raises `FormatError` for a decompression bomb and `TruncatedFile` for a file without its end.
+    """
+    limit = min(max(ALWAYS_ALLOWED, size * MAX_RATIO), MAX_BYTES)
+    total = 0
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        decompressed = decompress_with_extra(blocks)
+    else:
+        decompressed = decompress_with_stdlib(blocks, zstd)
+    for block in decompressed:
+        total += len(block)
+        if total > limit:
             raise FormatError(f"unpacks to more than {limit:,} bytes from {size:,}: this is no transcript")
         yield block
 
 
-def _engine() -> Callable[[Iterable[bytes]], Iterator[bytes]]:
-    """Python's own zstd where it has one (from 3.14 on), else the extra."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        return _with_extra
-    return lambda blocks: _with_own(blocks, zstd)
+def decompress_with_stdlib(blocks: Iterable[bytes], zstd: Any) -> Iterator[bytes]:
+    """Decompress with `compression.zstd`, given as an argument so that tests can replace it."""
+
+    def feed(frame: Any, data: bytes) -> Iterator[bytes]:
+        yield frame.decompress(data, _CHUNK)
+        while not frame.needs_input and not frame.eof:
+            yield frame.decompress(b"", _CHUNK)
+
+    options = {zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG}
+    return _decompress_frames(
+        blocks, lambda: zstd.ZstdDecompressor(options=options), feed, zstd.ZstdError, step=_CHUNK
+    )
 
 
-def _with_own(blocks: Iterable[bytes], zstd: Any) -> Iterator[bytes]:
-    machine = _own(zstd)
-    fed = False
-    try:
-        for block in blocks:
-            rest = block
-            while rest:
-                fed = True
-                yield machine.decompress(rest, _GIVEN)
-                while not machine.needs_input and not machine.eof:
-                    yield machine.decompress(b"", _GIVEN)
-                rest = machine.unused_data if machine.eof else b""
-                machine, fed = (_own(zstd), False) if machine.eof else (machine, fed)
-    except zstd.ZstdError as error:
-        raise Torn(str(error)) from None
-    if fed:
-        raise Torn("ends in the middle of a frame")
-
-
-def _own(zstd: Any) -> Any:
-    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW})
-
-
-def _with_extra(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def decompress_with_extra(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Decompress with the library `zstandard`."""
     try:
         import zstandard
     except ImportError:
         raise RefoldError("this transcript is compressed: pip install 'refold[zstd]' to read it") from None
-    machine = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW)
-    frame, fed = machine.decompressobj(), False
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << _MAX_WINDOW_LOG)
+    return _decompress_frames(
+        blocks,
+        decompressor.decompressobj,
+        lambda frame, data: (frame.decompress(data),),
+        zstandard.ZstdError,
+        step=_STEP,
+    )
+
+
+def _decompress_frames(
+    blocks: Iterable[bytes],
+    new_frame: Callable[[], Any],
+    feed: Callable[[Any, bytes], Iterable[bytes]],
+    error_type: type[Exception],
+    *,
+    step: int,
+) -> Iterator[bytes]:
+    """Decompress frame after frame; an appended file consists of several."""
+    frame, is_open = new_frame(), False
     try:
         for block in blocks:
-            for at in range(0, len(block), _STEP):
-                rest = block[at : at + _STEP]
+            for start in range(0, len(block), step):
+                rest = block[start : start + step]
                 while rest:
-                    fed = True
-                    yield frame.decompress(rest)
-                    rest = frame.unused_data if frame.eof else b""
-                    frame, fed = (machine.decompressobj(), False) if frame.eof else (frame, fed)
-    except zstandard.ZstdError as error:
-        raise Torn(str(error)) from None
-    if fed:
-        raise Torn("ends in the middle of a frame")
+                    is_open = True
+                    yield from feed(frame, rest)
+                    rest = b""
+                    if frame.eof:
+                        rest, frame, is_open = frame.unused_data, new_frame(), False
+    except error_type as error:
+        raise TruncatedFile(str(error)) from None
+    if is_open:
+        raise TruncatedFile("ends in the middle of a frame")

@@ -13,7 +13,7 @@ from refold.cli.output.screen import Screen
 from refold.stores import Store
 
 if TYPE_CHECKING:
-    from refold.session.facade import Session
+    from refold.session.session import Session
     from refold.transcripts import Transcript
 
 _BESIDE: Final = "left out: the system prompt or tools beside the messages; they go with each request"
@@ -73,21 +73,21 @@ def _file(args: Namespace, screen: Screen) -> tuple[int, int]:
         _refuse_known(store, args.session)
         session: Session = stored.begin(store, args.session, format=document.format)
         session.say(document.messages)
-        said = session.keeper.view.said
+        said = session.state.view.said
     if document.system is not None or document.tools:
         screen.note(_BESIDE)
     return said, 0
 
 
 def _recorded(args: Namespace, told: "Transcript", screen: Screen) -> tuple[int, int]:
-    from refold.session.exporting import take_over
-    from refold.transcripts.agents.sessions import as_session
+    from refold.session.steps.export import import_exported
+    from refold.transcripts.agents.export_session import export_recording
 
-    whole = as_session(told, args.session)
+    whole = export_recording(told, args.session)
     with stored.opened(args, make=True) as store:
         _refuse_known(store, args.session)
         session: Session = stored.begin(store, args.session, format=told.format)
-        said = session.drive(take_over(session.keeper, whole, args.file))
+        said = session.drive(import_exported(session.state, whole, args.file))
     if told.system is not None:
         screen.note(_BESIDE)
     return said, len(whole.folds)

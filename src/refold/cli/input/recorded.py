@@ -8,11 +8,11 @@ from refold import formats, transcripts
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.sources import STDIN, Source
 from refold.cli.output.screen import Screen
-from refold.core.tokens.units import plural
+from refold.core.tokens.units import format_count
 from refold.errors import FormatError, RefoldWarning
 from refold.formats.shared.documents import Document
 from refold.transcripts import Transcript
-from refold.transcripts.whose import whose, whose_bytes
+from refold.transcripts.detect_agent import detect_agent, detect_agent_in_bytes
 
 if TYPE_CHECKING:  # to measure a file needs no store
     from refold.stores import Store
@@ -27,7 +27,7 @@ def located(name: str) -> str:
     """The file behind a word such as `claude-code:0b5d7a1e`; any other word is a file's name already."""
     if name == STDIN or ":" not in name or _is_file(name):
         return name
-    return transcripts.located(name) or name
+    return transcripts.locate(name) or name
 
 
 def transcript_of(name: str) -> Transcript | None:
@@ -35,7 +35,7 @@ def transcript_of(name: str) -> Transcript | None:
     if not any(map(_is_file, (name, name.rpartition("#")[0], f"{name}.zst"))):
         return None
     try:
-        return transcripts.read(name) if whose(name) else None
+        return transcripts.read(name) if detect_agent(name) else None
     except FormatError as error:
         raise FormatError(str(error), path=name) from None
     except OSError:
@@ -44,7 +44,7 @@ def transcript_of(name: str) -> Transcript | None:
 
 def transcript_in(raw: bytes) -> Transcript | None:
     """The transcript in bytes that came through a pipe, where an agent wrote them."""
-    return transcripts.read_bytes(raw) if whose_bytes(raw) else None
+    return transcripts.read_bytes(raw) if detect_agent_in_bytes(raw) else None
 
 
 def source(
@@ -72,12 +72,12 @@ def _tell(told: Transcript, screen: Screen, *, whole: bool) -> None:
     if told.agent == "plain":
         return
     folds = len(told.folds)
-    facts = [plural(len(told.messages), "message")]
-    facts += [plural(folds, "own compaction")] * bool(folds)
+    facts = [format_count(len(told.messages), "message")]
+    facts += [format_count(folds, "own compaction")] * bool(folds)
     facts += [f"{usage.context:,} tokens reported last" for _, usage in told.usages[-1:]]
     screen.note(screen.tint(f"{told.agent}: {', '.join(facts)}", "dim"))
     if folds or told.changed:
-        seen = f"taken as its model saw it last, {plural(len(told.seen), 'message')}; --whole takes all"
+        seen = f"taken as its model saw it last, {format_count(len(told.seen), 'message')}; --whole takes all"
         screen.note(screen.tint("taken as a whole, with everything that was said" if whole else seen, "dim"))
     for problem in told.problems[:_SHOWN]:
         screen.note(screen.tint(f"the file: {screen.short(problem.message, 200)}", "yellow"))
@@ -105,9 +105,9 @@ def store_of(name: str) -> "Store":
     """A store in memory that holds a file as a session of its name, an agent's own compactions as folds."""
     from refold.cli.input.sources import read
     from refold.session import open as open_session
-    from refold.session.exporting import take_over
+    from refold.session.steps.export import import_exported
     from refold.stores import open_store
-    from refold.transcripts.agents.sessions import as_session
+    from refold.transcripts.agents.export_session import export_recording
 
     source = read(name, Screen(out=None, err=None), whole=True)
     told, document = source.transcript, source.document
@@ -119,5 +119,5 @@ def store_of(name: str) -> "Store":
     if told.problems:
         more = f" and {len(told.problems) - 1:,} more" * (len(told.problems) > 1)
         warnings.warn(f"{name}: {told.problems[0].message}{more}", RefoldWarning, stacklevel=2)
-    begun.drive(take_over(begun.keeper, as_session(told, name), name))
+    begun.drive(import_exported(begun.state, export_recording(told, name), name))
     return store

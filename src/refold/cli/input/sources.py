@@ -14,7 +14,6 @@ from refold.errors import FormatError
 from refold.formats.shared import documents
 from refold.formats.shared.documents import Document
 from refold.transcripts.agents import plain
-from refold.transcripts.picking import picked
 
 if TYPE_CHECKING:  # a plain list needs no reader of transcripts
     from refold.transcripts import Transcript
@@ -52,7 +51,7 @@ class Source:
         value = documents.loads_lines(self.raw)
         key = next((key for key in _LISTS if isinstance(value, dict) and key in value), None)
         if key is None or "role" in value:
-            return messages, plain.unwrapped(value) is value
+            return messages, plain.unwrap_list(value) is value
         return {**value, key: messages}, False
 
 
@@ -124,16 +123,16 @@ def _document(raw: bytes, shown: str, format: str | None) -> Document:  # noqa: 
         value = documents.loads_lines(raw)
         if format is None and (found := _reshaped(value)) is not None:
             return found
-        return documents.of(value, format=format)
+        return documents.to_document(value, format=format)
     except FormatError as error:
         raise FormatError(str(error), path=shown) from None
 
 
 def _reshaped(value: Any) -> Document | None:
     """A conversation in one of the shapes that no provider has; None where it is not."""
-    value = picked(value, "")
-    inside = plain.unwrapped(value)
-    if inside is value and not plain.kind_of(value):
+    value = plain.pick_conversation(value, "")
+    inside = plain.unwrap_list(value)
+    if inside is value and not plain.detect_shape(value):
         return None
     told = plain.read(value)
     return Document(messages=list(told.messages), format=told.format, model=told.model)

@@ -11,7 +11,7 @@ from refold.cli.output.encoding import dumps, plain
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import Screen
 from refold.cli.output.tables import columns
-from refold.transcripts import Found, find
+from refold.transcripts import FoundSession, find
 
 LIMIT: Final = 30
 """Rows on a terminal: what fits under one command; other programs get all."""
@@ -28,7 +28,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.limit is not None and args.limit < 0:
         raise WrongUse(f"--limit {args.limit}: 0 for all, or a number of rows")
     wanted = args.limit if args.limit is not None else LIMIT if screen.live else 0
-    found: list[Found] = []
+    found: list[FoundSession] = []
     with progress(screen, long=True) as told:
         for one in find(args.agent, limit=wanted or None):
             found.append(one)
@@ -44,7 +44,7 @@ def run(args: Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _data(one: Found) -> dict[str, object]:
+def _data(one: FoundSession) -> dict[str, object]:
     about = plain(one.about)
     return {
         "name": one.name,
@@ -57,7 +57,7 @@ def _data(one: Found) -> dict[str, object]:
     }
 
 
-def _show(found: Sequence[Found], screen: Screen) -> None:
+def _show(found: Sequence[FoundSession], screen: Screen) -> None:
     rows = [["session", "changed", "messages", "tokens", "folds", "model", "folder"]]
     rows += [_row(one, screen) for one in found]
     table = columns(rows, "llrrrll", padded=True)
@@ -67,7 +67,7 @@ def _show(found: Sequence[Found], screen: Screen) -> None:
         screen.line(f"{line}  {screen.paint(screen.short(one.title, width), 'dim')}".rstrip())
 
 
-def _row(one: Found, screen: Screen) -> list[str]:
+def _row(one: FoundSession, screen: Screen) -> list[str]:
     about = one.about
     folder = Path(about.cwd).name if about.cwd else ""
     return [

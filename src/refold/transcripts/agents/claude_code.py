@@ -1,28 +1,26 @@
-"""Claude Code: JSON lines whose records form a tree, in which one message of the API may span many lines.
+"""Reads Claude Code sessions: JSON lines that form a tree; one message of the API may span many lines.
 
-A record names its parent. Calls made in parallel branch off, and their results hang beside the way to the
-last word; they belong to it all the same. A compaction is a `compact_boundary`, which begins a new tree and
-names what came before it as its logical parent, and a user's message that holds the summary.
+A record names its parent. Parallel calls branch off, and their results hang beside the path to the last
+message; they belong to it all the same. A compaction is a `compact_boundary`, which starts a new tree and
+names what came before it as its logical parent, and a user message that holds the summary.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.tokens.usage import reported
-from refold.transcripts.agents.shaping import (
-    Draft,
-    list_of,
+from refold.core.tokens.usage import read_usage
+from refold.transcripts.agents.draft import Draft, first_timestamp
+from refold.transcripts.agents.fields import (
+    as_list,
+    as_object,
+    content_text,
     number_at,
-    object_of,
-    said_text,
-    seconds,
-    started,
     text_at,
-    title_of,
+    to_seconds,
 )
-from refold.transcripts.agents.trees import Node, anchored, branch
-from refold.transcripts.agents.values import Compaction, Record, Recording, Wire
+from refold.transcripts.agents.record_tree import Node, add_side_nodes
+from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 
 NAME: Final = "claude-code"
 WIRE: Final = "anthropic"
@@ -31,95 +29,91 @@ _TITLES: Final = {
     "ai-title": ("aiTitle", "title"),
     "summary": ("summary",),
 }
-"""Records that name the session, the one that counts most first."""
-_OWN: Final = frozenset({"file-history-snapshot", "queue-operation", "summary", "custom-title", "ai-title"})
-_NOBODY: Final = ("<", "[Request interrupted")
-"""How a user's message begins that nobody typed."""
+"""Records that name the session, the most important first."""
+_OWN_TYPES: Final = frozenset(
+    {"file-history-snapshot", "queue-operation", "summary", "custom-title", "ai-title"}
+)
+_GENERATED_STARTS: Final = ("<", "[Request interrupted")
+"""First words of user messages that nobody typed."""
 _ENVELOPE: Final = ("parentUuid", "sessionId", "isSidechain")
 
 
 def recognise(value: Wire) -> bool:
-    """Whether only Claude Code writes such a record."""
+    """True if only Claude Code writes such a record."""
     if not isinstance(value.get("type"), str):
         return False
     if "uuid" in value and any(key in value for key in _ENVELOPE):
         return True
-    return value["type"] in _OWN and any(key in value for key in ("sessionId", "messageId", "leafUuid"))
+    return value["type"] in _OWN_TYPES and any(key in value for key in ("sessionId", "messageId", "leafUuid"))
 
 
 def read(records: Sequence[Record]) -> Recording:
-    """Read a session, or what one of its agents did where the file is about nothing else."""
+    """Read a session; side chains of sub-agents only if the file holds nothing else."""
     draft = Draft(NAME, WIRE)
-    talk = [one for one in records if isinstance(one.value.get("uuid"), str)]
-    aside = [one.value.get("isSidechain") is True for one in talk]
-    if not all(aside):
-        talk = [one for one, beside in zip(talk, aside, strict=True) if not beside]
-    for one in records:
-        if not _speaks(one.value):
-            draft.carry(one.value.get("type"))
-    _Reader(draft).read([talk[index] for index in _chosen(talk, draft)])
-    facts = [one.value for one in records]
+    nodes = [record for record in records if isinstance(record.value.get("uuid"), str)]
+    main = [record for record in nodes if record.value.get("isSidechain") is not True]
+    nodes = main or nodes
+    for record in records:
+        if not _is_message(record.value):
+            draft.carry(record.value.get("type"))
+    _Reader(draft).read([nodes[index] for index in _choose_path(nodes, draft)])
+    values = [record.value for record in records]
     titles = {
-        kind: text_at(one, *keys)
-        for one in facts
+        kind: text_at(value, *keys)
+        for value in values
         for kind, keys in _TITLES.items()
-        if one.get("type") == kind
+        if value.get("type") == kind
     }
     title = next((titles[kind] for kind in _TITLES if titles.get(kind)), draft.title)
-    return draft.done(
-        session=next((name for one in facts if (name := text_at(one, "sessionId"))), ""),
-        cwd=next((name for one in facts if (name := text_at(one, "cwd"))), None),
+    return draft.finish(
+        session=next((name for value in values if (name := text_at(value, "sessionId"))), ""),
+        cwd=next((name for value in values if (name := text_at(value, "cwd"))), None),
         title=title or None,
-        at=started(records),
+        at=first_timestamp(records),
     )
 
 
-def _speaks(value: Wire) -> bool:
+def _is_message(value: Wire) -> bool:
     return value.get("type") in ("user", "assistant") and isinstance(value.get("message"), dict)
 
 
-def _chosen(talk: Sequence[Record], draft: Draft) -> list[int]:
-    """The records of the branch that leads to the last word, in order."""
-    nodes = [Node(one.value["uuid"], _parent(one.value)) for one in talk]
-    words = [index for index, one in enumerate(talk) if _speaks(one.value)]
-    if not words:
+def _choose_path(records: Sequence[Record], draft: Draft) -> list[int]:
+    """Return the records that belong to the branch of the last message, in order."""
+    # across a compaction only the logical parent links to what came before
+    nodes = [
+        Node(record.value["uuid"], text_at(record.value, "parentUuid", "logicalParentUuid") or None)
+        for record in records
+    ]
+    spoken = [index for index, record in enumerate(records) if _is_message(record.value)]
+    if not spoken:
         return []
-    way = branch(nodes, words[-1])
-    if way.cycle is not None:
-        draft.problem("cycle", "a record is its own ancestor; each is read once", talk[way.cycle].line)
-    for index in way.missing:
-        draft.problem(
-            "parent", "the record before this one is missing; read on all the same", talk[index].line
+    branch = draft.trace_branch(nodes, [record.line for record in records], spoken[-1], "record")
+    on_path = [records[index].value for index in branch.path]
+    replies = {name for value in on_path if (name := text_at(value.get("message"), "id"))}
+    answered = {name for value in on_path for name in _block_ids(value, "tool_result", "tool_use_id")}
+    unanswered = {
+        name
+        for record in records
+        if text_at(record.value.get("message"), "id") in replies
+        for name in _block_ids(record.value, "tool_use", "id")
+    } - answered
+    # beside the path: other lines of its replies, and the results of their parallel calls
+    wanted = {
+        index
+        for index in spoken
+        if (
+            text_at(records[index].value["message"], "id") in replies
+            if records[index].value["type"] == "assistant"
+            else unanswered.intersection(_block_ids(records[index].value, "tool_result", "tool_use_id"))
         )
-    calls, replies = _calls(talk, way.path)
-    wanted = {index for index in words if _belongs(talk[index].value, calls, replies)}
-    order = anchored(way, wanted)
-    draft.abandoned = len(set(words) - set(order))
+    }
+    order = add_side_nodes(branch, wanted)
+    draft.abandoned = len(set(spoken) - set(order))
     return order
 
 
-def _parent(value: Wire) -> str | None:
-    """The parent; across a compaction the logical one."""
-    return text_at(value, "parentUuid", "logicalParentUuid") or None
-
-
-def _calls(talk: Sequence[Record], path: Sequence[int]) -> tuple[set[str], set[str]]:
-    """The names of the API's messages on a path, and the calls that they and their other lines make."""
-    replies = {name for index in path if (name := text_at(talk[index].value.get("message"), "id"))}
-    answered = {name for index in path for name in _ids(talk[index].value, "tool_result", "tool_use_id")}
-    lines = (one.value for one in talk if text_at(one.value.get("message"), "id") in replies)
-    return {name for value in lines for name in _ids(value, "tool_use", "id")} - answered, replies
-
-
-def _belongs(value: Wire, calls: set[str], replies: set[str]) -> bool:
-    """Whether a record beside the path is another line of a message on it, or answers one of its calls."""
-    if value["type"] == "assistant":
-        return text_at(value["message"], "id") in replies
-    return any(name in calls for name in _ids(value, "tool_result", "tool_use_id"))
-
-
-def _ids(value: Wire, kind: str, key: str) -> list[str]:
-    blocks = list_of(object_of(value.get("message")).get("content"))
+def _block_ids(value: Wire, kind: str, key: str) -> list[str]:
+    blocks = as_list(as_object(value.get("message")).get("content"))
     return [name for block in blocks if text_at(block, "type") == kind and (name := text_at(block, key))]
 
 
@@ -128,146 +122,132 @@ class _Reader:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.where: dict[str, int] = {}
-        """The message that each record became."""
-        self.reply = ""
-        self.at = -1
-        """The API's name and the index of the assistant's last message."""
+        self.indexes: dict[str, int] = {}
+        """The message that each record became, by the record's uuid."""
+        self.reply_id = ""
+        self.reply_index = -1
+        """The API's id and the index of the assistant's last message."""
         self.answered: set[str] = set()
         self.reports: dict[int, Any] = {}
-        """What was reported with each message; the last line of a message has the whole of it."""
+        """Reported usage by message; the last line of a message has the whole of it."""
 
     def read(self, records: Sequence[Record]) -> None:
-        for one in records:
-            value = one.value
+        for record in records:
+            value = record.value
             if value.get("subtype") == "compact_boundary":
-                self.boundary(one)
+                self.start_compaction(record)
             elif value.get("type") == "attachment":
-                self.queued(one)
-            elif value.get("isCompactSummary") is True and _speaks(value):
-                self.summary(one)
-            elif _speaks(value) and value.get("isApiErrorMessage") is not True:
-                speak = self.assistant if value["type"] == "assistant" else self.user
-                speak(one, value["message"])
-            self.where[value["uuid"]] = len(self.draft.messages) - 1
-        for index, told in self.reports.items():
-            self.draft.note(reported(told), index)
+                self.add_queued_prompt(record)
+            elif value.get("isCompactSummary") is True and _is_message(value):
+                self.add_summary(record)
+            elif _is_message(value) and value.get("isApiErrorMessage") is not True:
+                add = self.add_assistant if value["type"] == "assistant" else self.add_user
+                add(record, value["message"])
+            self.indexes[value["uuid"]] = len(self.draft.messages) - 1
+        for index, report in self.reports.items():
+            self.draft.add_usage(read_usage(report), index)
 
-    def boundary(self, one: Record) -> None:
-        """Begin a compaction; its summary is in a record behind it."""
-        about = object_of(one.value.get("compactMetadata"))
+    def start_compaction(self, record: Record) -> None:
+        """Add a compaction; its summary is in a later record."""
+        about = as_object(record.value.get("compactMetadata"))
+        segment = about.get("preservedSegment")
+        first = self.indexes.get(text_at(segment, "headUuid"))
+        last = self.indexes.get(text_at(segment, "tailUuid"))
+        kept = (0, 0)
+        if first is not None and last is not None and 0 <= first <= last:
+            kept = (first, last + 1)
         self.draft.folds.append(
             Compaction(
                 said=len(self.draft.messages),
-                kept=self.kept(object_of(about.get("preservedSegment"))),
+                kept=kept,
                 trigger=text_at(about, "trigger"),
                 tokens_before=number_at(about, "preTokens") or None,
                 tokens_after=number_at(about, "postTokens") or None,
-                at=seconds(one.value.get("timestamp")),
-                line=one.line,
+                at=to_seconds(record.value.get("timestamp")),
+                line=record.line,
             )
         )
-        self.reply = ""
+        self.reply_id = ""
 
-    def kept(self, segment: Any) -> tuple[int, int]:
-        """The messages that a boundary says were preserved."""
-        first, last = (
-            self.where.get(text_at(segment, "headUuid")),
-            self.where.get(text_at(segment, "tailUuid")),
-        )
-        if first is None or last is None or not 0 <= first <= last:
-            return (0, 0)
-        return (first, last + 1)
-
-    def summary(self, one: Record) -> None:
-        """Put a summary into its compaction; one whose boundary is lost is a compaction all the same."""
+    def add_summary(self, record: Record) -> None:
+        """Add a summary to its compaction; a summary without its boundary is a compaction of its own."""
         draft = self.draft
         if not draft.folds or draft.folds[-1].said != len(draft.messages) or draft.folds[-1].put:
-            self.boundary(one)
-        put = ({"role": "user", "content": one.value["message"].get("content")},)
+            self.start_compaction(record)
+        put = ({"role": "user", "content": record.value["message"].get("content")},)
         draft.folds[-1] = replace(draft.folds[-1], put=put)
 
-    def queued(self, one: Record) -> None:
-        """What a person typed while a tool was running."""
-        about = object_of(one.value.get("attachment"))
-        words = about.get("prompt")
-        if about.get("type") == "queued_command" and isinstance(words, str | list) and words:
-            self.draft.say({"role": "user", "content": words}, one.line)
+    def add_queued_prompt(self, record: Record) -> None:
+        """Add what a person typed while a tool was running."""
+        about = as_object(record.value.get("attachment"))
+        prompt = about.get("prompt")
+        if about.get("type") == "queued_command" and isinstance(prompt, str | list) and prompt:
+            self.draft.add({"role": "user", "content": prompt}, record.line)
 
-    def user(self, one: Record, message: Wire) -> None:
-        """Say a user's message; results that answer one message together are one message."""
+    def add_user(self, record: Record, message: Wire) -> None:
+        """Add a user message; results that answer one reply together become one message."""
         draft, content = self.draft, message.get("content")
-        names = _ids(one.value, "tool_result", "tool_use_id")
-        if names and self.answered.issuperset(names):
-            draft.problem("twice", "a result stands twice; the first was taken", one.line)
+        call_ids = _block_ids(record.value, "tool_result", "tool_use_id")
+        if call_ids and self.answered.issuperset(call_ids):
+            draft.report("twice", "a result stands twice; the first was taken", record.line)
             return
-        self.answered.update(names)
-        if not draft.title and not names and one.value.get("isMeta") is not True:
-            words = said_text(content)
-            draft.title = "" if words.startswith(_NOBODY) else title_of(words) or ""
+        self.answered.update(call_ids)
+        if not call_ids and record.value.get("isMeta") is not True:
+            text = content_text(content)
+            draft.suggest_title("" if text.startswith(_GENERATED_STARTS) else text)
         last = draft.messages[-1] if draft.messages else {}
+        is_behind_compaction = bool(draft.folds) and draft.folds[-1].said >= len(draft.messages)
         if (
-            _only_results(content)
-            and last.get("role") == "user"
-            and _only_results(last.get("content"))
-            and self.near()
+            last.get("role") == "user"
+            and not is_behind_compaction
+            and _has_only_results(content)
+            and _has_only_results(last.get("content"))
         ):
-            last["content"] = [*last["content"], *list_of(content)]
-            return
-        draft.say({"role": "user", "content": content}, one.line)
-
-    def near(self) -> bool:
-        """Whether the last message was said behind the last compaction."""
-        folds = self.draft.folds
-        return not folds or folds[-1].said < len(self.draft.messages)
-
-    def assistant(self, one: Record, message: Wire) -> None:
-        """Say an assistant's message, or join another line of it to what is there."""
-        draft, name = self.draft, text_at(message, "id")
-        if name and name == self.reply:
-            mine = draft.messages[self.at]
-            mine["content"] = _joined(mine["content"], list_of(message.get("content")))
+            last["content"] = [*last["content"], *as_list(content)]
         else:
-            content = message.get("content")
-            content = _joined([], content) if isinstance(content, list) else content
-            self.at = draft.say({"role": "assistant", "content": content}, one.line)
-            self.reply = name if isinstance(content, list) else ""
-        self.reports[self.at] = message.get("usage")
+            draft.add({"role": "user", "content": content}, record.line)
+
+    def add_assistant(self, record: Record, message: Wire) -> None:
+        """Add an assistant message, or join another line of it with what is there."""
+        draft, reply_id = self.draft, text_at(message, "id")
+        content = message.get("content")
+        if reply_id and reply_id == self.reply_id:
+            last = draft.messages[self.reply_index]
+            last["content"] = _merge_blocks(last["content"], as_list(content))
+        else:
+            content = _merge_blocks([], content) if isinstance(content, list) else content
+            self.reply_index = draft.add({"role": "assistant", "content": content}, record.line)
+            self.reply_id = reply_id if isinstance(content, list) else ""
+        self.reports[self.reply_index] = message.get("usage")
         model = text_at(message, "model")
+        # Claude Code names the model `<synthetic>` for messages that it wrote itself
         draft.model = draft.model if model.startswith("<") else model or draft.model
 
 
-def _only_results(content: Any) -> bool:
-    return bool(content) and all(
-        text_at(block, "type") == "tool_result" for block in list_of(content) or [None]
-    )
+def _has_only_results(content: Any) -> bool:
+    blocks = as_list(content)
+    return bool(blocks) and all(text_at(block, "type") == "tool_result" for block in blocks)
 
 
-def _joined(blocks: list[Any], more: Sequence[Any]) -> list[Any]:
-    """More blocks of one message; a block that repeats or continues one that is there takes its place.
-
-    A text of white space alone is what a stream began with; Claude Code never sends it, and no API takes it.
-    """
-    done = list(blocks)
+def _merge_blocks(blocks: list[Any], more: Sequence[Any]) -> list[Any]:
+    """Add blocks of the same message; a block that repeats or continues an earlier one replaces it."""
+    merged = list(blocks)
     for block in more:
-        if _blank(block):
+        # a stream starts with a text of white space alone; Claude Code never sends it, and no API takes it
+        if not isinstance(block, dict) or (
+            text_at(block, "type") == "text" and not text_at(block, "text").strip()
+        ):
             continue
-        at = next((place for place, old in enumerate(done) if _continues(old, block)), None)
-        if at is None:
-            done.append(block)
+        place = next((place for place, old in enumerate(merged) if _continues(old, block)), None)
+        if place is None:
+            merged.append(block)
         else:
-            done[at] = block
-    return done
-
-
-def _blank(block: Any) -> bool:
-    if not isinstance(block, dict):
-        return True
-    return text_at(block, "type") == "text" and not text_at(block, "text").strip()
+            merged[place] = block
+    return merged
 
 
 def _continues(old: Any, new: Any) -> bool:
-    """Whether a block is an earlier one, as it is or grown."""
+    """True if a block is equal to an earlier one, or a longer version of it."""
     if old == new:
         return True
     kind = text_at(old, "type")
@@ -275,6 +255,7 @@ def _continues(old: Any, new: Any) -> bool:
         return False
     if kind == "tool_use":
         return text_at(old, "id") == text_at(new, "id")
-    key = {"text": "text", "thinking": "thinking"}.get(kind, "")
-    words = text_at(old, key)
-    return len(words.strip()) > 1 and text_at(new, key).startswith(words)
+    key = kind if kind in ("text", "thinking") else ""
+    text = text_at(old, key)
+    # one character is too little to tell a longer version from another text
+    return len(text.strip()) > 1 and text_at(new, key).startswith(text)

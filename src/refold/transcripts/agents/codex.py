@@ -1,37 +1,27 @@
-"""Codex: JSON lines in envelopes; items of the Responses API, events about them, and compactions.
+"""Reads Codex rollouts: JSON lines in envelopes with items of the Responses API, events and compactions.
 
-`compacted` replaces everything before it: by its `replacement_history`, or, in files of old, by the user's
-own words and the summary. `thread_rolled_back` takes back the last turns. The oldest files have no envelopes.
+`compacted` replaces everything before it: by its `replacement_history` or, in older files, by the user's own
+words and the summary. `thread_rolled_back` takes back the last turns. The oldest files have no envelopes.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.tokens.usage import Usage
-from refold.transcripts.agents.shaping import (
-    Draft,
-    number_at,
-    object_of,
-    said_text,
-    seconds,
-    started,
-    text_at,
-    title_of,
-    usage_of,
-)
-from refold.transcripts.agents.values import Compaction, Record, Recording, Wire
+from refold.transcripts.agents.draft import Draft, first_timestamp
+from refold.transcripts.agents.fields import as_object, content_text, number_at, text_at, to_seconds, to_usage
+from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 
 NAME: Final = "codex"
 WIRE: Final = "responses"
 _ENVELOPES: Final = frozenset(
     {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
 )
-_BARE: Final = frozenset(
+_BARE_ITEMS: Final = frozenset(
     {"message", "reasoning", "function_call", "function_call_output", "local_shell_call"}
 )
 _NOT_SENT: Final = frozenset({"ghost_snapshot", "other", ""})
-"""Items that Codex writes down and never sends."""
-_CONTEXT: Final = (
+"""Items that Codex records and never sends."""
+_CONTEXT_STARTS: Final = (
     "<environment_context>",
     "<user_instructions>",
     "# AGENTS.md",
@@ -39,13 +29,13 @@ _CONTEXT: Final = (
     "<permissions",
     "<skill",
 )
-"""How messages begin that Codex itself says in the user's name."""
+"""First words of messages that Codex itself writes in the user's name."""
 _KEPT_CHARACTERS: Final = 80_000
-"""What Codex keeps of the user's words where it wrote no replacement: 20,000 tokens, four characters each."""
+"""The user's words that Codex keeps if it wrote no replacement: 20,000 tokens of four characters each."""
 
 
 def recognise(value: Wire) -> bool:
-    """Whether only Codex writes such a record."""
+    """True if only Codex writes such a record."""
     kind = value.get("type")
     if isinstance(kind, str) and kind in _ENVELOPES and isinstance(value.get("payload"), dict):
         return True
@@ -56,118 +46,114 @@ def read(records: Sequence[Record]) -> Recording:
     """Read a rollout."""
     draft = Draft(NAME, WIRE)
     meta: Mapping[str, Any] = {}
-    spoken = any(_item(one.value) is not None for one in records)
-    for one in records:
-        value, payload = one.value, object_of(one.value.get("payload"))
+    has_items = any(_item(record.value) is not None for record in records)
+    for record in records:
+        value, payload = record.value, as_object(record.value.get("payload"))
         item = _item(value)
         if item is not None:
-            _say(draft, item, one.line)
+            _add_item(draft, item, record.line)
             continue
         kind = value.get("type")
         if kind == "session_meta" or (kind is None and "instructions" in value):
-            meta = meta or payload or value  # a fork copies those of its parents behind its own
+            meta = meta or payload or value  # a fork copies the entries of its parents behind its own
         elif kind == "turn_context":
             draft.model = text_at(payload, "model") or draft.model
         elif kind == "compacted":
-            _compacted(draft, one, payload)
+            _add_compaction(draft, record, payload)
         elif kind == "event_msg":
-            _event(draft, payload, one.line, spoken=spoken)
+            _read_event(draft, payload, record.line, has_items=has_items)
         draft.carry(kind)
-    told = meta.get("base_instructions")
-    return draft.done(
+    instructions = meta.get("base_instructions")
+    return draft.finish(
         session=text_at(meta, "id"),
         cwd=text_at(meta, "cwd") or None,
-        at=seconds(meta.get("timestamp")) or started(records),
-        system=text_at(told, "text") or text_at(meta, "base_instructions", "instructions") or None,
+        at=to_seconds(meta.get("timestamp")) or first_timestamp(records),
+        system=text_at(instructions, "text") or text_at(meta, "base_instructions", "instructions") or None,
     )
 
 
 def _item(value: Wire) -> Wire | None:
-    """The item of the Responses API that a record holds."""
+    """Return the item of the Responses API in a record; None if it holds none."""
     payload = value.get("payload")
     if value.get("type") == "response_item":
         return payload if isinstance(payload, dict) else None
-    return value if payload is None and text_at(value, "type") in _BARE else None
+    return value if payload is None and text_at(value, "type") in _BARE_ITEMS else None
 
 
-def _say(draft: Draft, item: Wire, line: int) -> None:
+def _add_item(draft: Draft, item: Wire, line: int) -> None:
     if text_at(item, "type") in _NOT_SENT:
         draft.carry(item.get("type"))
         return
-    draft.say(item, line)
-    if _is_turn(item) and not draft.title:
-        draft.title = title_of(said_text(item.get("content"))) or ""
+    draft.add(item, line)
+    if _is_user_turn(item):
+        draft.suggest_title(content_text(item.get("content")))
 
 
-def _is_turn(item: Wire) -> bool:
-    """Whether a person speaks here."""
+def _is_user_turn(item: Wire) -> bool:
+    """True if a person wrote this message."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
-    return not said_text(item.get("content")).lstrip().startswith(_CONTEXT)
+    return not content_text(item.get("content")).lstrip().startswith(_CONTEXT_STARTS)
 
 
-def _event(draft: Draft, payload: Mapping[str, Any], line: int, *, spoken: bool) -> None:
+def _is_model_output(item: Wire) -> bool:
+    kind = text_at(item, "type")
+    is_answer = kind == "message" and item.get("role") == "assistant"
+    return is_answer or kind == "reasoning" or kind.endswith("_call")
+
+
+def _read_event(draft: Draft, payload: Mapping[str, Any], line: int, *, has_items: bool) -> None:
     kind = payload.get("type")
     if kind == "token_count":
-        usage = _usage(object_of(object_of(payload.get("info")).get("last_token_usage")))
-        answers = (
-            index for index in range(len(draft.messages) - 1, -1, -1) if _answers(draft.messages[index])
+        report = as_object(as_object(payload.get("info")).get("last_token_usage"))
+        total, cached = number_at(report, "input_tokens"), number_at(report, "cached_input_tokens")
+        usage = to_usage(
+            fresh=max(0, total - cached), output=number_at(report, "output_tokens"), read=min(cached, total)
         )
-        draft.note(usage, next(answers, -1))
+        # from the end: a rollout has thousands of these events
+        backwards = range(len(draft.messages) - 1, -1, -1)
+        last = next((index for index in backwards if _is_model_output(draft.messages[index])), -1)
+        draft.add_usage(usage, last)
     elif kind == "thread_rolled_back":
-        turns = [index for index, item in enumerate(draft.messages) if _is_turn(item)]
-        back = min(number_at(payload, "num_turns"), len(turns))
-        if back:
-            draft.cut(turns[-back])
-    elif not spoken and kind in ("user_message", "agent_message"):
-        role, what = ("user", "input_text") if kind == "user_message" else ("assistant", "output_text")
-        words = text_at(payload, "message")
-        _say(draft, {"type": "message", "role": role, "content": [{"type": what, "text": words}]}, line)
+        turns = [index for index, item in enumerate(draft.messages) if _is_user_turn(item)]
+        count = min(number_at(payload, "num_turns"), len(turns))
+        if count:
+            draft.cut(turns[-count])
+    elif not has_items and kind in ("user_message", "agent_message"):
+        # rollouts without items have the conversation in their events only
+        role, block = ("user", "input_text") if kind == "user_message" else ("assistant", "output_text")
+        _add_item(draft, _message(role, block, text_at(payload, "message")), line)
 
 
-def _answers(item: Wire) -> bool:
-    """Whether the model made this item."""
-    kind = text_at(item, "type")
-    return (
-        kind == "reasoning"
-        or kind.endswith("_call")
-        or (kind == "message" and item.get("role") == "assistant")
-    )
-
-
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    whole, read = number_at(told, "input_tokens"), number_at(told, "cached_input_tokens")
-    return usage_of(
-        fresh=max(0, whole - read), output=number_at(told, "output_tokens"), read=min(read, whole)
-    )
-
-
-def _compacted(draft: Draft, one: Record, payload: Mapping[str, Any]) -> None:
+def _add_compaction(draft: Draft, record: Record, payload: Mapping[str, Any]) -> None:
     history = payload.get("replacement_history")
     if isinstance(history, list):
-        put = tuple(
-            item for item in history if isinstance(item, dict) and text_at(item, "type") not in _NOT_SENT
-        )
+        put = [item for item in history if isinstance(item, dict) and text_at(item, "type") not in _NOT_SENT]
     else:
-        put = (*_own_words(draft.messages), _user(text_at(payload, "message")))
+        put = [*_last_user_words(draft.messages), _message("user", "input_text", text_at(payload, "message"))]
     draft.folds.append(
-        Compaction(said=len(draft.messages), put=put, at=seconds(one.value.get("timestamp")), line=one.line)
+        Compaction(
+            said=len(draft.messages),
+            put=tuple(put),
+            at=to_seconds(record.value.get("timestamp")),
+            line=record.line,
+        )
     )
 
 
-def _own_words(messages: Sequence[Wire]) -> list[Wire]:
-    """The user's last words, as far as Codex keeps them."""
+def _last_user_words(messages: Sequence[Wire]) -> list[Wire]:
+    """Return the user's last messages, as many as Codex keeps."""
     kept: list[Wire] = []
     left = _KEPT_CHARACTERS
     for item in reversed(messages):
-        if _is_turn(item):
-            words = said_text(item.get("content"))
-            kept.append(item if len(words) <= left else _user(words[:left]))
-            left -= len(words)
+        if _is_user_turn(item):
+            text = content_text(item.get("content"))
+            kept.append(item if len(text) <= left else _message("user", "input_text", text[:left]))
+            left -= len(text)
             if left <= 0:
                 break
     return kept[::-1]
 
 
-def _user(text: str) -> Wire:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+def _message(role: str, kind: str, text: str) -> Wire:
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}

@@ -1,26 +1,24 @@
-"""gemini-cli: a log in which a message is written anew whenever it grows, and marks that change the list.
+"""Reads gemini-cli sessions: a log that repeats a message when it grows, and entries that change the list.
 
 `{"$rewindTo": id}` takes back that message and all behind it. `{"$set": {"messages": [...]}}` replaces what
 the model sees: a shorter beginning of the list is a step back, anything else a compaction. Older files hold
 one object with all messages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from refold.core.tokens.usage import Usage
-from refold.transcripts.agents.shaping import (
-    Draft,
-    list_of,
+from refold.transcripts.agents.draft import Draft
+from refold.transcripts.agents.fields import (
+    as_list,
+    as_object,
+    content_text,
     number_at,
-    object_of,
-    said_text,
-    seconds,
     text_at,
-    title_of,
-    usage_of,
+    to_seconds,
+    to_usage,
 )
-from refold.transcripts.agents.values import Compaction, Record, Recording, Wire
+from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 
 NAME: Final = "gemini-cli"
 WIRE: Final = "gemini"
@@ -29,7 +27,7 @@ _NOTES: Final = frozenset({"info", "error", "warning"})
 
 
 def recognise(value: Wire) -> bool:
-    """Whether only gemini-cli writes such a record."""
+    """True if only gemini-cli writes such a record."""
     if "$set" in value or "$rewindTo" in value or ("sessionId" in value and "projectHash" in value):
         return True
     kind = value.get("type")
@@ -42,13 +40,14 @@ def recognise(value: Wire) -> bool:
 
 
 class _Log:
-    """The messages as they stand, each under its id, and the compactions among them."""
+    """The messages after all entries so far, each under its id, and the compactions among them."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.order: list[str] = []
         self.records: dict[str, Record] = {}
         self.folds: list[tuple[int, list[Wire], Record]] = []
+        """Number of messages before each compaction, the new list, and the record of it."""
         self.facts: dict[str, Any] = {}
 
     def add(self, value: Wire, line: int) -> None:
@@ -64,132 +63,107 @@ class _Log:
         del self.order[length:]
         self.folds = [fold for fold in self.folds if fold[0] <= length]
 
-    def rewind(self, name: str) -> None:
-        """Take back a message and all behind it; gemini-cli takes back all where it does not know it."""
-        self.cut(self.order.index(name) if name in self.records else 0)
-
-    def replace(self, values: Sequence[Any], one: Record) -> None:
-        """Take a list for what the model sees from now on."""
+    def replace(self, values: Sequence[Any], record: Record) -> None:
+        """Make a list what the model sees from now on."""
         new = [value for value in values if isinstance(value, dict)]
         names = [text_at(value, "id") for value in new]
-        now = self.order[self.folds[-1][0] :] if self.folds else self.order
-        begun = [text_at(value, "id") for value in self.folds[-1][1]] if self.folds else []
-        shown = [*begun, *now]
-        if names[: len(shown)] == shown:
-            for value in new[len(shown) :]:
-                self.add(value, one.line)
-        elif shown[: len(names)] == names and len(names) >= len(begun):
-            self.cut(len(self.order) - (len(shown) - len(names)))
+        start, put = (self.folds[-1][0], self.folds[-1][1]) if self.folds else (0, [])
+        visible = [*(text_at(value, "id") for value in put), *self.order[start:]]
+        if names[: len(visible)] == visible:
+            for value in new[len(visible) :]:
+                self.add(value, record.line)
+        elif visible[: len(names)] == names and len(names) >= len(put):
+            self.cut(len(self.order) - (len(visible) - len(names)))
         else:
-            self.folds.append((len(self.order), new, one))
+            self.folds.append((len(self.order), new, record))
 
 
 def read(records: Sequence[Record]) -> Recording:
     """Read a session."""
     draft = Draft(NAME, WIRE)
     log = _Log(draft)
-    for one in records:
-        value = one.value
-        if isinstance(back := value.get("$rewindTo"), str):
-            log.rewind(back)
+    for record in records:
+        value = record.value
+        if isinstance(target := value.get("$rewindTo"), str):
+            # gemini-cli takes back everything if it does not know the message
+            log.cut(log.order.index(target) if target in log.records else 0)
         elif text_at(value, "id") or text_at(value, "type") in _ROLES:
-            log.add(value, one.line)
+            log.add(value, record.line)
         else:
-            facts = object_of(value.get("$set")) if "$set" in value else value
-            log.facts.update({key: found for key, found in facts.items() if key != "messages"})
+            facts = as_object(value.get("$set")) if "$set" in value else value
+            log.facts.update({key: fact for key, fact in facts.items() if key != "messages"})
             if isinstance(facts.get("messages"), list):
-                log.replace(facts["messages"], one)
-    _tell(draft, log)
-    folders = [name for name in list_of(log.facts.get("directories")) if isinstance(name, str)]
-    return draft.done(
+                log.replace(facts["messages"], record)
+    _fill_draft(draft, log)
+    folders = [name for name in as_list(log.facts.get("directories")) if isinstance(name, str)]
+    return draft.finish(
         session=text_at(log.facts, "sessionId"),
         cwd=folders[0] if folders else None,
         title=text_at(log.facts, "summary") or draft.title or None,
-        at=seconds(log.facts.get("startTime")),
+        at=to_seconds(log.facts.get("startTime")),
     )
 
 
-def _tell(draft: Draft, log: _Log) -> None:
-    """Say all messages, and put each compaction where it happened."""
-    places = {}
-    for number, name in enumerate(log.order):
-        places[number] = len(draft.messages)
-        one = log.records[name]
-        if text_at(one.value, "type") not in _ROLES:
-            draft.carry(one.value.get("type"))
+def _fill_draft(draft: Draft, log: _Log) -> None:
+    """Add all messages, and each compaction at its place."""
+    said_before: list[int] = []
+    for name in log.order:
+        said_before.append(len(draft.messages))
+        value, line = log.records[name].value, log.records[name].line
+        kind = text_at(value, "type")
+        if kind not in _ROLES:
+            draft.carry(value.get("type"))
             continue
-        said = _messages(one.value)
-        for message in said:
-            draft.say(message, one.line)
-        _note(draft, one.value, len(draft.messages) - len(said))
-    for number, values, one in log.folds:
-        put = tuple(message for value in values for message in _messages(value))
-        said_then = places.get(number, len(draft.messages))
-        draft.folds.append(Compaction(said=said_then, kept=(said_then, said_then), put=put, line=one.line))
-
-
-def _note(draft: Draft, value: Wire, index: int) -> None:
-    if value["type"] == "gemini":
+        for message in _to_contents(value):
+            draft.add(message, line)
+        if kind == "user":
+            content = value.get("content")
+            draft.suggest_title(content_text(content if isinstance(content, str | list) else [content]))
+            continue
         draft.model = text_at(value, "model") or draft.model
-        draft.note(_usage(object_of(value.get("tokens"))), index)
-    elif not draft.title:
-        draft.title = title_of(_words(value.get("content"))) or ""
+        report = as_object(value.get("tokens"))
+        total, cached = number_at(report, "input"), number_at(report, "cached")
+        usage = to_usage(
+            fresh=max(0, total - cached),
+            output=number_at(report, "output") + number_at(report, "thoughts"),
+            read=min(cached, total),
+        )
+        draft.add_usage(usage, said_before[-1])
+    said_before.append(len(draft.messages))
+    for number, values, record in log.folds:
+        said = said_before[number]
+        put = tuple(message for value in values for message in _to_contents(value))
+        draft.folds.append(Compaction(said=said, kept=(said, said), put=put, line=record.line))
 
 
-def _words(content: Any) -> str:
-    return (
-        content
-        if isinstance(content, str)
-        else said_text(content if isinstance(content, list) else [content])
-    )
-
-
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    whole, read = number_at(told, "input"), number_at(told, "cached")
-    output = number_at(told, "output") + number_at(told, "thoughts")
-    return usage_of(fresh=max(0, whole - read), output=output, read=min(read, whole))
-
-
-def _messages(value: Wire) -> list[Wire]:
-    """A message as contents: what was said, and behind it what the tools answered."""
+def _to_contents(value: Wire) -> list[Wire]:
+    """Return a message as contents: its own parts, and behind it the results of its tools."""
     role = _ROLES.get(text_at(value, "type"))
     if role is None:
         return []
-    tools = [object_of(call) for call in list_of(value.get("toolCalls"))] if role == "model" else []
-    calls = [{"functionCall": _call(tool)} for tool in tools if text_at(tool, "name")]
-    answers = [part for tool in tools for part in _answer(tool)]
-    parts = [*_parts(value.get("content")), *calls]
-    said: list[Wire] = [{"role": role, "parts": parts}] if parts else []
-    return [*said, {"role": "user", "parts": answers}] if answers else said
+    parts, results = _to_parts(value.get("content")), []
+    for tool in as_list(value.get("toolCalls")) if role == "model" else ():
+        name = text_at(tool, "name")
+        if not name:
+            continue
+        head = {**({"id": call_id} if (call_id := text_at(tool, "id")) else {}), "name": name}
+        parts.append({"functionCall": {**head, "args": dict(as_object(tool.get("args")))}})
+        if tool.get("result") is None:
+            continue
+        result = _to_parts(tool["result"])
+        if not any("functionResponse" in part for part in result):
+            output = "\n".join(text_at(part, "text") for part in result)
+            result = [{"functionResponse": {**head, "response": {"output": output}}}]
+        results += result
+    contents: list[Wire] = [{"role": role, "parts": parts}] if parts else []
+    return [*contents, {"role": "user", "parts": results}] if results else contents
 
 
-def _call(tool: Mapping[str, Any]) -> Wire:
-    name = text_at(tool, "id")
-    return {**({"id": name} if name else {}), "name": tool["name"], "args": dict(object_of(tool.get("args")))}
-
-
-def _answer(tool: Mapping[str, Any]) -> list[Wire]:
-    """What a tool answered: responses as they are, anything else as the output of one."""
-    if not text_at(tool, "name") or tool.get("result") is None:
-        return []
-    parts = _parts(tool["result"])
-    if any("functionResponse" in part for part in parts):
-        return parts
-    name = text_at(tool, "id")
-    output = "\n".join(text_at(part, "text") for part in parts)
-    response = {"name": tool["name"], "response": {"output": output}}
-    return [{"functionResponse": {**({"id": name} if name else {}), **response}}]
-
-
-def _parts(content: Any) -> list[Wire]:
-    """Content of any of its shapes as a list of parts."""
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
+def _to_parts(content: Any) -> list[Wire]:
+    """Return content of any of its shapes as a list of parts."""
     values = content if isinstance(content, list) else [content]
-    return [part for value in values for part in _part(value)]
-
-
-def _part(value: Any) -> list[Wire]:
-    if isinstance(value, str):
-        return [{"text": value}] if value else []
-    return [value] if isinstance(value, dict) else []
+    return [
+        {"text": value} if isinstance(value, str) else value
+        for value in values
+        if (value and isinstance(value, str)) or isinstance(value, dict)
+    ]

@@ -1,188 +1,164 @@
-"""opencode: messages with parts, as its database and `opencode export` give them.
+"""Reads opencode sessions: messages with parts, as its database and `opencode export` contain them.
 
 A record is `{"session": ...}` or `{"info": ..., "parts": [...]}`; an export is one object with both. An
-assistant's message holds several steps, each a request of its own. A compaction is a user's message with a
-`compaction` part and, when it is finished, an assistant's message marked as its summary.
+assistant message holds several steps, each a request of its own. A compaction is a user message with a
+`compaction` part and, once it is finished, an assistant message marked as its summary.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.tokens.usage import Usage
-from refold.transcripts.agents.shaping import (
-    Draft,
-    list_of,
-    number_at,
-    object_of,
-    openai_assistant,
-    openai_result,
-    seconds,
-    text_at,
-    title_of,
-    usage_of,
-)
-from refold.transcripts.agents.values import Compaction, Record, Recording, Wire
+from refold.transcripts.agents.draft import Draft, openai_assistant, openai_result
+from refold.transcripts.agents.fields import as_list, as_object, number_at, text_at, to_seconds, to_usage
+from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 
 NAME: Final = "opencode"
 WIRE: Final = "openai"
 CLEARED: Final = "[Old tool result content cleared]"
 """What opencode shows its model in place of an output it pruned."""
-_ASKED: Final = "What did we do so far?"
+_QUESTION: Final = "What did we do so far?"
 """What opencode shows in place of the message that asks for a compaction."""
 _TEXT_FILES: Final = ("text/", "application/x-directory")
-"""Files whose content stands in a text part beside them."""
+"""Files whose content is in a text part beside them."""
+_Part = Mapping[str, Any]
 
 
 def recognise(value: Wire) -> bool:
-    """Whether this is a record of opencode's, or an export."""
+    """True if this is a record of opencode's, or an export."""
     if isinstance(value.get("session"), dict) and len(value) == 1:
         return True
-    info = object_of(value.get("info"))
+    info = as_object(value.get("info"))
     if isinstance(value.get("parts"), list):
         return "role" in info and ("sessionID" in info or "id" in info)
-    inside = list_of(value.get("messages"))
-    return "id" in info and all(isinstance(one, dict) and "info" in one and "parts" in one for one in inside)
+    inner = as_list(value.get("messages"))
+    return "id" in info and all(isinstance(one, dict) and "info" in one and "parts" in one for one in inner)
 
 
 def read(records: Sequence[Record]) -> Recording:
     """Read a session."""
     draft = Draft(NAME, WIRE)
     session: Mapping[str, Any] = {}
-    said: list[Record] = []
-    for one in records:
-        value = one.value
+    messages: list[Record] = []
+    for record in records:
+        value = record.value
         if isinstance(value.get("parts"), list):
-            said.append(one)
+            messages.append(record)
         else:
-            session = session or object_of(value.get("session")) or object_of(value.get("info"))
-            inside = list_of(value.get("messages"))
-            said += [Record(each, one.line) for each in inside if isinstance(each, dict)]
-    _walk(draft, said)
-    return draft.done(
+            session = session or as_object(value.get("session")) or as_object(value.get("info"))
+            inner = as_list(value.get("messages"))
+            messages += [Record(each, record.line) for each in inner if isinstance(each, dict)]
+    _read_messages(draft, messages)
+    return draft.finish(
         session=text_at(session, "id"),
         cwd=text_at(session, "directory") or None,
         title=text_at(session, "title") or draft.title or None,
-        at=seconds(object_of(session.get("time")).get("created") or session.get("time_created")),
+        at=to_seconds(as_object(session.get("time")).get("created") or session.get("time_created")),
     )
 
 
-def _walk(draft: Draft, records: Sequence[Record]) -> None:
-    first: dict[str, int] = {}
-    """How many messages had been said before each message of opencode's."""
-    markers: dict[str, Mapping[str, Any]] = {}
-    for one in records:
-        info, parts = object_of(one.value.get("info")), _parts(one.value)
+def _read_messages(draft: Draft, records: Sequence[Record]) -> None:
+    said_before: dict[str, int] = {}
+    """Number of our messages before each message of opencode's."""
+    markers: dict[str, _Part] = {}
+    for record in records:
+        info = as_object(record.value.get("info"))
+        parts = [part for part in as_list(record.value.get("parts")) if isinstance(part, dict)]
         name = text_at(info, "id")
-        first.setdefault(name, len(draft.messages))
+        said_before.setdefault(name, len(draft.messages))
         marker = next((part for part in parts if part.get("type") == "compaction"), None)
         if marker is not None:
             markers[name] = marker
             draft.carry("compaction")
-        elif info.get("role") == "assistant" and info.get("summary") is True:
-            _summary(draft, one, markers.get(text_at(info, "parentID")), first)
-        elif info.get("role") == "assistant":
-            _assistant(draft, one.line, info, parts)
+        elif info.get("role") != "assistant":
+            _add_user(draft, record.line, parts)
+        elif info.get("summary") is not True:
+            _add_assistant(draft, record.line, info, parts)
         else:
-            _user(draft, one.line, parts)
+            request = markers.get(text_at(info, "parentID"))
+            if request is None or not info.get("finish") or info.get("error"):
+                draft.carry("unfinished summary")
+                continue
+            said = len(draft.messages)
+            start = said_before.get(text_at(request, "tail_start_id"), said)
+            draft.folds.append(
+                Compaction(
+                    said=said,
+                    kept=(min(start, said), said),
+                    put=({"role": "user", "content": _QUESTION}, openai_assistant(_join_texts(parts))),
+                    trigger="auto" if request.get("auto") is True else "manual",
+                    at=to_seconds(as_object(info.get("time")).get("created")),
+                    line=record.line,
+                )
+            )
 
 
-def _parts(value: Wire) -> list[Mapping[str, Any]]:
-    return [part for part in list_of(value.get("parts")) if isinstance(part, dict)]
-
-
-def _summary(draft: Draft, one: Record, marker: Mapping[str, Any] | None, first: Mapping[str, int]) -> None:
-    """Compact, where the summary is finished and belongs to a request for one."""
-    info = object_of(one.value.get("info"))
-    if marker is None or not info.get("finish") or info.get("error"):
-        draft.carry("unfinished summary")
-        return
-    said = len(draft.messages)
-    start = first.get(text_at(marker, "tail_start_id"), said)
-    words = _texts(_parts(one.value))
-    draft.folds.append(
-        Compaction(
-            said=said,
-            kept=(min(start, said), said),
-            put=({"role": "user", "content": _ASKED}, openai_assistant(words)),
-            trigger="auto" if marker.get("auto") is True else "manual",
-            at=seconds(object_of(info.get("time")).get("created")),
-            line=one.line,
+def _add_user(draft: Draft, line: int, parts: Sequence[_Part]) -> None:
+    text = _join_texts(parts)
+    files: list[Wire] = []
+    for part in parts:
+        mime, url = text_at(part, "mime"), text_at(part, "url")
+        if part.get("type") != "file" or mime.startswith(_TEXT_FILES) or not url:
+            continue
+        name = text_at(part, "filename") or mime
+        is_image = mime.startswith("image/")
+        files.append(
+            {"type": "image_url", "image_url": {"url": url}}
+            if is_image
+            else {"type": "file", "file": {"filename": name, "file_data": url}}
         )
-    )
-
-
-def _user(draft: Draft, line: int, parts: Sequence[Mapping[str, Any]]) -> None:
-    words = _texts(parts)
-    files = [block for part in parts if (block := _file(part))]
-    if not words and not files:
+    if not text and not files:
         draft.carry("empty message")
         return
-    if not draft.title:
-        draft.title = title_of(words) or ""
-    texts = [{"type": "text", "text": words}] if words else []
-    draft.say({"role": "user", "content": [*texts, *files] if files else words}, line)
+    draft.suggest_title(text)
+    texts = [{"type": "text", "text": text}] if text else []
+    draft.add({"role": "user", "content": [*texts, *files] if files else text}, line)
 
 
-def _texts(parts: Sequence[Mapping[str, Any]]) -> str:
-    said = (part for part in parts if part.get("type") == "text" and part.get("ignored") is not True)
-    return "\n".join(words for part in said if (words := text_at(part, "text")))
+def _join_texts(parts: Sequence[_Part]) -> str:
+    shown = (part for part in parts if part.get("type") == "text" and part.get("ignored") is not True)
+    return "\n".join(text for part in shown if (text := text_at(part, "text")))
 
 
-def _file(part: Mapping[str, Any]) -> Wire | None:
-    mime, url = text_at(part, "mime"), text_at(part, "url")
-    if part.get("type") != "file" or mime.startswith(_TEXT_FILES) or not url:
-        return None
-    if mime.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": url}}
-    return {"type": "file", "file": {"filename": text_at(part, "filename") or mime, "file_data": url}}
-
-
-def _assistant(draft: Draft, line: int, info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> None:
+def _add_assistant(draft: Draft, line: int, info: Mapping[str, Any], parts: Sequence[_Part]) -> None:
     draft.model = text_at(info, "modelID") or draft.model
-    for step in _steps(parts):
+    for step in _split_steps(parts):
         tools = [part for part in step if part.get("type") == "tool" and text_at(part, "callID")]
-        thinking = [text_at(part, "text") for part in step if part.get("type") == "reasoning"]
-        words = _texts(step)
-        if not words and not tools and not any(thinking):
+        thoughts = [text_at(part, "text") for part in step if part.get("type") == "reasoning"]
+        thinking = "\n".join(filter(None, thoughts))
+        text = _join_texts(step)
+        if not text and not tools and not thinking:
             continue
-        calls = [(part["callID"], text_at(part, "tool"), _state(part).get("input")) for part in tools]
-        at = draft.say(openai_assistant(words, thinking="\n".join(filter(None, thinking)), calls=calls), line)
-        told = next((part.get("tokens") for part in step if part.get("type") == "step-finish"), None)
-        draft.note(_usage(object_of(told if told is not None else info.get("tokens"))), at)
-        for part in tools:
-            _result(draft, line, part)
+        states = [as_object(part.get("state")) for part in tools]
+        calls = [
+            (part["callID"], text_at(part, "tool"), state.get("input"))
+            for part, state in zip(tools, states, strict=True)
+        ]
+        index = draft.add(openai_assistant(text, thinking=thinking, calls=calls), line)
+        report = next((part.get("tokens") for part in step if part.get("type") == "step-finish"), None)
+        tokens = as_object(info.get("tokens") if report is None else report)
+        cache = as_object(tokens.get("cache"))
+        usage = to_usage(
+            fresh=number_at(tokens, "input"),
+            output=number_at(tokens, "output") + number_at(tokens, "reasoning"),
+            read=number_at(cache, "read"),
+            write=number_at(cache, "write"),
+        )
+        draft.add_usage(usage, index)
+        for part, state in zip(tools, states, strict=True):
+            status = state.get("status")
+            if status not in ("completed", "error"):  # a tool that still runs is an open call
+                continue
+            output = text_at(state, "output" if status == "completed" else "error")
+            index = draft.add(openai_result(part["callID"], output), line)
+            if as_object(state.get("time")).get("compacted"):
+                draft.changed[index] = openai_result(part["callID"], CLEARED)
 
 
-def _steps(parts: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    step: list[Mapping[str, Any]] = []
+def _split_steps(parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+    step: list[_Part] = []
     for part in parts:
         if part.get("type") == "step-start" and step:
             yield step
             step = []
         step.append(part)
     yield step
-
-
-def _state(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    return object_of(part.get("state"))
-
-
-def _result(draft: Draft, line: int, part: Mapping[str, Any]) -> None:
-    """Say what a tool answered; one that has not answered yet is an open call."""
-    state = _state(part)
-    if state.get("status") not in ("completed", "error"):
-        return
-    words = text_at(state, "output") if state["status"] == "completed" else text_at(state, "error")
-    at = draft.say(openai_result(part["callID"], words), line)
-    if object_of(state.get("time")).get("compacted"):
-        draft.changed[at] = openai_result(part["callID"], CLEARED)
-
-
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    cache = object_of(told.get("cache"))
-    return usage_of(
-        fresh=number_at(told, "input"),
-        output=number_at(told, "output") + number_at(told, "reasoning"),
-        read=number_at(cache, "read"),
-        write=number_at(cache, "write"),
-    )

@@ -1,208 +1,194 @@
-"""pi: JSON lines whose entries form a tree; the last entry is where the conversation is.
+"""Reads pi sessions: JSON lines whose entries form a tree; the last entry is the end of the conversation.
 
-On the way to it the latest compaction counts: its summary stands for all before `firstKeptEntryId`. Those
-before it are history, also where they stand in what was kept.
+On the path to it the latest compaction counts: its summary replaces everything before `firstKeptEntryId`.
+Earlier compactions are history, even if they are in the part that was kept.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.tokens.usage import Usage
-from refold.transcripts.agents.shaping import (
-    Draft,
-    list_of,
+from refold.transcripts.agents.draft import Draft, first_timestamp, openai_assistant, openai_result
+from refold.transcripts.agents.fields import (
+    as_list,
+    as_object,
+    content_text,
     number_at,
-    object_of,
-    openai_assistant,
-    openai_image,
-    openai_result,
-    said_text,
-    seconds,
-    started,
     text_at,
-    title_of,
-    usage_of,
+    to_seconds,
+    to_usage,
 )
-from refold.transcripts.agents.trees import Node, branch
-from refold.transcripts.agents.values import Compaction, Record, Recording, Wire
+from refold.transcripts.agents.record_tree import Node
+from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 
 NAME: Final = "pi"
 WIRE: Final = "openai"
-_OWN: Final = frozenset(
+_ENTRIES: Final = frozenset(
     {"message", "model_change", "thinking_level_change", "compaction", "branch_summary", "custom_message"}
     | {"custom", "label", "session_info", "context_edit", "usage"}
 )
+_SPEAKING: Final = ("message", "custom_message", "branch_summary")
+"""Entries that bring messages."""
 
 
 def recognise(value: Wire) -> bool:
-    """Whether only pi writes such a record."""
+    """True if only pi writes such a record."""
     kind = value.get("type")
     if kind == "session":
         return isinstance(value.get("cwd"), str) and ("version" in value or "id" in value)
-    return isinstance(kind, str) and kind in _OWN and "parentId" in value and isinstance(value.get("id"), str)
+    return (
+        isinstance(kind, str)
+        and kind in _ENTRIES
+        and "parentId" in value
+        and isinstance(value.get("id"), str)
+    )
 
 
 def read(records: Sequence[Record]) -> Recording:
     """Read a session."""
     draft = Draft(NAME, WIRE)
-    heads = [one.value for one in records if one.value.get("type") == "session"]
-    entries = [one for one in records if one.value.get("type") != "session"]
-    way = _way(entries, draft)
-    where = {id(records[index].value): index for index in range(len(records))}
-    _walk(draft, way, [where[id(one.value)] for one in way])
-    names = [text_at(one.value, "name") for one in entries if one.value.get("type") == "session_info"]
+    heads = [record.value for record in records if record.value.get("type") == "session"]
+    entries = [record for record in records if record.value.get("type") != "session"]
+    numbers = {id(record.value): number for number, record in enumerate(records)}
+    _read_path(draft, _choose_path(entries, draft), numbers)
+    names = [text_at(entry.value, "name") for entry in entries if entry.value.get("type") == "session_info"]
     head = heads[0] if heads else {}
-    return draft.done(
+    return draft.finish(
         session=text_at(head, "id"),
         cwd=text_at(head, "cwd") or None,
         title=next((name for name in reversed(names) if name), draft.title) or None,
-        at=seconds(head.get("timestamp")) or started(records),
+        at=to_seconds(head.get("timestamp")) or first_timestamp(records),
     )
 
 
-def _way(entries: Sequence[Record], draft: Draft) -> list[Record]:
-    """The entries on the way to the last one; files of version 1 are one way."""
-    tree = [one for one in entries if isinstance(one.value.get("id"), str)]
+def _choose_path(entries: Sequence[Record], draft: Draft) -> Sequence[Record]:
+    """Return the entries on the path to the last one; files of version 1 have no tree."""
+    tree = [entry for entry in entries if isinstance(entry.value.get("id"), str)]
     if not tree:
-        return list(entries)
-    nodes = [Node(one.value["id"], text_at(one.value, "parentId") or None) for one in tree]
-    found = branch(nodes, len(nodes) - 1)
-    if found.cycle is not None:
-        draft.problem("cycle", "an entry is its own ancestor; each is read once", tree[found.cycle].line)
-    for index in found.missing:
-        draft.problem(
-            "parent", "the entry before this one is missing; read on all the same", tree[index].line
-        )
-    on = set(found.path)
-    draft.abandoned = sum(_speaks(one.value) for index, one in enumerate(tree) if index not in on)
-    return [tree[index] for index in found.path]
+        return entries
+    nodes = [Node(entry.value["id"], text_at(entry.value, "parentId") or None) for entry in tree]
+    branch = draft.trace_branch(nodes, [entry.line for entry in tree], len(nodes) - 1, "entry")
+    on_path = set(branch.path)
+    draft.abandoned = sum(
+        entry.value.get("type") in _SPEAKING for index, entry in enumerate(tree) if index not in on_path
+    )
+    return [tree[index] for index in branch.path]
 
 
-def _speaks(value: Wire) -> bool:
-    return value.get("type") in ("message", "custom_message", "branch_summary")
-
-
-def _walk(draft: Draft, way: Sequence[Record], numbers: Sequence[int]) -> None:
-    first: dict[str, int] = {}
-    """How many messages had been said before each entry."""
-    by_number: dict[int, int] = {}
-    for one, number in zip(way, numbers, strict=True):
-        value, kind = one.value, one.value.get("type")
-        first[text_at(value, "id")] = by_number[number] = len(draft.messages)
+def _read_path(draft: Draft, path: Sequence[Record], numbers: Mapping[int, int]) -> None:
+    said_before: dict[str, int] = {}
+    """Number of messages before each entry, by its id."""
+    said_before_number: dict[int, int] = {}
+    """The same by the entry's number in the file, which version 1 uses."""
+    for entry in path:
+        value, kind = entry.value, entry.value.get("type")
+        said_before[text_at(value, "id")] = len(draft.messages)
+        said_before_number[numbers[id(value)]] = len(draft.messages)
         if kind == "compaction":
-            at = value.get("firstKeptEntryIndex")
-            start = (
-                by_number.get(at) if isinstance(at, int) else first.get(text_at(value, "firstKeptEntryId"))
-            )
-            _compacted(draft, one, start)
+            first = value.get("firstKeptEntryIndex")
+            by_id = said_before.get(text_at(value, "firstKeptEntryId"))
+            start = said_before_number.get(first) if isinstance(first, int) else by_id
+            _add_compaction(draft, entry, start)
         elif kind == "context_edit":
-            _edited(draft, value, first.get(text_at(value, "targetId")))
+            _edit_message(draft, value.get("replacement"), said_before.get(text_at(value, "targetId")))
         elif kind == "model_change":
             draft.model = text_at(value, "modelId") or draft.model
-        for message in _messages(value):
-            draft.say(message, one.line)
-        if kind == "message":
-            _note(draft, object_of(value.get("message")))
-        if not _speaks(value):
+        elif kind == "branch_summary":
+            draft.add({"role": "user", "content": text_at(value, "summary")}, entry.line)
+        elif kind == "custom_message":
+            draft.add({"role": "user", "content": _content(value.get("content"))}, entry.line)
+        elif kind == "message":
+            _add_message(draft, as_object(value.get("message")), entry.line)
+        if kind not in _SPEAKING:
             draft.carry(kind)
 
 
-def _compacted(draft: Draft, one: Record, start: int | None) -> None:
+def _add_compaction(draft: Draft, entry: Record, start: int | None) -> None:
     said = len(draft.messages)
     if start is None:
-        draft.problem("kept", "the first entry that was kept is not there; nothing counts as kept", one.line)
+        message = "the first entry that was kept is not there; nothing counts as kept"
+        draft.report("kept", message, entry.line)
     draft.folds.append(
         Compaction(
             said=said,
-            kept=(said, said) if start is None else (start, said),
-            put=({"role": "user", "content": text_at(one.value, "summary")},),
-            trigger="hook" if one.value.get("fromHook") is True else "",
-            tokens_before=number_at(one.value, "tokensBefore") or None,
-            at=seconds(one.value.get("timestamp")),
-            line=one.line,
+            kept=(said if start is None else start, said),
+            put=({"role": "user", "content": text_at(entry.value, "summary")},),
+            trigger="hook" if entry.value.get("fromHook") is True else "",
+            tokens_before=number_at(entry.value, "tokensBefore") or None,
+            at=to_seconds(entry.value.get("timestamp")),
+            line=entry.line,
         )
     )
 
 
-def _edited(draft: Draft, value: Wire, index: int | None) -> None:
-    """What an entry says shall be seen in place of a message."""
+def _edit_message(draft: Draft, replacement: Any, index: int | None) -> None:
+    """Remember what the model sees in place of a message from now on."""
     if index is None or index >= len(draft.messages):
         return
-    new, old = value.get("replacement"), draft.messages[index]
-    if isinstance(new, dict):
-        found = list(_said(new))
-        draft.changed[index] = found[0] if found else old
-    elif isinstance(new, str):
-        draft.changed[index] = {**old, "content": new}
+    old = draft.messages[index]
+    if isinstance(replacement, dict):
+        draft.changed[index] = _to_wire(replacement) or old
+    elif isinstance(replacement, str):
+        draft.changed[index] = {**old, "content": replacement}
 
 
-def _note(draft: Draft, message: Mapping[str, Any]) -> None:
-    """Keep what an assistant's message tells besides, and what a title can be made of."""
+def _add_message(draft: Draft, message: Mapping[str, Any], line: int) -> None:
+    wire = _to_wire(message)
+    if wire is not None:
+        draft.add(wire, line)
     if message.get("role") == "assistant":
         draft.model = text_at(message, "model") or draft.model
-        draft.note(_usage(object_of(message.get("usage"))))
-    elif message.get("role") == "user" and not draft.title:
-        draft.title = title_of(said_text(message.get("content"))) or ""
+        usage = as_object(message.get("usage"))
+        draft.add_usage(
+            to_usage(
+                fresh=number_at(usage, "input"),
+                output=number_at(usage, "output"),
+                read=number_at(usage, "cacheRead"),
+                write=number_at(usage, "cacheWrite"),
+            )
+        )
+    elif message.get("role") == "user":
+        draft.suggest_title(content_text(message.get("content")))
 
 
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    return usage_of(
-        fresh=number_at(told, "input"),
-        output=number_at(told, "output"),
-        read=number_at(told, "cacheRead"),
-        write=number_at(told, "cacheWrite"),
-    )
-
-
-def _messages(value: Wire) -> Sequence[Wire]:
-    """The messages that an entry brings."""
-    kind = value.get("type")
-    if kind == "branch_summary":
-        return [{"role": "user", "content": text_at(value, "summary")}]
-    if kind == "custom_message":
-        return [{"role": "user", "content": _content(value.get("content"))}]
-    return _said(object_of(value.get("message"))) if kind == "message" else ()
-
-
-def _said(message: Mapping[str, Any]) -> Sequence[Wire]:
-    role = message.get("role")
+def _to_wire(message: Mapping[str, Any]) -> Wire | None:
+    """Return a message in OpenAI chat shape; None if the model never sees it."""
+    role, content = message.get("role"), message.get("content")
     if role == "assistant":
-        return [_assistant(message)]
+        blocks = as_list(content)
+        calls = [
+            (text_at(block, "id"), text_at(block, "name"), as_object(block).get("arguments"))
+            for block in blocks
+            if text_at(block, "type") == "toolCall"
+        ]
+        thinking = "\n".join(text for block in blocks if (text := text_at(block, "thinking")))
+        return openai_assistant(content_text(content), thinking=thinking, calls=calls)
     if role == "toolResult":
-        return [openai_result(text_at(message, "toolCallId"), _content(message.get("content")))]
+        return openai_result(text_at(message, "toolCallId"), _content(content))
     if role == "bashExecution":
-        words = f"$ {text_at(message, 'command')}\n{text_at(message, 'output')}"
-        return () if message.get("excludeFromContext") is True else [{"role": "user", "content": words}]
+        text = f"$ {text_at(message, 'command')}\n{text_at(message, 'output')}"
+        return None if message.get("excludeFromContext") is True else {"role": "user", "content": text}
     if role in ("branchSummary", "compactionSummary"):
-        return [{"role": "user", "content": text_at(message, "summary")}]
+        return {"role": "user", "content": text_at(message, "summary")}
     if role == "system":
-        return [{"role": "system", "content": text_at(message, "content") or _sections(message)}]
-    return (
-        [{"role": "user", "content": _content(message.get("content"))}] if role in ("user", "custom") else ()
-    )
-
-
-def _sections(message: Mapping[str, Any]) -> str:
-    parts = list_of(message.get("sections"))
-    return "\n\n".join(part if isinstance(part, str) else text_at(part, "text", "content") for part in parts)
-
-
-def _assistant(message: Mapping[str, Any]) -> Wire:
-    blocks = message.get("content")
-    calls = [
-        (text_at(block, "id"), text_at(block, "name"), object_of(block).get("arguments"))
-        for block in list_of(blocks)
-        if text_at(block, "type") == "toolCall"
-    ]
-    thinking = [text_at(block, "thinking") for block in list_of(blocks) if text_at(block, "thinking")]
-    return openai_assistant(said_text(blocks), thinking="\n".join(thinking), calls=calls)
+        sections = (
+            section if isinstance(section, str) else text_at(section, "text", "content")
+            for section in as_list(message.get("sections"))
+        )
+        return {"role": "system", "content": text_at(message, "content") or "\n\n".join(sections)}
+    return {"role": "user", "content": _content(content)} if role in ("user", "custom") else None
 
 
 def _content(content: Any) -> Any:
-    """Content as it was said: text alone as text, with pictures as a list of blocks."""
-    pictures = [block for block in list_of(content) if text_at(block, "type") == "image"]
-    if not pictures:
-        return said_text(content)
-    words = said_text(content)
-    texts = [{"type": "text", "text": words}] if words else []
-    return [*texts, *(openai_image(text_at(one, "mimeType"), text_at(one, "data")) for one in pictures)]
+    """Return content as text if it is text alone, else as blocks with its images."""
+    text = content_text(content)
+    images = [
+        {
+            "type": "image_url",
+            "image_url": {"url": f"data:{text_at(block, 'mimeType')};base64,{text_at(block, 'data')}"},
+        }
+        for block in as_list(content)
+        if text_at(block, "type") == "image"
+    ]
+    if not images:
+        return text
+    return [{"type": "text", "text": text}, *images] if text else images

@@ -1,4 +1,4 @@
-"""When to act: window, reserve, room, what is used, how full that is; knows nothing of how to shrink."""
+"""When to compact: window, reserve, room, used tokens and levels. Knows nothing of how to shrink."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """How much of a window is left for the answer.
+    """The part of a window that is left free for the answer.
 
     >>> Reserve(fraction=0.35, most=64_000).tokens(200_000)
     64000
@@ -33,7 +33,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """From which share of the room on a level holds; None: the system does not know the level."""
+    """The share of the room from which on a level holds; None where the policy has no such level."""
 
     notice: float | None = 0.60
     warning: float | None = 0.80
@@ -52,26 +52,26 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """When compaction starts by itself: at a share of the room, at an absolute cap, or at both."""
+    """When compaction starts by itself: at a share of the room, at a cap, or at the smaller of both."""
 
     fraction: float | None = None
     cap: int | None = None
     history: int | None = None
-    """And at so many tokens of history, however large the window: what is carried on is paid every turn."""
+    """Also at so many tokens of history, however large the window: every turn pays for all of it."""
     history_asking: int | None = None
     """The same where a model is asked for summaries: that costs more, so it has to save more."""
     whole: bool = False
-    """Round the line down to a whole token (Ripple)."""
+    """Round the line down to a whole token."""
     on_call: bool = False
-    """Never by itself, but whenever somebody calls (Umwelten)."""
+    """Never by itself, but whenever somebody calls."""
     enabled: bool = True
 
     def asking(self) -> "Trigger":
-        """The trigger where a model is asked."""
+        """The trigger where a model is asked for summaries."""
         return self if self.history is None else replace(self, history=self.history_asking or self.history)
 
     def line(self, room: int, fixed: int = 0) -> float | None:
-        """The number of tokens from which on to act, or None for never; `fixed` of them are no history."""
+        """Tokens at which compaction starts, or None for never; `fixed` of them are no history."""
         if not self.enabled:
             return None
         share = None if self.fraction is None else room * self.fraction
@@ -102,7 +102,7 @@ class Target:
     most_from: int = 0
     """What a large room is; a smaller one is folded because it is full, and keeps its share."""
     below: bool = False
-    """Stay under the number; for a target that is the trigger's own line, at which it would start again."""
+    """Stay under the number; for a target at the trigger's own line, where compaction would start again."""
 
     def history(self, window: int, room: int, fixed: int) -> int:
         """Tokens the history may have; never negative."""
@@ -117,7 +117,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """What fills the context."""
+    """Tokens of each part of the context."""
 
     system: int = 0
     history: int = 0
@@ -127,12 +127,12 @@ class Breakdown:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Tokens of all parts."""
         return self.history + self.fixed
 
     @property
     def fixed(self) -> int:
-        """What compaction cannot shrink."""
+        """Tokens of the parts that compaction cannot shrink."""
         return self.system + self.prompt + self.tools + self.files
 
     def as_dict(self) -> dict[str, int]:
@@ -148,7 +148,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How full a context is, and whether to act."""
+    """How full a context is, and whether to compact."""
 
     window: int
     reserve: int
@@ -165,7 +165,7 @@ class Budget:
     window_source: str
     """Where the window comes from: `given`, `table`, `prefix`, `provider default`, `fallback`, ..."""
     trigger_tokens: int | None = None
-    """From how many tokens on compaction starts by itself; None for never."""
+    """Tokens at which compaction starts by itself; None for never."""
 
     def _repr_html_(self) -> str:
         """Show the meter and what fills the context."""
@@ -194,7 +194,7 @@ def make_budget(
     count_source: str = "estimate",
     window_source: str = "given",
 ) -> Budget:
-    """Compare what is used with the room."""
+    """Make the budget: compare the used tokens with the room."""
     room = max(1, window - reserve if room is None else room)
     used = breakdown.total if used is None else used
     ratio = used / room

@@ -1,21 +1,21 @@
-"""Whether a compaction may start: a breaker that opens when they come too fast; knows no clock.
+"""A circuit breaker that stops compactions which come too fast. Knows no clock: times are arguments.
 
-    closed      compactions may start; `folds_without_turn` of them without a turn of the model between them,
-                or `per_hour` of them in an hour, open it
+    closed      compactions may start; it opens after `folds_without_turn` of them without a turn of the
+                model between them, or `per_hour` of them in an hour
     open        none may start until the cool-down is over
     half-open   one may start: a fold closes the breaker, a failure opens it again for twice as long
 
-An emergency fold after a refusal for size is recorded and never counted: recovery must not wait. Where the
-breaker opens again within an hour after the last cool-down, that doubles as well, so that a history which
+An emergency fold after a context overflow is recorded and never counted: recovery must not wait. When the
+breaker opens again within an hour after the last cool-down, the cool-down doubles as well. So a history that
 fills up at once every time is folded about as often as the limit allows.
 
-    >>> breaker = replay([("fold", 10.0), ("fold", 20.0)])
+    >>> breaker = replay_events([("fold", 10.0), ("fold", 20.0)])
     >>> allows(breaker, 30.0)
     Allowed(yes=False, reason='2 compactions without a turn of the model between them', until=620.0)
     >>> allows(breaker, 620.0).yes
     True
 
-Clocks lie. A time that cannot be is taken as the last one seen. After a jump backwards by more than the
+Clocks lie. An impossible time is replaced by the last one seen. After a jump backwards by more than the
 cool-down the breaker is half-open, so nobody waits longer than two cool-downs.
 """
 
@@ -24,42 +24,46 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
-Happening: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
-"""A fold; an attempt that became none; a fold after a refusal for size; a turn that the model completed."""
+BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
+"""A fold; an attempt that failed; a fold after a context overflow; a turn that the model completed."""
 
 HOUR: Final = 3_600.0
 _LATEST: Final = 4e10
-"""Seconds: the year 3237. A later time is no time."""
+"""Seconds: the year 3237. A later time is an error of the clock."""
 _ROUNDING: Final = 0.001
 """Seconds: times are sums of floats."""
 _KEPT: Final = 1_000
-"""How many times are kept at most, whatever the limit."""
+"""Times that are kept at most, whatever the limit; bounds the stored state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """When a breaker opens, and for how long; None for no limit."""
+    """When a breaker opens, and for how long; None for no limit.
+
+    Two folds in a row without an answer mean that folding does not help. Six an hour is one every ten
+    minutes, the cool-down; a session that needs more has a window that is too small.
+    """
 
     folds_without_turn: int | None = 2
     per_hour: int | None = 6
     cooldown: float = 600.0
     longest_cooldown: float = 3_600.0
-    """A provider that recovers is found out within this time."""
+    """A provider that recovers is noticed within this time."""
     turn_closes: bool = False
-    """Whether a completed turn closes a breaker that folds without a turn have opened."""
+    """True if a completed turn closes a breaker that folds without a turn have opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """What has happened, as far as it matters for the next compaction."""
+    """The state of a circuit breaker."""
 
     limits: Limits = Limits()
     attempts: tuple[float, ...] = ()
-    """When attempts ended, in the last hour."""
+    """The times at which attempts ended, in the last hour."""
     since_turn: int = 0
     """Attempts since the model last completed a turn."""
     opened: float | None = None
-    """When it was opened; None while it is closed."""
+    """The time it was opened; None while it is closed."""
     reason: str = ""
     cooldown: float = 0.0
     """How long it stays open, or stayed the last time."""
@@ -67,7 +71,7 @@ class Breaker:
     emergencies: int = 0
     last_emergency: float | None = None
     seen: float = 0.0
-    """The last time that was told."""
+    """The last valid time."""
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON, without the limits."""
@@ -85,51 +89,53 @@ class Breaker:
 
     @classmethod
     def from_json(cls, value: Any, limits: Limits | None = None) -> "Breaker":
-        """The state back from JSON; what cannot be read is as if it had not happened."""
-        found = value if isinstance(value, dict) else {}
-        attempts = found.get("attempts")
-        times = [_time(at) for at in attempts] if isinstance(attempts, list) else []
-        cooldown = _time(found.get("cooldown"))
-        reason = found.get("reason")
+        """Read the state from JSON; fields that cannot be read are left at their defaults."""
+        fields = value if isinstance(value, dict) else {}
+        attempts = fields.get("attempts")
+        times = [_read_time(at) for at in attempts] if isinstance(attempts, list) else []
+        cooldown = _read_time(fields.get("cooldown"))
+        reason = fields.get("reason")
         return cls(
             limits=limits or Limits(),
             attempts=tuple(at for at in times if at is not None)[-_KEPT:],
-            since_turn=_whole(found.get("since_turn")),
-            opened=_time(found.get("opened")),
+            since_turn=_read_count(fields.get("since_turn")),
+            opened=_read_time(fields.get("opened")),
             reason=reason if isinstance(reason, str) else "",
             cooldown=cooldown or 0.0,
-            last_opened=_time(found.get("last_opened")),
-            emergencies=_whole(found.get("emergencies")),
-            last_emergency=_time(found.get("last_emergency")),
-            seen=_time(found.get("seen")) or 0.0,
+            last_opened=_read_time(fields.get("last_opened")),
+            emergencies=_read_count(fields.get("emergencies")),
+            last_emergency=_read_time(fields.get("last_emergency")),
+            seen=_read_time(fields.get("seen")) or 0.0,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Whether a compaction may start."""
+    """The answer to whether a compaction may start."""
 
     yes: bool
     reason: str = ""
-    """Why not, or why only one may."""
+    """Why it may not, or why only one may."""
     until: float | None = None
-    """When to ask again."""
+    """The time to ask again."""
 
 
-def replay(happenings: Iterable[tuple[Happening, float]], limits: Limits | None = None) -> Breaker:
-    """The breaker after all that is in a log, oldest first."""
+def replay_events(events: Iterable[tuple[BreakerEvent, float]], limits: Limits | None = None) -> Breaker:
+    """Return the breaker after all events of a log, oldest first."""
     start = Breaker(limits=limits or Limits())
-    return reduce(lambda breaker, each: step(breaker, *each), happenings, start)
+    return reduce(lambda breaker, each: record_event(breaker, *each), events, start)
 
 
-def step(breaker: Breaker, event: Happening, at: float) -> Breaker:
-    """The breaker after one more happening."""
-    at = _now(breaker, at)
+def record_event(breaker: Breaker, event: BreakerEvent, at: float) -> Breaker:
+    """Return the breaker after one more event."""
+    at = _valid_time(breaker, at)
     breaker = replace(breaker, seen=at)
     if event == "emergency":
         return replace(breaker, emergencies=breaker.emergencies + 1, last_emergency=at)
     if event == "turn":
-        return _turned(breaker)
+        closes = breaker.limits.turn_closes and breaker.reason.endswith(_WITHOUT_TURN)
+        breaker = replace(breaker, since_turn=0)
+        return replace(breaker, opened=None, reason="") if closes else breaker
     half_open = _half_open(breaker, at)
     attempts = (*(old for old in breaker.attempts if abs(at - old) < HOUR), at)[-_KEPT:]
     breaker = replace(breaker, attempts=attempts, since_turn=breaker.since_turn + 1)
@@ -137,12 +143,12 @@ def step(breaker: Breaker, event: Happening, at: float) -> Breaker:
         return replace(breaker, opened=None, reason="", since_turn=0)
     if half_open:
         return _open(breaker, at, "the attempt after the last cool-down failed", again=True)
-    return breaker if breaker.opened is not None else _judged(breaker, at)
+    return breaker if breaker.opened is not None else _open_if_too_fast(breaker, at)
 
 
 def allows(breaker: Breaker, at: float) -> Allowed:
-    """Say whether a compaction may start now."""
-    at = _now(breaker, at)
+    """Decide whether a compaction may start now."""
+    at = _valid_time(breaker, at)
     if breaker.opened is None:
         return Allowed(True)
     if _half_open(breaker, at):
@@ -150,47 +156,41 @@ def allows(breaker: Breaker, at: float) -> Allowed:
     return Allowed(False, breaker.reason, breaker.opened + breaker.cooldown)
 
 
-_IDLE: Final = "compactions without a turn of the model between them"
+_WITHOUT_TURN: Final = "compactions without a turn of the model between them"
 
 
-def _turned(breaker: Breaker) -> Breaker:
-    closes = breaker.limits.turn_closes and breaker.reason.endswith(_IDLE)
-    breaker = replace(breaker, since_turn=0)
-    return replace(breaker, opened=None, reason="") if closes else breaker
-
-
-def _judged(breaker: Breaker, at: float) -> Breaker:
+def _open_if_too_fast(breaker: Breaker, at: float) -> Breaker:
     limits, before = breaker.limits, breaker.last_opened
     again = before is not None and abs(at - before) < HOUR + breaker.cooldown
     if limits.folds_without_turn is not None and breaker.since_turn >= limits.folds_without_turn:
-        return _open(breaker, at, f"{breaker.since_turn} {_IDLE}", again=again)
+        return _open(breaker, at, f"{breaker.since_turn} {_WITHOUT_TURN}", again=again)
     if limits.per_hour is not None and len(breaker.attempts) >= limits.per_hour:
         return _open(breaker, at, f"{len(breaker.attempts)} compactions within an hour", again=again)
     return breaker
 
 
 def _open(breaker: Breaker, at: float, reason: str, *, again: bool) -> Breaker:
-    """Open it, for twice as long as the last time where it opens again."""
+    """Open the breaker, for twice as long as the last time if it opens again."""
     limits = breaker.limits
     cooldown = min(2 * breaker.cooldown, limits.longest_cooldown) if again else limits.cooldown
     return replace(breaker, opened=at, reason=reason, cooldown=cooldown, last_opened=at)
 
 
 def _half_open(breaker: Breaker, at: float) -> bool:
-    """Whether the cool-down is over, or the clock was set back so far that nobody can tell."""
+    """True if the cool-down is over, or the clock was set back so far that nobody can tell."""
     return breaker.opened is not None and abs(at - breaker.opened) >= breaker.cooldown - _ROUNDING
 
 
-def _now(breaker: Breaker, at: float) -> float:
-    found = _time(at)
-    return breaker.seen if found is None else found
+def _valid_time(breaker: Breaker, at: float) -> float:
+    time = _read_time(at)
+    return breaker.seen if time is None else time
 
 
-def _time(value: Any) -> float | None:
+def _read_time(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= _LATEST else None
 
 
-def _whole(value: Any) -> int:
+def _read_count(value: Any) -> int:
     return value if type(value) is int and 0 <= value <= 1_000_000_000 else 0

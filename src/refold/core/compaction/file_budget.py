@@ -1,16 +1,18 @@
-"""How much of the window attached files may take, one by one and together; reads no file, knows no model.
+"""How much of the window attached files may take, one by one and together. Reads no file, knows no model.
 
-The numbers are NeuroLink's ("File Token Budget"): a share of what is left of the window goes to files, small
-ones pass unchecked, very large ones are shown by a preview. Together they are served from the smallest up,
-so that one huge log does not push out ten short sources; what is larger than an equal share is clipped, half
-of the room dealt out evenly and half in proportion to size, and what would shrink to nothing is left out. A
-file that is left out stays in the answer as such: nothing vanishes silently.
+A share of what is left of the window goes to files. Small files pass unchecked, very large ones are shown
+by a preview. Together they are served from the smallest up, so that one huge log does not push out ten short
+sources. A file that is larger than an equal share is clipped: half of the room is dealt out evenly, half in
+proportion to size. A file that would shrink to nothing is left out, and the answer says so.
+
+The numbers are those of "File Token Budget", a section of one of the five documents (docs/systems).
 """
 
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from refold.core.messages.text_cutting import boundary_before, byte_size, first_line, fit_text, well_formed
@@ -25,7 +27,7 @@ PREVIEW_BYTES: Final = 5_242_880
 PREVIEW_CHARS: Final = 2_000
 """Characters of a preview, and the least that a single clipped file keeps."""
 BYTES_PER_TOKEN: Final = 4
-"""NeuroLink's rule of thumb; counts too few tokens for code and dense data."""
+"""A rule of thumb; counts too few tokens for code and dense data."""
 SMALLEST_SHARE_TOKENS: Final = 64
 """Rather than give every file less than this, the largest are left out: a few words help nobody."""
 NAME_CHARS: Final = 200
@@ -36,7 +38,7 @@ Action: TypeAlias = Literal["kept", "clipped", "previewed", "left out"]
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file that somebody wants to send along."""
+    """An attached file."""
 
     content: str
     path: str | None = None
@@ -75,7 +77,7 @@ def file_budget(
 
 
 def should_clip(size_bytes: int, budget_tokens: int) -> FilePlan:
-    """Whether a single file of this size must be shortened, and to how many characters."""
+    """Decide whether a single file of this size must be shortened, and to how many characters."""
     if size_bytes > PREVIEW_BYTES:
         return FilePlan(clip=True, max_chars=PREVIEW_CHARS, preview=True)
     if size_bytes < FAST_PATH_BYTES or _ceil(size_bytes, BYTES_PER_TOKEN) <= budget_tokens:
@@ -90,19 +92,24 @@ def fit_files(
     count: Callable[[str], int],
 ) -> tuple[FittedFile, ...]:
     """Shorten files so that together they stay in the budget; in their order, every one accounted for."""
-    texts = [_as_text(file, index) for index, file in enumerate(files)]
+    texts = [_read_file(file, index) for index, file in enumerate(files)]
     sizes = [count(text.content) for text in texts]
-    if sum(sizes) <= budget_tokens:
-        return tuple(_kept(text, size) for text, size in zip(texts, sizes, strict=True))
-    wanted = [_wanted(text, size, count) for text, size in zip(texts, sizes, strict=True)]
-    return tuple(
-        _shortened(file, share, count)
-        for file, share in zip(wanted, _shares([file.tokens for file in wanted], budget_tokens), strict=True)
-    )
+    fits = sum(sizes) <= budget_tokens
+    wanted = []
+    for text, size in zip(texts, sizes, strict=True):
+        file = FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
+        if not fits and byte_size(text.content) > PREVIEW_BYTES:
+            shown = preview(text)
+            file = replace(file, content=shown, action="previewed", tokens=count(shown))
+        wanted.append(file)
+    if fits:
+        return tuple(wanted)
+    shares = _share_budget([file.tokens for file in wanted], budget_tokens)
+    return tuple(_shorten(file, share, count) for file, share in zip(wanted, shares, strict=True))
 
 
 def preview(text: FileText) -> str:
-    """Name, size and the first characters of a file."""
+    """Format the name, the size and the first characters of a file."""
     name = first_line(text.path or "", NAME_CHARS) or "without a name"
     start = well_formed(text.content[: boundary_before(text.content, PREVIEW_CHARS)])
     size = byte_size(text.content)
@@ -110,11 +117,11 @@ def preview(text: FileText) -> str:
 
 
 def estimate_by_type(path_or_type: str, size_bytes: int) -> int:
-    """Tokens a file will take, from its kind and size alone, before anybody opens it.
+    """Estimate the tokens of a file from its kind and size alone, before it is opened.
 
     Takes a path, an extension, a media type (`image/png`) or a kind (`video`).
     """
-    kind = _kind(path_or_type)
+    kind = _find_kind(path_or_type)
     size = max(0, size_bytes)
     if kind == "pdf":
         return min(_ceil(size, 100), 50_000)
@@ -128,7 +135,7 @@ def estimate_by_type(path_or_type: str, size_bytes: int) -> int:
 # -- sharing a budget ---------------------------------------------------------------------------------------
 
 
-def _as_text(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
+def _read_file(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
     if isinstance(file, FileText):
         return file
     if isinstance(file, str):
@@ -141,20 +148,8 @@ def _as_text(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
     return FileText(content, path if path is None else str(path))
 
 
-def _kept(text: FileText, size: int) -> FittedFile:
-    return FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
-
-
-def _wanted(text: FileText, size: int, count: Callable[[str], int]) -> FittedFile:
-    """A file as it would be sent if there were room enough: whole, or a preview of a very large one."""
-    if byte_size(text.content) <= PREVIEW_BYTES:
-        return _kept(text, size)
-    shown = preview(text)
-    return FittedFile(shown, text.path, action="previewed", tokens=count(shown), original_tokens=size)
-
-
-def _shares(sizes: Sequence[int], budget: int) -> list[int]:
-    """What each file may take: the small their whole size, the large a part, the largest perhaps nothing."""
+def _share_budget(sizes: Sequence[int], budget: int) -> list[int]:
+    """Give each file its tokens: small files their size, large ones a part, the largest perhaps nothing."""
     shares = [0] * len(sizes)
     order = deque(sorted(range(len(sizes)), key=lambda index: (sizes[index], index)))
     left = max(0, budget)
@@ -172,7 +167,7 @@ def _shares(sizes: Sequence[int], budget: int) -> list[int]:
     return shares
 
 
-def _shortened(file: FittedFile, share: int, count: Callable[[str], int]) -> FittedFile:
+def _shorten(file: FittedFile, share: int, count: Callable[[str], int]) -> FittedFile:
     if file.tokens <= share:
         return file
     content = fit_text(file.content, share, count=count, ellipsis=_REST).text
@@ -187,51 +182,33 @@ _REST: Final = "\n[... the rest of this file is left out]"
 # -- kinds of files -----------------------------------------------------------------------------------------
 
 _FLAT: Final = {"video": 500, "audio": 300, "image": 1_500, "archive": 1_000, "unknown": 500}
-"""NeuroLink's flat estimates: what reaches the model is a description, whatever the size."""
-_ENDINGS: Final = {
-    "video": "3gp avi flv m4v mkv mov mp4 mpeg mpg ogv webm wmv",
-    "audio": "aac aiff amr flac m4a mid midi mp3 oga ogg opus wav wma",
-    "image": "avif bmp gif heic heif ico jpeg jpg png tif tiff webp",
-    "archive": "7z bz2 gz jar rar tar tbz2 tgz txz whl xz zip zst",
-    "pdf": "pdf",
-    "office": "doc docm docx odp ods odt pps ppsx ppt pptm pptx xls xlsb xlsm xlsx rtf",
-    "text": (
-        "adoc asm awk bash bat bib c cc cfg clj cljs cmake code conf cpp cs css csv cxx dart diff dockerfile "
-        "el elm env erl ex exs f90 fish fs go gql gradle graphql groovy h hbs hcl heex hpp hs htm html "
-        "hxx ini ipynb java jl js json json5 jsonc jsonl jsx kt kts less lisp lock log lua m makefile "
-        "markdown md mdx mjs ml mm ndjson nim nix patch php pl plist properties proto ps1 py pyi r rb rs "
-        "rst sass scala scm scss sh sol sql srt svelte svg swift tcl tex text tf toml ts tsv tsx txt vb "
-        "vim vtt vue xml xsd xsl yaml yml zig zsh"
-    ),
-}
-_KIND_OF_ENDING: Final = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
-_MEDIA: Final = (  # the first that occurs in an `application/...` media type decides
-    ("pdf", "pdf"),
-    ("officedocument", "office"),
-    ("opendocument", "office"),
-    ("msword", "office"),
-    ("ms-", "office"),
-    ("rtf", "office"),
-    ("zip", "archive"),
-    ("tar", "archive"),
-    ("compressed", "archive"),
-    ("json", "text"),
-    ("xml", "text"),
-    ("yaml", "text"),
-    ("javascript", "text"),
-)
+"""Flat estimates: what reaches the model is a description, whatever the size."""
 
 
-def _kind(path_or_type: str) -> str:
+@cache
+def _file_kinds() -> tuple[dict[str, str], dict[str, str]]:
+    """Read the kinds of files: by ending, and by a part of the media type."""
+    import tomllib
+    from importlib.resources import files  # slow to import; only estimates by type need it
+
+    path = files("refold.core.compaction").joinpath("data/file_kinds.toml")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    endings = {ending: kind for kind, words in tables["endings"].items() for ending in words.split()}
+    return endings, tables["media"]
+
+
+def _find_kind(path_or_type: str) -> str:
+    """Find the kind of a file by its path, its ending or its media type."""
     word = path_or_type.strip().lower()
     top, _, rest = word.partition("/")
-    if word in _FLAT or word in _ENDINGS:
+    endings, media = _file_kinds()
+    if word in _FLAT or word in endings.values():
         return word
     if top == "application":
-        for part, kind in _MEDIA:
+        for part, kind in media.items():
             if part in rest:
                 return kind
-    ending = _KIND_OF_ENDING.get(word.replace("\\", "/").rpartition("/")[2].rpartition(".")[2])
+    ending = endings.get(word.replace("\\", "/").rpartition("/")[2].rpartition(".")[2])
     if ending is None and rest.startswith("svg"):
         return "text"
     return ending or (top if rest and top in ("video", "audio", "image", "text") else "unknown")

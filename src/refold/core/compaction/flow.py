@@ -1,4 +1,4 @@
-"""How pure code asks a model: it yields questions and receives replies; it never calls anybody.
+"""How pure code asks a model: it yields questions and receives replies. It never calls anybody.
 
     def shorten(text):                          # a flow: a generator, pure
         (reply,) = yield (Ask(f"Shorten: {text}", max_tokens=200),)
@@ -16,6 +16,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from refold.core.compaction.cached_prefix import CachedPrefix
@@ -23,25 +24,28 @@ from refold.errors import AnswerFailed
 
 T = TypeVar("T")
 
-_THOUGHT: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
-"""How open models write their reasoning before the answer (DeepSeek-R1, Qwen3); without an end it is all."""
+_REASONING: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
+"""Reasoning that open models write before the answer (DeepSeek-R1, Qwen3); without an end tag it is all."""
 
 
 class Ask(str):
-    """A question to a model: itself the prompt's text, with what else a client needs beside it."""
+    """A question to a model: the text of the prompt, with everything else a client needs.
+
+    It is a `str`, so that any callable from text to text is a model (docs/decisions/0002).
+    """
 
     __slots__ = ("closing", "max_tokens", "prefix", "purpose", "system")
 
     system: str
     """The system prompt."""
     max_tokens: int | None
-    """How long the answer may be."""
+    """Tokens the answer may have."""
     purpose: str
-    """Why it is asked, e.g. `summary`, `chunk 2/5`, `merge`."""
+    """What the answer is for, e.g. `summary`, `chunk 2/5`, `merge`."""
     prefix: CachedPrefix | None
-    """The conversation behind which the same can be asked; whoever cannot do that takes the text."""
+    """The cached conversation behind which the same can be asked; other clients use the text."""
     closing: str
-    """What the user says last then, in place of text and system prompt."""
+    """The user's last message in that case, in place of text and system prompt."""
 
     def __new__(
         cls,
@@ -70,7 +74,7 @@ class Ask(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a model said, with what its provider told about it."""
+    """The answer of a model, with what its provider reported about it."""
 
     text: str
     finish: str = "stop"
@@ -80,21 +84,21 @@ class Answer:
     reasoning: str = ""
     model: str = ""
     provider: str = ""
-    """Who answered: `anthropic`, `openai`, or the address of a server; empty where nobody says."""
+    """Who answered: `anthropic`, `openai`, or the address of a server; empty where unknown."""
     input_tokens: int | None = None
-    """All that was read, cached or not."""
+    """Tokens of the whole input, cached or not."""
     output_tokens: int | None = None
     cache_read: int = 0
-    """Tokens of the input that came out of the provider's cache."""
+    """Tokens of the input that were read from the provider's cache."""
     cache_write: int = 0
-    """Tokens of the input that were put into it."""
+    """Tokens of the input that were written to it."""
     prefixed: bool = False
-    """Whether it was asked behind the conversation's own prefix."""
+    """True if it was asked behind the cached conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Nobody answered, and why."""
+    """The failure of a model to answer."""
 
     error: Exception
 
@@ -132,23 +136,23 @@ async def arun(flow: Flow[T], ask: Answerer) -> T:
 
 
 def ask_in_turn(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
-    """What a model replies to questions, one after another."""
-    return tuple(_reply(ask, question) for question in asks)
+    """Ask a model several questions, one after another."""
+    return tuple(_ask_sync(ask, question) for question in asks)
 
 
 async def ask_in_parallel(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
-    """What a model replies to questions that are asked in parallel."""
-    import asyncio  # dear to import; who uses it has paid already
+    """Ask a model several questions in parallel."""
+    import asyncio  # slow to import; a program with an event loop has loaded it already
 
-    tasks = [asyncio.ensure_future(_areply(ask, question)) for question in asks]
+    tasks = [asyncio.ensure_future(_ask_async(ask, question)) for question in asks]
     try:
         return tuple(await asyncio.gather(*tasks))
-    finally:  # where one was cancelled the others must not run on
+    finally:  # when one is cancelled the others must not run on
         for task in tasks:
             task.cancel()
 
 
-def _reply(ask: Answerer, question: Ask) -> Reply:
+def _ask_sync(ask: Answerer, question: Ask) -> Reply:
     try:
         said = ask(question)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
@@ -157,38 +161,39 @@ def _reply(ask: Answerer, question: Ask) -> Reply:
         if inspect.iscoroutine(said):
             said.close()
         raise TypeError("this model is asynchronous: use `await refold.acompact(...)`")
-    return _answer(said)
+    return _read_answer(said)
 
 
-async def _areply(ask: Answerer, question: Ask) -> Reply:
+async def _ask_async(ask: Answerer, question: Ask) -> Reply:
     try:
         said = ask(question)
-        return _answer(await said if inspect.isawaitable(said) else said)
+        return _read_answer(await said if inspect.isawaitable(said) else said)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
         return Failed(error)
 
 
-def _answer(said: Any) -> Reply:
+def _read_answer(said: Any) -> Reply:
+    """Accept what a callable gave: an `Answer`, or a text with or without reasoning."""
     if isinstance(said, Answer):
         return said
     if isinstance(said, str):
-        text, thought = split_reasoning(said)
-        return Answer(text=text, reasoning=thought)
+        text, reasoning = split_reasoning(said)
+        return Answer(text=text, reasoning=reasoning)
     return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
 
 
 def split_reasoning(said: str) -> tuple[str, str]:
-    """The answer, and the reasoning that a model wrote before it between tags of its own.
+    """Split an answer from the reasoning that the model wrote before it between tags.
 
-    >>> thought_apart("<think>easy</think> Four.")
+    >>> split_reasoning("<think>easy</think> Four.")
     ('Four.', 'easy')
     """
-    thought = _THOUGHT.match(said)
-    return (said[thought.end() :], thought[2]) if thought else (said, "")
+    reasoning = _REASONING.match(said)
+    return (said[reasoning.end() :], reasoning[2]) if reasoning else (said, "")
 
 
 def run_together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
-    """Run several flows side by side: what they ask at the same time is asked at the same time."""
+    """Run several flows side by side: questions that they yield in one step are asked together."""
     results: dict[int, T] = {}
     inbox: dict[int, tuple[Reply, ...] | None] = dict.fromkeys(range(len(flows)))
     while inbox:
@@ -201,8 +206,6 @@ def run_together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
         inbox = {}
         if asked:
             answers = yield tuple(ask for asks in asked.values() for ask in asks)
-            at = 0
-            for number, asks in asked.items():
-                inbox[number] = answers[at : at + len(asks)]
-                at += len(asks)
+            rest = iter(answers)
+            inbox = {number: tuple(islice(rest, len(asks))) for number, asks in asked.items()}
     return [results[number] for number in range(len(flows))]

@@ -1,8 +1,8 @@
-"""Runs stages, cheapest first, until the history fits; knows no stage and calls nobody.
+"""Runs stages, cheapest first, until the history fits. Knows no stage and calls no model.
 
-A stage that proposes nothing is passed over; one whose proposal does not make the history smaller is
-turned down; the loop ends with the stages, so it cannot run for ever. The result says of every stage what
-became of it. Afterwards pairs are mended (a right cut needs none).
+A stage that proposes nothing is passed over; a proposal that does not make the history smaller is rejected.
+The loop ends with the stages, so it cannot run for ever. The result reports what became of every stage.
+Afterwards tool pairs are repaired (a right cut needs no repair).
 """
 
 from collections.abc import Sequence
@@ -10,19 +10,28 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat, takewhile
 from typing import Final
 
-from refold.core.compaction.edits import Edit, Slot, apply_to_slots, compose, rearrange
+from refold.core.compaction.edits import Edit, Slot, apply_to_slots, compose_edits, match_slots
 from refold.core.compaction.flow import Flow
-from refold.core.compaction.model_calls import Call, watched
-from refold.core.compaction.placeholders import true_pointers
+from refold.core.compaction.model_calls import ModelCall, watch_calls
+from refold.core.compaction.placeholders import clear_stale_pointers
 from refold.core.compaction.task import Stage, Step, Task
 from refold.core.messages.message import Document, File, Image, Message, Thinking, ToolCall, ToolResult
-from refold.core.messages.normalize import settle
+from refold.core.messages.normalize import normalize
 from refold.core.messages.repair import UNAVAILABLE, Orphans
-from refold.core.models.prices import Spent
-from refold.core.models.spending_limits import together
+from refold.core.models.spending_limits import total_spent
 
-_LEFT: Final[dict[type, int]] = {Thinking: 0, ToolResult: 8, Image: 8, Document: 8, File: 8, ToolCall: 60}
-"""Tokens a message still has at the least when such a part of it was thinned out."""
+_LEAST_TOKENS: Final[dict[type, int]] = {
+    Thinking: 0,
+    ToolResult: 8,
+    Image: 8,
+    Document: 8,
+    File: 8,
+    ToolCall: 60,
+}
+"""Tokens a message still has at least after such a part of it was thinned out (docs/decisions/0019-speed.md).
+
+Too low runs stages in vain; too high skips stages that could have reached the goal.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +43,11 @@ class Report:
     reason: str
     tokens_before: int
     tokens_after: int
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     facts: tuple[int, int, int] = (0, 0, 0)
     """Of the facts in what left: how many the text kept, were repaired, are reachable by handle."""
     capped: bool = False
-    """Whether a cap on what may be spent kept a model from being asked."""
+    """True if a spending limit kept a model from being asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +61,22 @@ class Result:
     """Number of the last stage that was accepted, counted from 1; 0 for none."""
     tokens: int = 0
     mended: int = 0
-    """How many messages had to be mended afterwards."""
+    """How many messages were repaired afterwards."""
 
 
 @dataclass(slots=True)
-class _Work:
+class _Run:
     """The state of one run."""
 
     task: Task
-    places: list[Slot]
-    gone: dict[int, Edit] = field(default_factory=dict)
+    slots: list[Slot]
+    removed_by: dict[int, Edit] = field(default_factory=dict)
+    """The edit that last touched each message of the first list."""
     reports: list[Report] = field(default_factory=list)
     tier: int = 0
 
     @property
-    def spent(self) -> Spent:
-        return together(call.spent for report in self.reports for call in report.calls)
-
-    @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         goal = self.task.goal
         return self.tier > 0 if goal is None else self.task.tokens <= goal
 
@@ -85,62 +91,61 @@ def shrink(
 ) -> Flow[Result]:
     """Run stages until the history is within its goal, or one has succeeded where there is no goal.
 
-    `direct`: the first stages, as far as they only thin out (`thins`: every message's words and place stay),
-    do not run where all of them together could not reach the goal and nobody summarises what they leave.
+    `direct`: skip the first stages that only thin out (`thins`: the words and the place of every message
+    stay) where no summariser is there and all of them together could not reach the goal.
     """
-    places = [
+    slots = [
         Slot(message, size, index, index in task.protected, None, index in task.pinned, None, None, number)
         for index, (message, size, number) in enumerate(
             zip(task.messages, task.sizes, task.numbers or repeat(None), strict=bool(task.numbers))
         )
     ]
-    work = _Work(task, places)
-    thinning = _thinning(stages) if direct and not task.model else 0
-    words = _least(task) if thinning and task.goal is not None else 0
+    run = _Run(task, slots)
+    skipped, least = 0, 0
+    if direct and not task.model and task.goal is not None:
+        thinning = sum(1 for _ in takewhile(lambda stage: getattr(stage, "thins", False), stages))
+        least = _least_tokens(task) if thinning else 0
+        skipped = thinning if least > task.goal else 0
     for number, stage in enumerate(stages, 1):
-        if work.done:
+        if run.is_done:
             break
-        if number <= thinning and task.goal is not None and words > task.goal:
-            _judge(work, number, stage, Step(note=f"{words:,} tokens would be left at least"), ())
-            continue
-        calls: list[Call] = []
-        step = yield from watched(stage(work.task), task, calls, work.spent)
-        _judge(work, number, stage, step, tuple(calls))
-    return _settled(work, task, orphans, missing)
+        calls: list[ModelCall] = []
+        if number <= skipped:
+            step = Step(note=f"{least:,} tokens would be left at least")
+        else:
+            spent = total_spent(call.spent for report in run.reports for call in report.calls)
+            step = yield from watch_calls(stage(run.task), task, calls, spent)
+        _judge_step(run, number, stage, step, tuple(calls))
+    return _finish(run, task, orphans, missing)
 
 
-def _thinning(stages: Sequence[Stage]) -> int:
-    """How many of the first stages only thin out."""
-    return sum(1 for _ in takewhile(lambda stage: getattr(stage, "thins", False), stages))
-
-
-def _least(task: Task) -> int:
-    """Tokens that are left at the least when everything but words is thinned out."""
-    most = {kind: tokens * task.counter.divisor for kind, tokens in _LEFT.items()}
-    left = 0
+def _least_tokens(task: Task) -> int:
+    """Count the tokens that are left at least when everything but words is thinned out."""
+    least_units = {kind: tokens * task.counter.divisor for kind, tokens in _LEAST_TOKENS.items()}
+    units = 0
     for message, size in zip(task.messages, task.sizes, strict=True):
         least = size if message.parts else 0
         for part in message.parts:
-            least = min(least, most.get(type(part), size))
-        left += least
-    return task.counter.tokens(left)
+            least = min(least, least_units.get(type(part), size))
+        units += least
+    return task.counter.tokens(units)
 
 
-def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call, ...]) -> None:
-    """Accept a proposal if it makes the history smaller."""
-    before = after = work.task.tokens
+def _judge_step(run: _Run, number: int, stage: Stage, step: Step, calls: tuple[ModelCall, ...]) -> None:
+    """Accept a proposal if it makes the history smaller, and report what became of it."""
+    before = after = run.task.tokens
     accepted, reason = False, step.note or "nothing to do"
-    if _takes_guarded(work.places, step.edits):
+    if any(_takes_guarded(run.slots, edit) for edit in step.edits):
         reason = "it would take what must stay"
     elif step.edits:
-        gone = dict(work.gone)
-        places = apply_to_slots(work.places, step.edits, work.task.counter.message, gone)
-        after = work.task.counter.total([slot.size for slot in places])
+        removed_by = dict(run.removed_by)
+        slots = apply_to_slots(run.slots, step.edits, run.task.counter.message, removed_by)
+        after = run.task.counter.total([slot.size for slot in slots])
         accepted, reason = (True, step.note) if after < before else (False, "not smaller")
         if accepted:
-            work.task = _task(work.task, places)
-            work.places, work.gone, work.tier = places, gone, number
-    work.reports.append(
+            run.task = _update_task(run.task, slots)
+            run.slots, run.removed_by, run.tier = slots, removed_by, number
+    run.reports.append(
         Report(
             stage=stage.name,
             accepted=accepted,
@@ -154,42 +159,41 @@ def _judge(work: _Work, number: int, stage: Stage, step: Step, calls: tuple[Call
     )
 
 
-def _takes_guarded(places: Sequence[Slot], edits: Sequence[Edit]) -> bool:
-    """Whether a guarded message would leave without one in its place, or a pinned one would change."""
-    for edit in edits:
-        taken = places[edit.start : edit.end]
-        swapped = len(taken) == len(edit.put) == 1
-        if any(slot.pinned or (slot.guarded and not swapped) for slot in taken):
-            return True
-    return False
+def _takes_guarded(slots: Sequence[Slot], edit: Edit) -> bool:
+    """True if a guarded message would leave without one in its place, or a pinned one would change."""
+    taken = slots[edit.start : edit.end]
+    is_rewrite = len(taken) == len(edit.put) == 1
+    return any(slot.pinned or (slot.guarded and not is_rewrite) for slot in taken)
 
 
-def _task(task: Task, places: Sequence[Slot]) -> Task:
+def _update_task(task: Task, slots: Sequence[Slot]) -> Task:
     return replace(
         task,
-        messages=tuple(slot.message for slot in places),
-        sizes=tuple(slot.size for slot in places),
-        protected=frozenset(index for index, slot in enumerate(places) if slot.guarded),
-        pinned=frozenset(index for index, slot in enumerate(places) if slot.pinned),
-        came={index: slot.came for index, slot in enumerate(places) if slot.came is not None},
-        numbers=tuple(slot.number for slot in places),
+        messages=tuple(slot.message for slot in slots),
+        sizes=tuple(slot.size for slot in slots),
+        protected=frozenset(index for index, slot in enumerate(slots) if slot.guarded),
+        pinned=frozenset(index for index, slot in enumerate(slots) if slot.pinned),
+        originals={index: slot.original for index, slot in enumerate(slots) if slot.original is not None},
+        numbers=tuple(slot.number for slot in slots),
     )
 
 
-def _settled(work: _Work, first: Task, orphans: Orphans, missing: str) -> Result:
-    told = true_pointers(work.task.messages) if work.tier else work.task.messages
-    links = work.task.index.links if told is work.task.messages else None
-    settled = settle(told, shape=first.shape, orphans=orphans, missing=missing, links=links)
-    places, by = work.places, Edit(0, 0, (), "repair")
-    if settled.changed or told is not work.task.messages:
-        places = rearrange(places, settled.messages, first.counter.message, by)
-    kept = {slot.origin for slot in places}
-    gone = {index: by for index in range(len(first.messages)) if index not in kept} | work.gone
+def _finish(run: _Run, first: Task, orphans: Orphans, missing: str) -> Result:
+    """Repair the last history and express all changes as edits of the first."""
+    messages = clear_stale_pointers(run.task.messages) if run.tier else run.task.messages
+    changed = messages is not run.task.messages
+    links = None if changed else run.task.index.links
+    settled = normalize(messages, shape=first.shape, orphans=orphans, missing=missing, links=links)
+    slots, repair = run.slots, Edit(0, 0, (), "repair")
+    if settled.changed or changed:
+        slots = match_slots(slots, settled.messages, first.counter.message, repair)
+    kept = {slot.origin for slot in slots}
+    removed_by = {index: repair for index in range(len(first.messages)) if index not in kept} | run.removed_by
     return Result(
         messages=tuple(settled.messages),
-        edits=compose(first.messages, places, gone),
-        reports=tuple(work.reports),
-        tier=work.tier,
-        tokens=first.counter.total([slot.size for slot in places]),
+        edits=compose_edits(first.messages, slots, removed_by),
+        reports=tuple(run.reports),
+        tier=run.tier,
+        tokens=first.counter.total([slot.size for slot in slots]),
         mended=settled.changed,
     )

@@ -1,93 +1,93 @@
-"""Placeholders that stand for a tool result that left, and whether what they point to is still there."""
+"""Placeholders that stand for tool results that left, and the repair of pointers to reads that are gone."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from refold.core.messages.file_operations import reads
+from refold.core.messages.file_operations import find_file_reads
 from refold.core.messages.message import Message, Part, Text, ToolResult
-from refold.core.messages.rewrite import with_text
+from refold.core.messages.rewrite import replace_result_text
 from refold.core.messages.text_cutting import NOTICE
 
+# These words are read back from histories that other programs stored, so they must not change.
 CLEARED: Final = "[Tool result cleared]"
-"""NeuroLink's words for a result that was cleared."""
-
-_CLEARED: Final = re.compile(r"\[Tool result cleared: #\d{1,12}\]")
+_CLEARED_WITH_HANDLE: Final = re.compile(r"\[Tool result cleared: #\d{1,12}\]")
 _POINTER: Final = re.compile(r"\[File (.{1,5000}) - refer to latest read below\]", re.DOTALL)
-_PLACEHOLDER: Final = ("[Tool result ", "[File ", "[... ", "[args ")
+_PLACEHOLDERS: Final = ("[Tool result ", "[File ", "[... ", "[args ")
 _LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} characters left out \.\.\.\]")
-_NO_FILE: Final = re.compile(
+_FAILED_READ: Final = re.compile(
     r"\W{0,20}(?:error|exception|traceback|failed|failure|fatal|enoent|eacces|eisdir|no such file"
     r"|permission denied|access denied|(?:the )?file (?:not found|does not exist)"
     r"|cannot|can't|could not|couldn't|unable to)\b",
     re.IGNORECASE,
 )
-"""How a failed read begins; a file that begins so is taken for one, which only keeps more."""
+"""Beginning of a failed read; a file that begins so is taken for one, which only keeps more."""
 
 
-def cleared(number: int) -> str:
-    """The same words with the handle by which the result can be fetched back.
+def format_cleared(number: int) -> str:
+    """Format the placeholder of a cleared result with the handle by which it can be fetched back.
 
-    >>> cleared(12)
+    >>> format_cleared(12)
     '[Tool result cleared: #12]'
     """
     return f"{CLEARED[:-1]}: #{number}]"
 
 
 def is_cleared(text: str) -> bool:
-    """Whether a result was cleared before."""
-    return text == CLEARED or _CLEARED.fullmatch(text) is not None
+    """True if a result was cleared before."""
+    return text == CLEARED or _CLEARED_WITH_HANDLE.fullmatch(text) is not None
 
 
-def pointer(path: str) -> str:
-    """NeuroLink's words for a read that a later one supersedes."""
+def format_pointer(path: str) -> str:
+    """Format the placeholder of a read that a later one supersedes."""
     return f"[File {path} - refer to latest read below]"
 
 
-def plain(path: str) -> str:
-    """A path in the one spelling by which reads are compared."""
+def normalize_path(path: str) -> str:
+    """Give the one spelling of a path by which reads are compared."""
     return path.removeprefix("./")
 
 
-def shown(part: Part) -> str:
-    """What a tool said in this part."""
+def result_text(part: Part) -> str:
+    """Give the text of a tool's answer, in a result or as plain text."""
     return part.text if isinstance(part, ToolResult | Text) else ""
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a result no longer shows, or never showed, what was asked for."""
-    return not text.strip() or text.startswith(_PLACEHOLDER) or _NO_FILE.match(text) is not None
+    """True if a result no longer shows, or never showed, what was asked for."""
+    return not text.strip() or text.startswith(_PLACEHOLDERS) or _FAILED_READ.match(text) is not None
 
 
 def is_whole(text: str) -> bool:
-    """Whether nothing was cut out of a result."""
+    """True if nothing was cut out of a result."""
     return NOTICE.search(text) is None and _LEFT_OUT.search(text) is None
 
 
-def true_pointers(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages without pointers to reads that are gone; the very list where all of them are true."""
-    pointing = {
-        (index, place): plain(found[1])
+def clear_stale_pointers(messages: Sequence[Message]) -> Sequence[Message]:
+    """Clear pointers to reads that are gone; return the very same list where all pointers are true."""
+    pointers = {
+        (index, place): normalize_path(match[1])
         for index, message in enumerate(messages)
         for place, part in enumerate(message.parts)
-        if isinstance(part, ToolResult) and (found := _POINTER.fullmatch(part.text))
+        if isinstance(part, ToolResult) and (match := _POINTER.fullmatch(part.text))
     }
-    if not pointing:
+    if not pointers:
         return messages
     last: dict[str, tuple[int, int]] = {}
-    for read in reads(messages):
-        if not is_placeholder(shown(messages[read.message].parts[read.part])):
-            last[plain(read.path)] = (read.message, read.part)
-    stale = {place for place, path in pointing.items() if last.get(path, (-1, -1)) < place}
-    return [_cleared(message, index, stale) for index, message in enumerate(messages)] if stale else messages
-
-
-def _cleared(message: Message, index: int, stale: set[tuple[int, int]]) -> Message:
-    if not any((index, place) in stale for place in range(len(message.parts))):
-        return message
-    parts = tuple(
-        with_text(part, CLEARED) if isinstance(part, ToolResult) and (index, place) in stale else part
-        for place, part in enumerate(message.parts)
-    )
-    return replace(message, parts=parts)
+    for read in find_file_reads(messages):
+        if not is_placeholder(result_text(messages[read.message].parts[read.part])):
+            last[normalize_path(read.path)] = (read.message, read.part)
+    stale = {place for place, path in pointers.items() if last.get(path, (-1, -1)) < place}
+    if not stale:
+        return messages
+    result = list(messages)
+    for index in {index for index, _ in stale}:
+        parts = tuple(
+            replace_result_text(part, CLEARED)
+            if (index, place) in stale and isinstance(part, ToolResult)
+            else part
+            for place, part in enumerate(messages[index].parts)
+        )
+        result[index] = replace(messages[index], parts=parts)
+    return result

@@ -1,4 +1,4 @@
-"""A policy joins the three questions: when to act, what to keep, how to shrink. A value only."""
+"""A policy: when to compact, what to keep, how to shrink. A value; it does nothing by itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.task import Stage
 from refold.core.messages.repair import UNAVAILABLE, Orphans
 from refold.core.models.windows import Window
-from refold.core.tokens.counting import HOUSE, Counter
+from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 
 Guard: TypeAlias = Literal[
     "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
@@ -17,7 +17,7 @@ Guard: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paid:
-    """When to act and how where tokens have a price, and what this stands instead of."""
+    """Trigger, target and stages of a session whose tokens have a price, and the ones they replace."""
 
     trigger: Trigger
     target: Target | None
@@ -30,14 +30,14 @@ class Policy:
     """One way of keeping a conversation inside its window."""
 
     name: str
-    counter: Counter = HOUSE
+    counter: Counter = ESTIMATE_COUNTER
     counters: Callable[[str | None], Counter] | None = None
     """The counter for a provider, where a system counts differently for each."""
     window: Callable[[str | None], Window]
-    """The window of a model."""
+    """Gives the window of a model."""
     reserve: Reserve = Reserve()
     output: int | None = None
-    """Tokens the answer may have, where the caller set it; wins over the reserve."""
+    """Tokens the answer may have, as set by the caller; wins over the reserve."""
     trigger: Trigger
     levels: Levels = Levels()
     target: Target | None = None
@@ -48,22 +48,22 @@ class Policy:
     """When compaction is forced below its target: one successful stage is enough."""
     stages: tuple[Stage, ...] = ()
     direct: bool = False
-    """Whether the first stages, as far as they only thin tool traffic out, are passed over together where
-    nobody summarises and the words alone are over the goal."""
+    """True if the first stages that only thin out tool traffic are skipped together where no summariser is
+    there and the words alone are over the goal."""
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
-    """What is in every view."""
+    """What stays in every view."""
     user_words: int = 0
     """Tokens of the user's own messages to keep, newest first."""
     user_words_fraction: float = 1.0
-    """And never more than this share of the room."""
+    """The same as a share of the room; the smaller one holds."""
     orphans: Orphans = "call"
-    """What happens to a tool result whose call is not there."""
+    """What happens to a tool result without its call."""
     missing: str = UNAVAILABLE
-    """What stands for a result that is not there."""
+    """The text that stands for a missing result."""
     learns: bool = True
-    """Whether what came after a report is scaled by how far the estimate was off; else it is added as is."""
+    """True if the estimate of newer messages is scaled by how far it was off at the last reported usage."""
     tokens_of_all: bool = True
-    """Whether reported tokens include system prompt and tools, or the history alone."""
+    """True if reported tokens include system prompt and tools, False for the history alone."""
     checkpoint: int | None = None
     """Where the current thread begins."""
     summariser: str | None = None
@@ -71,11 +71,11 @@ class Policy:
     file_fraction: float = 0.6
     """The share of what remains that files may take."""
     paid: Paid | None = None
-    """What is otherwise in a session whose tokens have a price."""
+    """What differs in a session whose tokens have a price."""
 
     @property
     def where_paid(self) -> "Policy":
-        """The policy in a session whose tokens have a price; who has changed it has the last word."""
+        """The policy for a session whose tokens have a price; a caller's own changes win."""
         if self.paid is None or (self.trigger, self.target, self.stages) != self.paid.instead_of:
             return self
         return replace(

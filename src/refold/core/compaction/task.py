@@ -1,15 +1,16 @@
-"""What a stage is given and what it gives back; the contract between the pipeline and the stages."""
+"""The contract between the pipeline and the stages: what a stage gets and what it gives back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from refold.core.compaction.cached_prefix import Prefix
-from refold.core.compaction.cuts import HistoryIndex, Measured, Segment
+from refold.core.compaction.cached_prefix import CachedPrefix
+from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.edits import Edit
 from refold.core.compaction.flow import Flow
+from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.messages.message import Message
-from refold.core.messages.speakers import spoken
+from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
@@ -20,7 +21,7 @@ Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A history to shrink, and all that is known about it."""
+    """A history to shrink, and everything a stage may know about it."""
 
     messages: tuple[Message, ...]
     sizes: tuple[int, ...]
@@ -35,36 +36,36 @@ class Task:
     target: int | None = None
     """The same where the caller named a number."""
     protected: frozenset[int] = frozenset()
-    """Messages that stay."""
+    """Positions of messages that stay."""
     pinned: frozenset[int] = frozenset()
-    """Those of them that stay word for word."""
-    came: Mapping[int, Message] = field(default_factory=dict)
-    """Messages as they came, where earlier stages have rewritten them."""
+    """Positions of messages that stay word for word."""
+    originals: Mapping[int, Message] = field(default_factory=dict)
+    """The original messages, where earlier stages have rewritten them."""
     shape: Shape = CANONICAL
     force: bool = False
     focus: str = ""
-    """What the caller wants a summary to look at."""
+    """What a summary should pay attention to, in the caller's words."""
     model: bool = False
-    """Whether somebody answers questions."""
+    """True if a summariser model is available."""
     ask_window: int = 32_768
-    """The window of whoever answers."""
+    """The window of the summariser. The default is a small model's: a request must fit any that is asked."""
     ask_price: Price | None = None
-    """The price of whoever is asked, for answers that do not say whose they are."""
+    """The price of the summariser, for answers that do not name their model."""
     allowance: Allowance | None = None
-    """What summaries may still cost; None for as much as they like."""
-    prefix: Prefix | None = None
-    """The conversation as its provider has it in the cache, where a question can be asked behind it."""
+    """What summaries may still cost; None for no limit."""
+    prefix: CachedPrefix | None = None
+    """The cached conversation, where a summary can be asked for as one more turn of it."""
     checkpoint: int | None = None
     recallable: bool = False
-    """Whether what leaves can be fetched back by its number."""
+    """True if messages that leave can be fetched back by their number."""
     numbers: Numbers = ()
-    """By which handles name each message: the first and last of those it stands for."""
+    """The numbers by which handles name each message: the first and last of those it stands for."""
     render: Callable[[Sequence[Message]], Sequence[Any]] = tuple
-    """Messages in the caller's own shape, for what a program adds."""
+    """Renders messages in the caller's own shape, for custom strategies."""
     parse: Callable[[Sequence[Any]], Sequence[Message]] = tuple
-    """And back."""
+    """Parses messages from the caller's own shape."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
-    """The links and cuts of the messages; a task made with other messages gets another one."""
+    """The links and cuts of the messages; a task with other messages gets another index."""
 
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:
@@ -76,10 +77,10 @@ class Task:
         return self.counter.total(self.sizes)
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredHistory:
         """What a `Keep` may look at."""
         guarded = 0 if self.target is None else sum(self.sizes[index] for index in self.protected)
-        return Measured(
+        return MeasuredHistory(
             self.messages,
             self.sizes,
             self.window,
@@ -92,28 +93,28 @@ class Task:
         )
 
     def original(self, index: int) -> Message:
-        """A message as it came, before any stage rewrote it."""
-        return self.came.get(index, self.messages[index])
+        """The message before any stage rewrote it."""
+        return self.originals.get(index, self.messages[index])
 
     def number(self, index: int) -> int:
         """The number that names a message."""
-        found = self.numbers[index] if self.numbers else None
-        return index if found is None else found[0]
+        span = self.numbers[index] if self.numbers else None
+        return index if span is None else span[0]
 
     def span(self, indices: Sequence[int]) -> tuple[int, int]:
         """The numbers of the first and the last message that these stand for."""
-        found = [number for index in indices if self.numbers and (number := self.numbers[index])]
-        if not found:
+        spans = [span for index in indices if self.numbers and (span := self.numbers[index])]
+        if not spans:
             return indices[0], indices[-1]
-        return min(first for first, _ in found), max(last for _, last in found)
+        return min(first for first, _ in spans), max(last for _, last in spans)
 
     def leaving(self, segment: Segment) -> tuple[int, ...]:
-        """The messages of a stretch that may leave."""
+        """The positions in a segment that may leave."""
         return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
 
     def request(self, segment: Segment) -> str:
-        """The user's last request, where it leaves with the stretch and nobody speaks after it."""
-        turns = spoken(self.messages)
+        """The user's last request, where it leaves with the segment and nobody speaks after it."""
+        turns = find_user_turns(self.messages)
         last = turns[-1] if turns else None
         if last is None or last in self.protected or not segment.start <= last < segment.end:
             return ""
@@ -122,16 +123,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a stage proposes: edits, and in a word why, or why not."""
+    """A stage's proposal: edits, and why, or why there are none."""
 
     edits: tuple[Edit, ...] = ()
     note: str = ""
     failed: bool = False
-    """Whether something went wrong, as opposed to nothing being left to do."""
+    """True if something went wrong, as opposed to nothing being left to do."""
     facts: tuple[int, int, int] = (0, 0, 0)
     """Of the facts in what leaves: how many the text kept, were repaired, are reachable by handle."""
     capped: bool = False
-    """Whether a cap on what may be spent kept a model from being asked."""
+    """True if a spending limit kept a model from being asked."""
 
 
 Proposal: TypeAlias = Step | Flow[Step]
@@ -142,7 +143,7 @@ class Stage(Protocol):
 
     @property
     def name(self) -> str:
-        """The word for it in receipts."""
+        """Its name in receipts."""
         ...
 
     def __call__(self, task: Task) -> Proposal:
@@ -153,7 +154,7 @@ class Stage(Protocol):
 def replace_runs(
     task: Task, leaving: Sequence[int], put: Sequence[Message], stage: str, why: str
 ) -> tuple[Edit, ...]:
-    """Take messages out and put others where the last run of them stood."""
+    """Make edits that take messages out and put others in the place of the last run of them."""
     runs: list[list[int]] = []
     for index in leaving:
         if runs and runs[-1][-1] == index - 1:

@@ -3,16 +3,16 @@
 import pytest
 
 from refold.core.compaction.budget import Levels, Reserve, Trigger
-from refold.core.compaction.cuts import Measured, Segment
-from refold.core.compaction.edits import Edit, apply
+from refold.core.compaction.edits import Edit, apply_edits
+from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Step, Task, replace_runs
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.models.windows import Window
-from refold.core.tokens.counting import HOUSE, Counter
+from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 from refold.testing import assistant, result_part, summary, system, user
 
-COUNTER = Counter(name="length", text=len, visible=body, per_conversation=3)
+COUNTER = Counter(name="length", text=len, visible=visible_text, per_conversation=3)
 
 
 def task(*messages, **fields):
@@ -26,7 +26,7 @@ def test_the_tokens_of_a_task_are_those_of_its_history():
 
 def test_a_keep_sees_the_history_and_the_numbers():
     it = task(user("12345"), target=7, force=True, checkpoint=1)
-    assert it.measured == Measured(it.messages, (5,), 100, 80, 7, True, 1)
+    assert it.measured == MeasuredHistory(it.messages, (5,), 100, 80, 7, True, 1)
 
 
 def test_what_is_protected_does_not_leave_with_its_stretch():
@@ -74,7 +74,7 @@ def test_what_leaves_in_several_runs_is_replaced_where_the_last_run_stood():
         (6, 8, (assistant("S"),)),
     ]
     assert edits[0] == Edit(1, 3, (), "stage", "why", messages[1:3])
-    assert [message.text for message in apply(messages, edits)] == ["0", "3", "5", "S"]
+    assert [message.text for message in apply_edits(messages, edits)] == ["0", "3", "5", "S"]
 
 
 def test_one_run_is_one_edit_and_none_is_none():
@@ -90,6 +90,6 @@ def test_a_step_proposes_nothing_by_default():
 
 def test_a_policy_needs_a_name_a_window_and_a_trigger():
     policy = Policy(name="mine", window=lambda model: Window(1_000, None, "given"), trigger=Trigger())
-    assert policy.counter is HOUSE
+    assert policy.counter is ESTIMATE_COUNTER
     assert (policy.reserve, policy.levels, policy.target, policy.stages) == (Reserve(), Levels(), None, ())
     assert policy.guards == {"system", "pins", "last user", "open calls"}

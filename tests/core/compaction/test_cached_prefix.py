@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.core.compaction.cached_prefix import Prefix, neutral, same_model
+from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool, same_model
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 
@@ -12,7 +12,7 @@ GPT = Price(1.25, 10, 0.125, None)
 
 def prefix(**fields):
     known = {"format": "anthropic", "provider": "anthropic", "model": "claude-sonnet-4-5"}
-    return Prefix(**known | {"tokens": 160_000, "cached": 150_000, "price": SONNET} | fields)
+    return CachedPrefix(**known | {"tokens": 160_000, "cached": 150_000, "price": SONNET} | fields)
 
 
 def test_a_question_reads_the_cache_and_writes_the_rest():
@@ -65,8 +65,8 @@ def test_names_that_mean_the_same_model(names, same):
 
 def test_a_tool_in_nobodys_shape_is_known():
     """Wires have marks of their own."""
-    assert neutral({"name": "read", "description": "", "parameters": {}})
-    assert not neutral({"name": "read", "input_schema": {}})
-    assert not neutral({"type": "function", "name": "read"})
-    assert not neutral({"functionDeclarations": []})
-    assert not neutral("read")
+    assert is_neutral_tool({"name": "read", "description": "", "parameters": {}})
+    assert not is_neutral_tool({"name": "read", "input_schema": {}})
+    assert not is_neutral_tool({"type": "function", "name": "read"})
+    assert not is_neutral_tool({"functionDeclarations": []})
+    assert not is_neutral_tool("read")

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.circuit_breaker import HOUR, Allowed, Breaker, Limits, allows, replay, step
+from refold.core.compaction.circuit_breaker import (
+    HOUR,
+    Allowed,
+    Breaker,
+    Limits,
+    allows,
+    record_event,
+    replay_events,
+)
 
 NO_HOURLY = Limits(per_hour=None)
 
@@ -28,89 +36,91 @@ def test_a_new_breaker_allows():
 def test_two_attempts_without_a_turn_open_it(pair):
     """Faults, C24: one escalation, then stop."""
     first, second = pair
-    breaker = replay([(first, 1_000.0)])
+    breaker = replay_events([(first, 1_000.0)])
     assert allows(breaker, 1_001.0).yes
-    breaker = step(breaker, second, 1_001.0)
+    breaker = record_event(breaker, second, 1_001.0)
     told = allows(breaker, 1_002.0)
     assert (told.yes, told.until) == (False, 1_601.0)
     assert told.reason == "2 compactions without a turn of the model between them"
 
 
 def test_a_turn_between_them_keeps_it_closed():
-    breaker = replay([("fold", 1.0), ("turn", 2.0), ("fold", 3.0), ("turn", 4.0), ("fold", 5.0)])
+    breaker = replay_events([("fold", 1.0), ("turn", 2.0), ("fold", 3.0), ("turn", 4.0), ("fold", 5.0)])
     assert allows(breaker, 6.0).yes
 
 
 def test_six_in_an_hour_open_it():
     """Faults, C25: folds that succeed and are needed again each minute."""
-    assert allows(replay(thrashing(5)), 1_400.0).yes
-    told = allows(replay(thrashing(6)), 1_400.0)
+    assert allows(replay_events(thrashing(5)), 1_400.0).yes
+    told = allows(replay_events(thrashing(6)), 1_400.0)
     assert (told.yes, told.until) == (False, 1_900.0)
     assert told.reason == "6 compactions within an hour"
 
 
 def test_six_in_more_than_an_hour_do_not():
-    breaker = replay(thrashing(40, every=HOUR / 5))
+    breaker = replay_events(thrashing(40, every=HOUR / 5))
     assert allows(breaker, breaker.seen).yes
     assert len(breaker.attempts) == 5
 
 
 def test_no_limit_is_no_limit():
-    assert allows(replay(thrashing(100), NO_HOURLY), 1e6).yes
+    assert allows(replay_events(thrashing(100), NO_HOURLY), 1e6).yes
     free = Limits(per_hour=None, folds_without_turn=None)
-    breaker = replay([("fold", float(at)) for at in range(1_100)], free)
+    breaker = replay_events([("fold", float(at)) for at in range(1_100)], free)
     assert allows(breaker, 1_100.0) == Allowed(True)
     assert len(breaker.attempts) == 1_000
 
 
 def test_after_the_cool_down_one_fold_closes_it():
     """Faults, C26: half-open after the cool-down."""
-    breaker = replay([("failed", 1_000.0), ("failed", 1_010.0)])
+    breaker = replay_events([("failed", 1_000.0), ("failed", 1_010.0)])
     assert not allows(breaker, 1_609.9).yes
     trial = allows(breaker, 1_610.0)
     assert trial.yes
     assert trial.until is None
     assert trial.reason.startswith("one attempt after a cool-down: 2 compactions")
-    closed = step(breaker, "fold", 1_615.0)
+    closed = record_event(breaker, "fold", 1_615.0)
     assert allows(closed, 1_616.0) == Allowed(True)
     assert closed.opened is None
-    assert allows(step(closed, "turn", 1_617.0), 1_618.0).yes
+    assert allows(record_event(closed, "turn", 1_617.0), 1_618.0).yes
 
 
 def test_a_closed_breaker_starts_counting_anew():
-    breaker = replay([("fold", 0.0), ("fold", 1.0), ("fold", 700.0)], NO_HOURLY)
-    breaker = step(breaker, "fold", 701.0)
+    breaker = replay_events([("fold", 0.0), ("fold", 1.0), ("fold", 700.0)], NO_HOURLY)
+    breaker = record_event(breaker, "fold", 701.0)
     assert allows(breaker, 702.0).yes
-    assert not allows(step(breaker, "fold", 702.0), 703.0).yes
+    assert not allows(record_event(breaker, "fold", 702.0), 703.0).yes
 
 
 def test_each_failure_after_a_cool_down_doubles_it_up_to_the_limit():
-    breaker, at, waits = replay([("failed", 0.0), ("failed", 0.0)]), 0.0, []
+    breaker, at, waits = replay_events([("failed", 0.0), ("failed", 0.0)]), 0.0, []
     for _ in range(5):
         until = allows(breaker, at).until
         waits.append(until - at)
         at = until
-        breaker = step(breaker, "failed", at)
+        breaker = record_event(breaker, "failed", at)
     assert waits == [600.0, 1_200.0, 2_400.0, 3_600.0, 3_600.0]
     assert breaker.reason == "the attempt after the last cool-down failed"
 
 
 def test_a_failure_long_after_the_cool_down_doubles_it_too():
-    breaker = step(replay([("failed", 0.0), ("failed", 0.0)]), "failed", 30 * HOUR)
+    breaker = record_event(replay_events([("failed", 0.0), ("failed", 0.0)]), "failed", 30 * HOUR)
     assert breaker.cooldown == 1_200.0
 
 
 def test_a_success_and_a_quiet_time_bring_the_first_cool_down_back():
-    breaker = replay([("failed", 0.0), ("failed", 0.0), ("failed", 600.0), ("fold", 1_800.0)])
-    breaker = step(breaker, "turn", 1_801.0)
+    breaker = replay_events([("failed", 0.0), ("failed", 0.0), ("failed", 600.0), ("fold", 1_800.0)])
+    breaker = record_event(breaker, "turn", 1_801.0)
     later = 600.0 + HOUR + 1_200.0
     for kind in ("fold", "fold"):
-        breaker = step(breaker, kind, later)
+        breaker = record_event(breaker, kind, later)
     assert breaker.cooldown == 600.0
 
 
 def test_opening_again_soon_doubles_the_cool_down():
-    breaker = replay([("failed", 0.0), ("failed", 0.0), ("fold", 600.0), ("fold", 601.0), ("fold", 602.0)])
+    breaker = replay_events(
+        [("failed", 0.0), ("failed", 0.0), ("fold", 600.0), ("fold", 601.0), ("fold", 602.0)]
+    )
     assert breaker.cooldown == 1_200.0
     assert allows(breaker, 603.0).until == 1_802.0
 
@@ -122,47 +132,47 @@ def test_a_history_that_fills_up_each_minute_is_folded_about_as_often_as_the_lim
         at = 1e9 + 60.0 * minute
         if allows(breaker, at).yes:
             folds.append(minute)
-            breaker = step(breaker, "fold", at)
-        breaker = step(breaker, "turn", at + 1)
+            breaker = record_event(breaker, "fold", at)
+        breaker = record_event(breaker, "turn", at + 1)
     assert len([minute for minute in folds if minute < 60]) == 10
     assert max(len([m for m in folds if start <= m < start + 60]) for start in range(60, 421)) <= 6
     assert len(folds) == 50
 
 
 def test_what_happens_while_it_is_open_is_recorded_and_changes_nothing():
-    opened = replay([("fold", 0.0), ("fold", 1.0)])
+    opened = replay_events([("fold", 0.0), ("fold", 1.0)])
     for kind in ("fold", "failed"):
-        breaker = step(opened, kind, 2.0)
+        breaker = record_event(opened, kind, 2.0)
         assert allows(breaker, 3.0) == allows(opened, 3.0)
         assert breaker.attempts == (0.0, 1.0, 2.0)
 
 
 def test_an_emergency_is_recorded_and_not_counted():
-    breaker = replay([("emergency", float(at)) for at in range(20)])
+    breaker = replay_events([("emergency", float(at)) for at in range(20)])
     assert allows(breaker, 20.0) == Allowed(True)
     assert (breaker.emergencies, breaker.last_emergency) == (20, 19.0)
-    breaker = replay([("fold", 0.0), ("emergency", 1.0), ("fold", 2.0), ("emergency", 3.0)])
+    breaker = replay_events([("fold", 0.0), ("emergency", 1.0), ("fold", 2.0), ("emergency", 3.0)])
     assert allows(breaker, 4.0).until == 602.0
 
 
 def test_a_turn_does_not_close_it():
-    assert not allows(replay([("fold", 0.0), ("fold", 1.0), ("turn", 2.0)]), 3.0).yes
+    assert not allows(replay_events([("fold", 0.0), ("fold", 1.0), ("turn", 2.0)]), 3.0).yes
 
 
 def test_a_turn_may_close_what_a_missing_turn_opened_and_nothing_else():
     limits = Limits(turn_closes=True)
-    assert allows(replay([("fold", 0.0), ("fold", 1.0), ("turn", 2.0)], limits), 3.0) == Allowed(True)
-    assert not allows(replay(thrashing(6), limits), 1_400.0).yes
+    assert allows(replay_events([("fold", 0.0), ("fold", 1.0), ("turn", 2.0)], limits), 3.0) == Allowed(True)
+    assert not allows(replay_events(thrashing(6), limits), 1_400.0).yes
 
 
 def test_other_limits_hold():
     limits = Limits(folds_without_turn=1, cooldown=5.0)
-    assert allows(replay([("fold", 10.0)], limits), 11.0).until == 15.0
+    assert allows(replay_events([("fold", 10.0)], limits), 11.0).until == 15.0
 
 
 # ------------------------------------------------------------------------------------------------ clocks
 
-OPENED = replay([("fold", 1e6), ("fold", 1e6)])
+OPENED = replay_events([("fold", 1e6), ("fold", 1e6)])
 
 
 def test_a_small_jump_backwards_waits_at_most_two_cool_downs():
@@ -175,7 +185,7 @@ def test_a_large_jump_backwards_is_half_open():
 
 
 def test_attempts_far_in_the_future_are_forgotten():
-    breaker = replay([*thrashing(5, start=1e9), ("fold", 1_000.0)])
+    breaker = replay_events([*thrashing(5, start=1e9), ("fold", 1_000.0)])
     assert breaker.attempts == (1_000.0,)
 
 
@@ -184,15 +194,17 @@ def test_attempts_far_in_the_future_are_forgotten():
 )
 def test_a_time_that_cannot_be_is_the_last_one_seen(at):
     assert allows(OPENED, at) == allows(OPENED, 1e6)
-    assert step(OPENED, "turn", at).seen == 1e6
-    assert step(OPENED, "fold", at).attempts == (1e6, 1e6, 1e6)
+    assert record_event(OPENED, "turn", at).seen == 1e6
+    assert record_event(OPENED, "fold", at).attempts == (1e6, 1e6, 1e6)
 
 
 # -------------------------------------------------------------------------------------------------- JSON
 
 
 @pytest.mark.parametrize(
-    "breaker", [Breaker(), OPENED, replay([*thrashing(6), ("emergency", 5e3)])], ids=["new", "open", "hourly"]
+    "breaker",
+    [Breaker(), OPENED, replay_events([*thrashing(6), ("emergency", 5e3)])],
+    ids=["new", "open", "hourly"],
 )
 def test_it_comes_back_from_json(breaker):
     """Faults, C26: the state outlives the process."""
@@ -220,7 +232,7 @@ TIMES = st.floats(allow_nan=True, allow_infinity=True) | st.floats(min_value=0, 
     st.lists(st.tuples(st.sampled_from(["fold", "failed", "emergency", "turn"]), TIMES), max_size=40), TIMES
 )
 def test_nobody_waits_longer_than_the_longest_cool_down_twice(happened, at):
-    breaker = replay(happened)
+    breaker = replay_events(happened)
     assert Breaker.from_json(json.loads(json.dumps(breaker.to_json()))) == breaker
     told = allows(breaker, at)
     if not told.yes:

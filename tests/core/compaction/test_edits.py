@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import Edit, Slot, apply, apply_to_slots, compose, rearrange, revert, swap
+from refold.core.compaction.edits import (
+    Edit,
+    Slot,
+    apply_edits,
+    apply_to_slots,
+    compose_edits,
+    match_slots,
+    replace_message,
+    revert_edits,
+)
 from refold.core.messages.message import Message
 from refold.testing import assistant, shape, user
 
@@ -37,20 +46,20 @@ def rounds_of_edits(draw, most=4):
     lists, rounds = [first], []
     for number in range(draw(st.integers(1, most))):
         rounds.append(draw(edits_of(lists[-1], word=f"r{number}.")))
-        lists.append(apply(lists[-1], rounds[-1]))
+        lists.append(apply_edits(lists[-1], rounds[-1]))
     return lists, rounds
 
 
 def test_a_swap_puts_one_message_in_the_place_of_another_and_remembers_it():
     messages = numbered(3)
-    done = swap(messages, 1, assistant("new"), "stage", "why")
+    done = replace_message(messages, 1, assistant("new"), "stage", "why")
     assert done == Edit(1, 2, (assistant("new"),), "stage", "why", (messages[1],))
-    assert shape(apply(messages, [done])) == "user: m0\nassistant: new\nuser: m2"
+    assert shape(apply_edits(messages, [done])) == "user: m0\nassistant: new\nuser: m2"
 
 
 def test_edits_apply_in_order_of_place_whatever_order_they_come_in():
     messages = numbered(6)
-    done = apply(
+    done = apply_edits(
         messages,
         [edit(messages, 4, 6), edit(messages, 0, 2, assistant("a")), edit(messages, 3, 3, assistant("b"))],
     )
@@ -59,14 +68,14 @@ def test_edits_apply_in_order_of_place_whatever_order_they_come_in():
 
 def test_insertions_at_one_place_stand_in_the_order_given():
     messages = numbered(1)
-    done = apply(messages, [edit(messages, 1, 1, assistant("a")), edit(messages, 1, 1, assistant("b"))])
+    done = apply_edits(messages, [edit(messages, 1, 1, assistant("a")), edit(messages, 1, 1, assistant("b"))])
     assert [message.text for message in done] == ["m0", "a", "b"]
 
 
 def test_no_edits_give_the_same_messages_in_a_new_list():
     messages = numbered(2)
-    assert apply(messages, []) == messages
-    assert apply(messages, []) is not messages
+    assert apply_edits(messages, []) == messages
+    assert apply_edits(messages, []) is not messages
 
 
 @pytest.mark.parametrize(("start", "end"), [(2, 4), (1, 2), (3, 2), (-1, 1), (5, 7), (7, 7)], ids=str)
@@ -75,7 +84,7 @@ def test_edits_that_overlap_or_leave_the_list_are_refused(start, end):
     messages = numbered(6)
     both = [edit(messages, 1, 3), edit(messages, start, end)]
     with pytest.raises(ValueError, match="overlaps another or leaves the list"):
-        apply(messages, both)
+        apply_edits(messages, both)
     slots = [Slot(message, 1, index) for index, message in enumerate(messages)]
     with pytest.raises(ValueError, match="overlaps another or leaves the list"):
         apply_to_slots(slots, both, lambda _: 1, {})
@@ -84,14 +93,14 @@ def test_edits_that_overlap_or_leave_the_list_are_refused(start, end):
 @pytest.mark.parametrize(("start", "end"), [(3, 4), (0, 1), (6, 6), (1, 1), (3, 3)])
 def test_edits_that_touch_are_none_that_overlap(start, end):
     messages = numbered(6)
-    assert len(apply(messages, [edit(messages, 1, 3), edit(messages, start, end)])) == 4 - (end - start)
+    assert len(apply_edits(messages, [edit(messages, 1, 3), edit(messages, start, end)])) == 4 - (end - start)
 
 
 @given(st.data())
 def test_to_revert_is_to_undo(data):
     messages = numbered(data.draw(st.integers(0, 12)))
     edits = data.draw(edits_of(messages))
-    assert revert(apply(messages, edits), edits) == messages
+    assert revert_edits(apply_edits(messages, edits), edits) == messages
 
 
 @given(rounds_of_edits())
@@ -101,9 +110,9 @@ def test_the_edits_of_several_rounds_joined_are_the_rounds_one_after_another(mad
     gone = {}
     for edits in rounds:
         slots = apply_to_slots(slots, edits, lambda _: 1, gone)
-    joined = compose(lists[0], slots, gone)
-    assert apply(lists[0], joined) == lists[-1]
-    assert revert(lists[-1], joined) == lists[0]
+    joined = compose_edits(lists[0], slots, gone)
+    assert apply_edits(lists[0], joined) == lists[-1]
+    assert revert_edits(lists[-1], joined) == lists[0]
 
 
 @given(rounds_of_edits())
@@ -113,7 +122,7 @@ def test_joined_edits_are_apart_from_each_other_and_each_changes_something(made)
     gone = {}
     for edits in rounds:
         slots = apply_to_slots(slots, edits, lambda _: 1, gone)
-    joined = compose(lists[0], slots, gone)
+    joined = compose_edits(lists[0], slots, gone)
     assert all(before.end < after.start for before, after in itertools.pairwise(joined))
     assert all(one.put or one.took for one in joined)
     assert all(one.took == tuple(lists[0][one.start : one.end]) for one in joined)
@@ -129,7 +138,7 @@ def test_a_joined_edit_names_each_stage_and_each_reason_once():
     now = [slot.message for slot in slots]
     both = [edit(now, 2, 3, stage="prune", why="old"), edit(now, 3, 4, stage="prune", why="old")]
     slots = apply_to_slots(slots, both, lambda _: 1, gone)
-    (joined,) = compose(messages, slots, gone)
+    (joined,) = compose_edits(messages, slots, gone)
     assert (joined.start, joined.end) == (1, 4)
     assert joined.stage == "clip+prune"
     assert joined.why == "huge; old"
@@ -143,19 +152,19 @@ def test_what_was_only_put_in_names_its_stage():
     slots = apply_to_slots(
         slots, [edit(messages, 1, 1, assistant("a"), stage="slide", why="room")], lambda _: 1, {}
     )
-    assert compose(messages, slots, {}) == (Edit(1, 1, (assistant("a"),), "slide", "room", ()),)
+    assert compose_edits(messages, slots, {}) == (Edit(1, 1, (assistant("a"),), "slide", "room", ()),)
 
 
 def test_an_edit_without_a_reason_adds_none():
     messages = numbered(1)
     gone = {}
     slots = apply_to_slots([Slot(messages[0], 1, 0)], [edit(messages, 0, 1)], lambda _: 1, gone)
-    assert compose(messages, slots, gone)[0].why == ""
+    assert compose_edits(messages, slots, gone)[0].why == ""
 
 
 def test_messages_that_left_without_an_edit_leave_a_joined_edit_without_a_stage():
     messages = numbered(2)
-    assert compose(messages, [Slot(messages[1], 1, 1)], {}) == (Edit(0, 1, (), "", "", (messages[0],)),)
+    assert compose_edits(messages, [Slot(messages[1], 1, 1)], {}) == (Edit(0, 1, (), "", "", (messages[0],)),)
 
 
 def test_slots_know_the_size_the_origin_and_the_edit_of_each_message():
@@ -166,7 +175,7 @@ def test_slots_know_the_size_the_origin_and_the_edit_of_each_message():
     done = apply_to_slots(slots, [change], lambda message: len(message.text), gone)
     assert done == [
         slots[0],
-        Slot(assistant("new"), 3, None, False, change, came=messages[1], stood=1),
+        Slot(assistant("new"), 3, None, False, change, original=messages[1], original_place=1),
         slots[2],
     ]
     assert gone == {1: change}
@@ -196,7 +205,7 @@ def test_a_message_that_an_edit_put_and_another_took_is_no_message_of_the_first_
     )
     slots = apply_to_slots(slots, [edit([slots[0].message], 0, 1, stage="two")], lambda _: 1, gone)
     assert [gone[0].stage, len(gone), len(slots)] == ["two", 1, 1]
-    assert compose(messages, slots, gone) == (Edit(0, 1, (), "two", "", (messages[0],)),)
+    assert compose_edits(messages, slots, gone) == (Edit(0, 1, (), "two", "", (messages[0],)),)
 
 
 BY = Edit(0, 0, (), "repair")
@@ -204,7 +213,7 @@ BY = Edit(0, 0, (), "repair")
 
 def rearranged(messages, order):
     slots = [Slot(message, 1, index) for index, message in enumerate(messages)]
-    return rearrange(slots, order, lambda message: len(message.text), BY)
+    return match_slots(slots, order, lambda message: len(message.text), BY)
 
 
 def test_rearranging_keeps_the_slots_of_the_same_objects():
@@ -242,9 +251,9 @@ def test_a_rearranged_list_is_told_by_edits_of_the_first(data):
     first = data.draw(st.lists(st.sampled_from(pool), max_size=8))
     after = data.draw(st.lists(st.sampled_from([*pool, assistant("new")]), max_size=8))
     slots = [Slot(message, 1, index) for index, message in enumerate(first)]
-    edits = compose(first, rearrange(slots, after, lambda _: 1, BY), {})
-    assert apply(first, edits) == after
-    assert revert(after, edits) == first
+    edits = compose_edits(first, match_slots(slots, after, lambda _: 1, BY), {})
+    assert apply_edits(first, edits) == after
+    assert revert_edits(after, edits) == first
 
 
 def test_edits_are_values():
@@ -257,7 +266,7 @@ def test_a_message_rewritten_twice_is_still_known_as_it_came():
     for words in ("shorter", "short"):
         slots = apply_to_slots(slots, [edit([slots[0].message], 0, 1, assistant(words))], lambda _: 1, {})
     assert slots[0].message == assistant("short")
-    assert slots[0].came is messages[0]
+    assert slots[0].original is messages[0]
 
 
 def test_the_edit_that_took_a_rewritten_message_is_the_one_that_counts():
@@ -268,4 +277,4 @@ def test_the_edit_that_took_a_rewritten_message_is_the_one_that_counts():
     slots = apply_to_slots(slots, [rewritten], lambda _: 1, gone)
     taken = Edit(0, 2, (assistant("summary"),), "digest", "", (messages[0], messages[1]))
     slots = apply_to_slots(slots, [taken], lambda _: 1, gone)
-    assert [joined.stage for joined in compose(messages, slots, gone)] == ["digest"]
+    assert [joined.stage for joined in compose_edits(messages, slots, gone)] == ["digest"]

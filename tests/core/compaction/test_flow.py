@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from refold.core.compaction.flow import Answer, Ask, Failed, arun, run, together
+from refold.core.compaction.flow import Answer, Ask, Failed, arun, run, run_together
 from refold.errors import AnswerFailed
 from refold.testing import Scripted
 
@@ -310,19 +310,19 @@ def test_flows_side_by_side_ask_together_and_each_gets_its_own_replies():
         (first, second) = yield (Ask("b1"), Ask("b2"))
         return [first.text, second.text]
 
-    done = run(watched(together([two(), other()])), model)
+    done = run(watched(run_together([two(), other()])), model)
     assert done == [["to a1", "to a2", "to a3"], ["to b1", "to b2"]]
     assert seen == [("a1", "b1", "b2"), ("a2", "a3")]
 
 
 def test_results_stand_in_the_order_of_the_flows_not_of_their_ends():
-    done = run(together([rounds(1, 1), rounds(1)]), Scripted(["a", "b", "c"]))
+    done = run(run_together([rounds(1, 1), rounds(1)]), Scripted(["a", "b", "c"]))
     assert [[reply.text for reply in replies] for replies in done] == [["a", "c"], ["b"]]
 
 
 def test_no_flows_give_no_results():
-    assert run(together([]), Scripted()) == []
+    assert run(run_together([]), Scripted()) == []
 
 
 def test_flows_that_ask_nothing_end_at_once():
-    assert run(together([rounds(), rounds()]), Scripted()) == [[], []]
+    assert run(run_together([rounds(), rounds()]), Scripted()) == [[], []]

@@ -3,11 +3,11 @@
 from refold import Message, Text
 from refold.core.compaction.placeholders import (
     CLEARED,
+    clear_stale_pointers,
+    format_pointer,
     is_placeholder,
     is_whole,
-    plain,
-    pointer,
-    true_pointers,
+    normalize_path,
 )
 from refold.core.messages.text_cutting import clip
 from refold.testing import call, call_part, calls, result, result_part, user
@@ -26,44 +26,46 @@ def texts(messages):
 def test_the_words_are_neurolinks():
     """NeuroLink, "Stage 1" and "Stage 2": the placeholder and the pointer, word for word."""
     assert CLEARED == "[Tool result cleared]"
-    assert pointer("src/index.ts") == POINTER
+    assert format_pointer("src/index.ts") == POINTER
 
 
 def test_one_file_has_one_spelling():
-    assert plain("./a.py") == plain("a.py") == "a.py"
+    assert normalize_path("./a.py") == normalize_path("a.py") == "a.py"
 
 
 def test_a_pointer_whose_read_is_gone_is_cleared():
     messages = [*read(1, text=POINTER), user("go on")]
-    assert texts(true_pointers(messages)) == [CLEARED]
+    assert texts(clear_stale_pointers(messages)) == [CLEARED]
 
 
 def test_a_pointer_to_a_cleared_read_is_cleared():
     messages = [*read(1, text=POINTER), *read(2, text=CLEARED)]
-    assert texts(true_pointers(messages)) == [CLEARED, CLEARED]
+    assert texts(clear_stale_pointers(messages)) == [CLEARED, CLEARED]
 
 
 def test_true_pointers_give_the_very_list():
     messages = [*read(1, text=POINTER), *read(2)]
-    assert true_pointers(messages) is messages
+    assert clear_stale_pointers(messages) is messages
     plain = [user("hi")]
-    assert true_pointers(plain) is plain
+    assert clear_stale_pointers(plain) is plain
 
 
 def test_a_read_before_the_pointer_is_not_below():
     messages = [*read(1), *read(2, text=POINTER)]
-    assert texts(true_pointers(messages))[1] == CLEARED
+    assert texts(clear_stale_pointers(messages))[1] == CLEARED
 
 
 def test_only_the_stale_one_of_several_results_changes():
-    both = Message("user", (result_part("c1", pointer("a")), result_part("c2", pointer("b")), Text("so?")))
+    both = Message(
+        "user", (result_part("c1", format_pointer("a")), result_part("c2", format_pointer("b")), Text("so?"))
+    )
     messages = [
         calls(call_part("read_file", path="a"), call_part("read_file", path="b")),
         both,
         *read(3, "b"),
     ]
-    done = true_pointers(messages)
-    assert [part.text for part in done[1].parts] == [CLEARED, pointer("b"), "so?"]
+    done = clear_stale_pointers(messages)
+    assert [part.text for part in done[1].parts] == [CLEARED, format_pointer("b"), "so?"]
     assert done[0] is messages[0]
 
 

@@ -4,20 +4,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answer, Ask, Failed, run
-from refold.core.compaction.model_calls import Call, watched
+from refold.core.compaction.model_calls import ModelCall, watch_calls
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.windows import Price
 from refold.core.tokens.counting import Counter
 from refold.testing import Scripted
 
-COUNTER = Counter(name="length", text=len, visible=body)
+COUNTER = Counter(name="length", text=len, visible=visible_text)
 SONNET = Price(3, 15, 0.3, 3.75)
-PREFIX = Prefix(format="anthropic", provider="anthropic", model="m", tokens=1_000, cached=900, price=SONNET)
+PREFIX = CachedPrefix(
+    format="anthropic", provider="anthropic", model="m", tokens=1_000, cached=900, price=SONNET
+)
 
 
 def task(**fields):
@@ -43,7 +45,7 @@ class Asking:
 def asked(*rounds, answers, before=None, **fields):
     """The step, the calls and the model after rounds of questions."""
     model, calls, asking = Scripted(answers), [], Asking(list(rounds))
-    flow = watched(asking.flow(), task(**fields), calls, before or Spent())
+    flow = watch_calls(asking.flow(), task(**fields), calls, before or Spent())
     step = run(flow, model)
     assert asking.closed
     return step, calls, model
@@ -52,7 +54,7 @@ def asked(*rounds, answers, before=None, **fields):
 def test_what_asks_nobody_is_passed_on():
     """A step is no flow."""
     step, calls = Step(note="done"), []
-    assert run(watched(step, task(), calls, Spent()), Scripted()) is step
+    assert run(watch_calls(step, task(), calls, Spent()), Scripted()) is step
     assert calls == []
 
 
@@ -112,7 +114,7 @@ def test_a_call_that_failed_counts_with_its_question():
     """A provider bills what it had read."""
     step, (call,), _ = asked([Ask("question")], answers=[OSError("down")], ask_price=SONNET)
     assert step.note == Failed.__name__
-    assert call == Call(
+    assert call == ModelCall(
         purpose="summary",
         prompt_tokens=8,
         answer_tokens=0,

@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import Edit, apply, revert, swap
+from refold.core.compaction.edits import Edit, apply_edits, replace_message, revert_edits
 from refold.core.compaction.flow import Answer, Ask, Failed, run
-from refold.core.compaction.pipeline import Call, Report, shrink
+from refold.core.compaction.model_calls import ModelCall
+from refold.core.compaction.pipeline import Report, shrink
 from refold.core.compaction.task import Step, Task, replace_runs
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.messages.wire_rules import Shape
 from refold.core.tokens.counting import Counter
 from refold.testing import Scripted, assistant, call, result, shape, summary, user
 
-COUNTER = Counter(name="length", text=len, visible=body, per_conversation=3)
+COUNTER = Counter(name="length", text=len, visible=visible_text, per_conversation=3)
 
 
 @dataclass
@@ -48,7 +49,7 @@ def halve(name="halve"):
 
     def propose(task):
         edits = [
-            swap(task.messages, at, user(message.text[: len(message.text) // 2]), name, "long")
+            replace_message(task.messages, at, user(message.text[: len(message.text) // 2]), name, "long")
             for at, message in enumerate(task.messages)
             if len(message.text) > 1
         ]
@@ -182,7 +183,9 @@ def test_a_stage_that_proposes_nothing_is_passed_over():
 
 
 def test_a_proposal_that_makes_the_history_larger_is_turned_down():
-    larger = Fixed(lambda it: Step((swap(it.messages, 0, user("a" * 50), "larger"),), "grown"), name="larger")
+    larger = Fixed(
+        lambda it: Step((replace_message(it.messages, 0, user("a" * 50), "larger"),), "grown"), name="larger"
+    )
     it = task("aaaa", "bbbb", goal=0)
     done = shrunk(it, larger)
     assert done.messages == it.messages
@@ -193,13 +196,13 @@ def test_a_proposal_that_makes_the_history_larger_is_turned_down():
 
 
 def test_a_proposal_that_does_not_make_it_smaller_is_turned_down():
-    same = Fixed(lambda it: Step((swap(it.messages, 0, user("zzzz"), "same"),)), name="same")
+    same = Fixed(lambda it: Step((replace_message(it.messages, 0, user("zzzz"), "same"),)), name="same")
     done = shrunk(task("aaaa", goal=0), same)
     assert (done.reports[0].accepted, done.reports[0].reason, done.tier) == (False, "not smaller", 0)
 
 
 def test_one_token_smaller_is_smaller():
-    less = Fixed(lambda it: Step((swap(it.messages, 0, user("zzz"), "less"),)), name="less")
+    less = Fixed(lambda it: Step((replace_message(it.messages, 0, user("zzz"), "less"),)), name="less")
     done = shrunk(task("aaaa", goal=0), less)
     assert (done.reports[0].accepted, done.tokens) == (True, 6)
 
@@ -212,7 +215,9 @@ def test_the_next_stage_sees_the_smaller_history():
 
 
 def test_after_a_stage_that_was_turned_down_the_next_sees_what_was_before():
-    larger = Fixed(lambda it: Step((swap(it.messages, 0, user("a" * 50), "larger"),)), name="larger")
+    larger = Fixed(
+        lambda it: Step((replace_message(it.messages, 0, user("a" * 50), "larger"),)), name="larger"
+    )
     last = nothing()
     it = task("aaaa", goal=0)
     shrunk(it, larger, last)
@@ -300,8 +305,8 @@ def test_questions_are_passed_on_and_noted():
     done = shrunk(task("a" * 50, goal=0), ask(*rounds), model=model)
     assert model.asked == ["question", "merge"]
     assert done.reports[0].calls == (
-        Call(purpose="chunk 1", prompt_tokens=70, answer_tokens=9, model="m"),
-        Call(purpose="merge", prompt_tokens=5, answer_tokens=1, estimated=True),
+        ModelCall(purpose="chunk 1", prompt_tokens=70, answer_tokens=9, model="m"),
+        ModelCall(purpose="merge", prompt_tokens=5, answer_tokens=1, estimated=True),
     )
     assert shape(done.messages) == "user (summary): c"
 
@@ -402,7 +407,7 @@ def test_a_pointer_to_a_read_that_left_is_cleared():
     stage = Fixed(lambda it: Step(replace_runs(it, (2, 3), (), "slide", ""), "slid"), name="slide")
     done = shrunk(task(messages=history, goal=60), stage)
     assert "[Tool result cleared]" in shape(done.messages)
-    assert apply(history, done.edits) == list(done.messages)
+    assert apply_edits(history, done.edits) == list(done.messages)
     untouched = shrunk(task(messages=history, goal=1_000), stage)
     assert untouched.messages == tuple(history)
 
@@ -434,8 +439,8 @@ def test_the_edits_lead_from_the_first_list_to_the_last_and_back(data):
     protected = data.draw(st.frozensets(st.integers(0, 7), max_size=2))
     it = task(messages=history or [user("a")], goal=0, protected=protected)
     done = shrunk(it, *stages, orphans=data.draw(st.sampled_from(["call", "drop"])))
-    assert apply(it.messages, done.edits) == list(done.messages)
-    assert revert(done.messages, done.edits) == list(it.messages)
+    assert apply_edits(it.messages, done.edits) == list(done.messages)
+    assert revert_edits(done.messages, done.edits) == list(it.messages)
     assert done.tokens == COUNTER.conversation(done.messages)
 
 

@@ -1,58 +1,57 @@
 """No bad summary passes: every way a summariser can fail has its verdict."""
 
-import time
-
 import pytest
 
+from growth import stop_hang
 from refold.core.compaction.flow import Answer, Failed
-from refold.core.summaries.acceptance import is_stand_in, misfit, stand_in, verdict
+from refold.core.summaries.acceptance import is_stand_in, make_stand_in, reject_reply, reject_text
 
 GOOD = "The user wants a parser; it is done except for dates."
 
 
 def test_a_summary_passes():
-    assert verdict(Answer(text=GOOD)) == ""
+    assert reject_reply(Answer(text=GOOD)) == ""
 
 
 @pytest.mark.parametrize("finish", ["stop", "end_turn", "STOP", "completed", "eos", ""])
 def test_any_ordinary_end_passes(finish):
-    assert verdict(Answer(text=GOOD, finish=finish)) == ""
+    assert reject_reply(Answer(text=GOOD, finish=finish)) == ""
 
 
 def test_a_failure_is_told_with_its_kind():
-    assert verdict(Failed(TimeoutError("60 s"))) == "the model failed: TimeoutError: 60 s"
+    assert reject_reply(Failed(TimeoutError("60 s"))) == "the model failed: TimeoutError: 60 s"
 
 
 def test_a_failure_with_a_long_text_is_told_shortly():
-    assert len(verdict(Failed(ValueError("x" * 10_000)))) == 300
+    assert len(reject_reply(Failed(ValueError("x" * 10_000)))) == 300
 
 
 @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"])
 def test_a_summary_that_was_cut_off_does_not_pass(finish):
     """The torture matrix, F: pi#7048 kept a summary cut in mid-word."""
-    assert verdict(Answer(text=GOOD, finish=finish)) == "the summary was cut off"
+    assert reject_reply(Answer(text=GOOD, finish=finish)) == "the summary was cut off"
 
 
 @pytest.mark.parametrize("finish", ["tool_calls", "tool_use", "function_call"])
 def test_a_tool_call_is_no_summary(finish):
-    assert verdict(Answer(text=GOOD, finish=finish)) == "the model called a tool instead of summarising"
-    assert verdict(Answer(text=GOOD, calls=1)) == "the model called a tool instead of summarising"
+    assert reject_reply(Answer(text=GOOD, finish=finish)) == "the model called a tool instead of summarising"
+    assert reject_reply(Answer(text=GOOD, calls=1)) == "the model called a tool instead of summarising"
 
 
 @pytest.mark.parametrize("finish", ["refusal", "content_filter", "SAFETY", "safety", "RECITATION"])
 def test_a_refusal_is_no_summary(finish):
-    assert verdict(Answer(text=GOOD, finish=finish)) == "the model refused"
+    assert reject_reply(Answer(text=GOOD, finish=finish)) == "the model refused"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
 def test_nothing_is_no_summary(text):
     """The torture matrix, F: lossless-claw#877, 22 % empty."""
-    assert verdict(Answer(text=text)) == "the summary was empty"
-    assert verdict(Answer(text=text, reasoning=" \n")) == "the summary was empty"
+    assert reject_reply(Answer(text=text)) == "the summary was empty"
+    assert reject_reply(Answer(text=text, reasoning=" \n")) == "the summary was empty"
 
 
 def test_reasoning_alone_is_no_summary():
-    assert verdict(Answer(text=" ", reasoning="let me see")) == "only reasoning, no summary"
+    assert reject_reply(Answer(text=" ", reasoning="let me see")) == "only reasoning, no summary"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_reasoning_alone_is_no_summary():
     ],
 )
 def test_a_tool_call_written_as_text_is_no_summary(text):
-    assert verdict(Answer(text=text)) == "the model wrote a tool call instead of a summary"
+    assert reject_reply(Answer(text=text)) == "the model wrote a tool call instead of a summary"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_tool_call_written_as_text_is_no_summary(text):
 )
 def test_a_refusal_or_a_request_for_the_conversation_is_no_summary(text):
     """The torture matrix, F: langmem#69, "please provide the conversation" became the memory."""
-    assert verdict(Answer(text=text)) == "the model refused or asked for the conversation"
+    assert reject_reply(Answer(text=text)) == "the model refused or asked for the conversation"
 
 
 @pytest.mark.parametrize(
@@ -109,14 +108,13 @@ def test_a_refusal_or_a_request_for_the_conversation_is_no_summary(text):
     ],
 )
 def test_a_summary_that_speaks_of_such_things_passes(text):
-    assert verdict(Answer(text=text)) == ""
+    assert reject_reply(Answer(text=text)) == ""
 
 
-def test_a_hostile_answer_is_judged_in_no_time():
-    start = time.process_time()
-    for text in (" " * 5_000_000 + "x", "sorry " * 1_000_000, "{" + " " * 5_000_000, "please " * 700_000):
-        verdict(Answer(text=text))
-    assert time.process_time() - start < 0.5
+def test_no_answer_hangs_a_pattern():
+    with stop_hang():
+        for text in (" " * 5_000_000 + "x", "sorry " * 1_000_000, "{" + " " * 5_000_000, "please " * 700_000):
+            reject_reply(Answer(text=text))
 
 
 # -- the text against what it stands for -------------------------------------------------------------------
@@ -146,7 +144,7 @@ CHINESE = "用户希望修复解析器，并且不要修改测试文件。部署
 )
 def test_going_on_is_no_summary(text):
     """Fault C16: the summariser continues the conversation or answers the user."""
-    assert misfit(text, ENGLISH) == "it goes on with the conversation instead of telling it"
+    assert reject_text(text, ENGLISH) == "it goes on with the conversation instead of telling it"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +160,7 @@ def test_going_on_is_no_summary(text):
     ],
 )
 def test_a_summary_that_only_sounds_like_it_passes(text):
-    assert misfit(text, ENGLISH) == ""
+    assert reject_text(text, ENGLISH) == ""
 
 
 @pytest.mark.parametrize(
@@ -179,12 +177,12 @@ def test_a_summary_that_only_sounds_like_it_passes(text):
 )
 def test_the_language_of_the_conversation(text, told, why):
     """On doubt it passes: code, short texts and mixed ones have no language."""
-    assert misfit(text, told) == why
+    assert reject_text(text, told) == why
 
 
 def test_the_band():
-    assert misfit("x", "y", tokens=11, most=10) == "it has 11 tokens, more than the 10 it may have"
-    assert misfit("x", "y", tokens=10, most=10) == ""
+    assert reject_text("x", "y", tokens=11, most=10) == "it has 11 tokens, more than the 10 it may have"
+    assert reject_text("x", "y", tokens=10, most=10) == ""
 
 
 # -- texts that a small model really wrote -----------------------------------------------------------------
@@ -216,7 +214,7 @@ QUESTIONS = (
     ],
 )
 def test_a_text_that_speaks_to_its_reader_is_no_summary(text):
-    assert misfit(text, ENGLISH) == GOES_ON
+    assert reject_text(text, ENGLISH) == GOES_ON
 
 
 @pytest.mark.parametrize(
@@ -233,13 +231,16 @@ def test_a_text_that_speaks_to_its_reader_is_no_summary(text):
     ],
 )
 def test_a_summary_that_quotes_such_words_passes(text):
-    assert misfit(text, ENGLISH) == ""
+    assert reject_text(text, ENGLISH) == ""
 
 
 def test_only_the_ends_of_a_text_are_looked_at():
-    assert misfit("A flight was booked. Is there anything else? the agent asked. Nothing is open.", "") == ""
+    assert (
+        reject_text("A flight was booked. Is there anything else? the agent asked. Nothing is open.", "")
+        == ""
+    )
     long = "".join(f"The user booked {chr(97 + n % 26)}{chr(97 + n // 26)}. " for n in range(676)) * 2
-    assert misfit(long + "Safe travels!", "") == ""  # too long to be looked through, and no small talk
+    assert reject_text(long + "Safe travels!", "") == ""  # too long to be looked through, and no small talk
 
 
 @pytest.mark.parametrize(
@@ -257,14 +258,14 @@ def test_a_text_that_repeats_the_question_is_no_summary(text):
     asked = (
         "## Done\nWhat was finished, with the outcome.\n## What failed\nWhat was tried, and how it failed."
     )
-    assert misfit(text, ENGLISH, asked=asked) == REPEATS
+    assert reject_text(text, ENGLISH, asked=asked) == REPEATS
 
 
 def test_the_mark_of_the_question_belongs_in_no_summary():
     text = "The user wants a parser, see the mark 1f1a078ac66e there."
-    assert misfit(text, ENGLISH, nonce="1f1a078ac66e") == REPEATS
-    assert misfit(text, ENGLISH, nonce="000000000000") == ""
-    assert misfit(text, ENGLISH) == ""
+    assert reject_text(text, ENGLISH, nonce="1f1a078ac66e") == REPEATS
+    assert reject_text(text, ENGLISH, nonce="000000000000") == ""
+    assert reject_text(text, ENGLISH) == ""
 
 
 @pytest.mark.parametrize(
@@ -279,15 +280,15 @@ def test_the_mark_of_the_question_belongs_in_no_summary():
 )
 def test_a_summary_that_has_questions_or_tags_in_it_passes(text):
     asked = "## Done\nWhat was finished, with the outcome."
-    assert misfit(text, ENGLISH, asked=asked) == ""
+    assert reject_text(text, ENGLISH, asked=asked) == ""
 
 
 def test_a_stand_in_is_known():
-    text = stand_in(4_000, None)
+    text = make_stand_in(4_000, None)
     assert is_stand_in(text)
     assert 3_900 < len(text) < 4_100
-    assert is_stand_in(f"## History Summary\n\n{text}\n\n---\n\n## Turn\n\n{stand_in(10, 5)}")
-    assert len(stand_in(4_000, 5).split()) == 6
+    assert is_stand_in(f"## History Summary\n\n{text}\n\n---\n\n## Turn\n\n{make_stand_in(10, 5)}")
+    assert len(make_stand_in(4_000, 5).split()) == 6
     assert not is_stand_in("summary " * 500)  # a model that does not find its end
     assert not is_stand_in(f"{text} of the talk")
     assert not is_stand_in("")
@@ -295,29 +296,29 @@ def test_a_stand_in_is_known():
 
 @pytest.mark.parametrize("text", ["word " * 400, "The user wants to book a flight. " * 60])
 def test_a_text_without_an_end_is_no_summary(text):
-    assert misfit(text, ENGLISH) == "it says the same again and again"
+    assert reject_text(text, ENGLISH) == "it says the same again and again"
 
 
 def test_a_text_that_repeats_a_little_passes():
     rows = "".join(f"- src/module_{n}.py: read, word{chr(97 + n)} changed, tests pass\n" for n in range(26))
-    assert misfit(rows, ENGLISH) == ""
-    assert misfit("word " * 59, ENGLISH) == ""
+    assert reject_text(rows, ENGLISH) == ""
+    assert reject_text("word " * 59, ENGLISH) == ""
 
 
 @pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])
 def test_an_acknowledgement_is_no_summary(text):
-    assert verdict(Answer(text=text)) == "an acknowledgement, no summary"
+    assert reject_reply(Answer(text=text)) == "an acknowledgement, no summary"
 
 
 @pytest.mark.parametrize(
     "text", ["Done: the parser.", "S", "Nothing is open.", "Yes to berth 4.", "OK " * 90]
 )
 def test_what_says_something_is_no_acknowledgement(text):
-    assert verdict(Answer(text=text)) == ""
+    assert reject_reply(Answer(text=text)) == ""
 
 
-def test_hostile_texts_are_judged_against_the_question_in_no_time():
-    start = time.process_time()
-    for text in ("what " * 500_000, "<" * 2_000_000, "? " * 1_000_000, "sorry " * 300_000, '" ' * 1_000_000):
-        misfit(text, ENGLISH, nonce="1f1a078ac66e", asked=ENGLISH)
-    assert time.process_time() - start < 2
+def test_no_text_hangs_a_pattern():
+    hostile = ("what " * 500_000, "<" * 2_000_000, "? " * 1_000_000, "sorry " * 300_000, '" ' * 1_000_000)
+    with stop_hang():
+        for text in hostile:
+            reject_text(text, ENGLISH, nonce="1f1a078ac66e", asked=ENGLISH)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.core.compaction.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, judge
+from refold.core.compaction.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, make_budget
 
 # -- what is left for the answer ---------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ def test_where_a_model_is_asked_the_history_may_be_longer():
 
 def test_a_budget_is_judged_by_its_history_too():
     parts = Breakdown(system=50, history=30)
-    budget = judge(parts, window=1_000, reserve=0, trigger=Trigger(history=30), levels=Levels())
+    budget = make_budget(parts, window=1_000, reserve=0, trigger=Trigger(history=30), levels=Levels())
     assert (budget.trigger_tokens, budget.should_compact) == (80, True)
 
 
@@ -179,7 +179,7 @@ PARTS = Breakdown(system=10, history=70)
 
 
 def test_a_budget_compares_what_is_used_with_the_room():
-    budget = judge(
+    budget = make_budget(
         PARTS,
         window=120,
         reserve=20,
@@ -209,28 +209,30 @@ def test_a_budget_compares_what_is_used_with_the_room():
 
 def test_one_token_below_the_line_is_not_yet_time():
     parts = Breakdown(history=79)
-    budget = judge(parts, window=100, reserve=0, trigger=Trigger(fraction=0.8), levels=Levels())
+    budget = make_budget(parts, window=100, reserve=0, trigger=Trigger(fraction=0.8), levels=Levels())
     assert not budget.should_compact
     assert budget.level == "notice"
 
 
 def test_a_room_that_is_known_wins_over_window_less_reserve():
-    budget = judge(PARTS, window=400, reserve=50, room=160, trigger=Trigger(fraction=0.5), levels=Levels())
+    budget = make_budget(
+        PARTS, window=400, reserve=50, room=160, trigger=Trigger(fraction=0.5), levels=Levels()
+    )
     assert (budget.room, budget.ratio, budget.should_compact) == (160, 0.5, True)
 
 
 def test_what_was_reported_wins_over_the_breakdown():
-    budget = judge(PARTS, window=100, reserve=0, used=95, trigger=Trigger(), levels=Levels())
+    budget = make_budget(PARTS, window=100, reserve=0, used=95, trigger=Trigger(), levels=Levels())
     assert (budget.used, budget.level, budget.breakdown.total) == (95, "critical", 80)
 
 
 def test_there_is_always_a_token_of_room():
-    budget = judge(PARTS, window=10, reserve=10, trigger=Trigger(fraction=0.8), levels=Levels())
+    budget = make_budget(PARTS, window=10, reserve=10, trigger=Trigger(fraction=0.8), levels=Levels())
     assert (budget.room, budget.ratio) == (1, 80.0)
 
 
 def test_a_line_between_two_tokens_is_told_as_the_token_from_which_on_it_holds():
-    budget = judge(
+    budget = make_budget(
         Breakdown(history=85), window=101, reserve=0, trigger=Trigger(fraction=0.85), levels=Levels()
     )
     assert budget.trigger_tokens == 86
@@ -238,13 +240,13 @@ def test_a_line_between_two_tokens_is_told_as_the_token_from_which_on_it_holds()
 
 
 def test_never_is_told_as_no_line():
-    budget = judge(PARTS, window=100, reserve=0, trigger=Trigger(enabled=False), levels=Levels())
+    budget = make_budget(PARTS, window=100, reserve=0, trigger=Trigger(enabled=False), levels=Levels())
     assert budget.trigger_tokens is None
     assert not budget.should_compact
 
 
 def test_a_budget_says_where_its_numbers_come_from_by_default():
-    budget = judge(PARTS, window=100, reserve=0, trigger=Trigger(), levels=Levels())
+    budget = make_budget(PARTS, window=100, reserve=0, trigger=Trigger(), levels=Levels())
     assert (budget.count_source, budget.window_source, budget.messages, budget.characters) == (
         "estimate",
         "given",

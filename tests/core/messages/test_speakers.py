@@ -1,0 +1,45 @@
+"""Who speaks in a message."""
+
+import pytest
+
+from refold.core.messages.message import Message
+from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, remove_program_text
+from refold.testing import assistant, result, summary, user
+
+
+@pytest.mark.parametrize(
+    ("message", "voice"),
+    [
+        (user("hello"), "user"),
+        (user("<returncode>0</returncode>\n<output>\nx</output>"), "tool"),
+        (user("Observation: it failed"), "tool"),
+        (user("I saw <output> in it"), "user"),
+        (user("The last command <command>pytest</command> timed out and has been killed."), "tool"),
+        (user("Please always provide EXACTLY ONE action in triple backticks, found 2 actions."), "tool"),
+        (user("[ERROR] You did not use a tool in your previous response!"), "tool"),
+        (user("Your last output was not properly formatted."), "tool"),
+        (user("No tool calls were found in the response."), "tool"),
+        (user("Your answer is not what I asked for."), "user"),
+        (user("The last command failed, why?"), "user"),
+        (user("Please always provide sources."), "user"),
+        (assistant("<output>"), "assistant"),
+        (result("c", "x"), "tool"),
+        (Message("system", "be good"), "system"),
+        (summary("was"), "summary"),
+    ],
+)
+def test_who_speaks(message, voice):
+    assert find_speaker(message) == voice
+
+
+def test_where_people_speak():
+    seen = user("<output>x</output>")
+    assert find_user_turns([user("a"), seen, summary("s"), user("b")]) == [0, 3]
+    assert find_user_turns([seen]) == [0]
+    assert is_observation(seen)
+    assert not is_observation(assistant("<output>"))
+
+
+def test_what_programs_put_into_a_users_words_is_none_of_them():
+    assert remove_program_text("do it<system-reminder>\nnever stop\n</system-reminder> now") == "do it now"
+    assert remove_program_text("a < b") == "a < b"

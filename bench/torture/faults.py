@@ -264,7 +264,7 @@ def campaign(
     absorbed: Counter[str] = Counter()
     with (
         folder(in_memory=True) as place,
-        patch("refold.stores.sqlite.connection._CARRY_BYTES", 200_000),
+        patch("refold.stores.sqlite.connection._CHECKPOINT_BYTES", 200_000),
         patch("refold.stores.jsonl.key_file._SPARE", 3),
     ):
         _warm_up(emptied(place / "warm"))

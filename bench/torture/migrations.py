@@ -17,7 +17,7 @@ from bench.torture.ground import Child, dice, message
 from refold.stores import open_store
 from refold.stores.sqlite import schema
 from refold.stores.sqlite.connection import Connection
-from refold.stores.sqlite.driver import Cursor, Raw, driver
+from refold.stores.sqlite.driver import Cursor, RawConnection, choose_driver
 
 if TYPE_CHECKING:
     from refold.core.log.entries import Entry
@@ -37,8 +37,8 @@ ALTER TABLE sessions RENAME COLUMN turned TO turn;
 @contextmanager
 def newer() -> Iterator[None]:
     """Be the version with one step more."""
-    steps = (*schema.steps(), _STEP)
-    with patch.object(schema, "steps", lambda: steps):
+    steps = (*schema.read_migrations(schema.PACKAGE), _STEP)
+    with patch.object(schema, "read_migrations", lambda package: steps):
         yield
 
 
@@ -109,7 +109,7 @@ def looked_at(path: Path) -> tuple[list[str], str]:
 class Counting:
     """A connection that kills its process before its n-th statement."""
 
-    def __init__(self, raw: Raw, countdown: Callable[[], None]) -> None:
+    def __init__(self, raw: RawConnection, countdown: Callable[[], None]) -> None:
         self._raw = raw
         self._countdown = countdown
 
@@ -147,7 +147,7 @@ def _migrate(path: Path, kill_at: int) -> Callable[[int], None]:
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        plain = driver("apsw")
+        plain = choose_driver("apsw")
         counting: Any = lambda path: Counting(plain.connect(path), countdown)  # noqa: E731  # one line
         with newer():
             Connection(

@@ -29,7 +29,7 @@ from bench.torture.recorders import VFS, RecordingVFS, recorded_calls
 from refold.errors import LogCorrupt, StoreError
 from refold.stores import Durability, Store, open_store
 from refold.stores.sqlite.connection import Connection
-from refold.stores.sqlite.driver import driver
+from refold.stores.sqlite.driver import choose_driver
 from refold.stores.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def opened(kind: Kind, place: Path, durability: Durability, *, vfs: str | None =
     """The store in a folder."""
     if kind == "jsonl":
         return open_store(f"jsonl:{place}", durability=durability)
-    plain = driver("apsw")
+    plain = choose_driver("apsw")
     if vfs is not None:
         plain = replace(plain, connect=lambda path: apsw.Connection(path, vfs=vfs))
     if kind == "journal":
@@ -100,7 +100,7 @@ def record(kind: Kind, durability: Durability, place: Path, chance: random.Rando
     recording, states = Recording(), list[State]()
     carry = chance.choice((60_000, 300_000, 16_000_000))
     with (
-        patch("refold.stores.sqlite.connection._CARRY_BYTES", carry),
+        patch("refold.stores.sqlite.connection._CHECKPOINT_BYTES", carry),
         patch("refold.stores.jsonl.key_file._SPARE", 3),
         _watched(kind, place, recording) as vfs,
     ):

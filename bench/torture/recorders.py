@@ -79,7 +79,7 @@ def recorded_calls(folder: Path, recording: Recording) -> Iterator[None]:
     from refold.stores import disk  # the default of its `create` was bound before anything is recorded
 
     with patch.multiple(os, **{name: getattr(calls, name) for name in watched}):
-        defaults = disk.create.__kwdefaults__
+        defaults = disk.create_file.__kwdefaults__
         with patch.dict(defaults, {"put": calls.replace}):
             yield
 

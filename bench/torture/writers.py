@@ -134,7 +134,7 @@ def held(kind: str, place: Path) -> dict[str, Any]:
     """Another process holds the lock for good: `StoreBusy` comes in time, and once it is gone all is well."""
     address = f"{kind}:{place}"
     options: dict[str, Any] = {"busy_seconds": _WAIT} if kind == "sqlite" else {}
-    disk_wait, disk.WAIT = disk.WAIT, _WAIT  # type: ignore[misc]  # the seam for the store of files
+    disk_wait, disk.WAIT_SECONDS = disk.WAIT_SECONDS, _WAIT  # type: ignore[misc]  # the seam for the store of files
     wrong: list[str] = []
     try:
         with closing(open_store(address, **options)) as store:
@@ -156,7 +156,7 @@ def held(kind: str, place: Path) -> dict[str, Any]:
             if store.append("held", [message("second")], expect=head).place.seq != 2:
                 wrong.append("the append that was refused left something")
     finally:
-        disk.WAIT = disk_wait  # type: ignore[misc]
+        disk.WAIT_SECONDS = disk_wait  # type: ignore[misc]
     return {"waited_seconds": round(waited, 2), "promised_seconds": _WAIT, "found": wrong}
 
 

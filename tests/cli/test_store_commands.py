@@ -28,7 +28,7 @@ from refold.core.messages.message import (
     ToolResult,
 )
 from refold.errors import LogCorrupt
-from refold.stores import Trouble, open_store
+from refold.stores import Defect, open_store
 
 FOLDED = "task"
 COMMANDS_OF_A_SESSION = (
@@ -659,7 +659,7 @@ class Wrecked:
         raise LogCorrupt("the list of sessions is damaged")
 
     def check(self):
-        yield Trouble(session="", what="page 3 is damaged")
+        yield Defect(session="", what="page 3 is damaged")
         raise LogCorrupt("page 4 is damaged")
 
     def salvage(self):

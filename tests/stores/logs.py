@@ -1,12 +1,12 @@
 """Entries for the tests of stores, made as sessions make them."""
 
-from refold.core.log.entries import ROOT, entry
+from refold.core.log.entries import ROOT, make_entry
 
 
 def said(number, text="", *, parent=ROOT, body=None, at=1.0):
     """The message of this number."""
     text = text or f"message {number}"
-    return entry(
+    return make_entry(
         "said", body if body is not None else {"content": text}, parent=parent, said=number, text=text, at=at
     )
 
@@ -21,7 +21,7 @@ def chain(*texts, parent=ROOT, after=0):
 
 def mark(kind, value, behind):
     """Anything but a message, behind an entry."""
-    return entry(kind, value, parent=behind.name, said=behind.said)
+    return make_entry(kind, value, parent=behind.name, said=behind.said)
 
 
 def bodies(entries):

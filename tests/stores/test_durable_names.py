@@ -28,7 +28,7 @@ def syncs(monkeypatch):
             raise OSError(errno.EIO, "the disk is ill")
         real(path)
 
-    for module in ("disk", "jsonl_file", "ledger"):
+    for module in ("disk", "jsonl.session_file", "jsonl.key_file"):
         monkeypatch.setattr(f"refold.stores.{module}.sync_folder", sync_folder)
     return Syncs
 
@@ -91,7 +91,7 @@ def test_no_room_at_a_sync_does_not_promise_that_nothing_was_written(code, kind,
     error.extendedresult = code
     error.sqlite_errorcode = code
     connection._raw = Ill()
-    told = connection._told(error)
+    told = connection._to_store_error(error)
     real.close()
     store.close()
     assert type(told) is kind

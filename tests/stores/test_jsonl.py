@@ -15,7 +15,7 @@ from logs import bodies, chain, mark
 from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Place, disk
 from refold.stores.jsonl import key_file
-from refold.stores.jsonl.rows import from_row, to_row
+from refold.stores.jsonl.rows import format_row, parse_row
 from refold.stores.jsonl.store import open_store
 
 
@@ -74,16 +74,16 @@ def test_every_row_is_json_and_ends_with_its_sum(store, folder):
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"{}", to_row({"a": 1})[:-2], to_row({"head": [0, 0]})[:-1], to_row([1])[:-1]]
+    "line", [b"", b"{}", format_row({"a": 1})[:-2], format_row({"head": [0, 0]})[:-1], format_row([1])[:-1]]
 )
 def test_a_row_that_is_not_whole_is_no_row(line):
-    assert from_row(line) is None
+    assert parse_row(line) is None
 
 
 def test_rows_with_a_good_sum_and_bad_json_are_no_rows():
     from zlib import crc32
 
-    assert from_row(b'{"a":nope,"sum":"%08x"}' % crc32(b'{"a":nope')) is None
+    assert parse_row(b'{"a":nope,"sum":"%08x"}' % crc32(b'{"a":nope')) is None
 
 
 @pytest.mark.parametrize("rest", ["", "a\0b"])
@@ -112,9 +112,9 @@ def test_a_file_of_a_newer_version_is_left_alone(store, folder):
     store.put_note("k", "v")
     path = the_file(folder)
     first, rest = path.read_bytes().split(b"\n", 1)
-    newer = to_row({**json.loads(first), "refold": 2})
+    newer = format_row({**json.loads(first), "refold": 2})
     path.write_bytes(newer + rest)
-    (folder / "notes.jsonl").write_bytes(to_row({"refold": 9}))
+    (folder / "notes.jsonl").write_bytes(format_row({"refold": 9}))
     again = open_store(str(folder))
     for use in (
         again.sessions,
@@ -341,9 +341,9 @@ def test_rows_that_do_not_fit_together_are_found(store, folder):
     a_log(store)
     path = the_file(folder)
     rows = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*rows[:2], *rows[3:], to_row({"other": 1})]))
+    path.write_bytes(b"".join([*rows[:2], *rows[3:], format_row({"other": 1})]))
     found = [trouble.what.partition(": ")[2] for trouble in open_store(str(folder)).check()]
-    assert "no row of a log" in found
+    assert "not a row of a log" in found
     assert any("stands behind one that is not there" in what for what in found)
     path.write_bytes(b"".join(rows[1:]))
     found = [trouble.what for trouble in open_store(str(folder)).check()]
@@ -407,7 +407,7 @@ def test_who_waited_for_a_file_that_was_replaced_takes_the_new_one(store, folder
     def slow(file, where):
         if not waited:
             path.rename(folder / "old")
-            path.write_bytes((folder / "old").read_bytes() + to_row({"key": "b", "value": "2"}))
+            path.write_bytes((folder / "old").read_bytes() + format_row({"key": "b", "value": "2"}))
         waited.append(lock(file, where))
 
     lock = key_file.lock
@@ -418,8 +418,8 @@ def test_who_waited_for_a_file_that_was_replaced_takes_the_new_one(store, folder
 
 
 def test_a_fact_is_only_put_while_the_file_is_held(folder, store):
-    made = key_file.Ledger(folder / "x.jsonl", sync=False)
-    with pytest.raises(StoreError, match="not held"):
+    made = key_file.KeyFile(folder / "x.jsonl", sync=False)
+    with pytest.raises(StoreError, match="not locked"):
         made.put("k", "v")
 
 
@@ -461,7 +461,7 @@ def test_a_read_that_was_begun_ends_when_the_store_is_closed(store):
 
 def test_who_waits_too_long_is_told(store, folder, monkeypatch):
     head = a_log(store)
-    monkeypatch.setattr(disk, "WAIT", 0.02)
+    monkeypatch.setattr(disk, "WAIT_SECONDS", 0.02)
     file = os.open(the_file(folder), os.O_RDWR)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -475,7 +475,7 @@ def test_who_waits_too_long_is_told(store, folder, monkeypatch):
 
 
 def test_more_sessions_than_are_kept_in_memory(store, monkeypatch):
-    monkeypatch.setattr("refold.stores.jsonl.store._KNOWN", 2)
+    monkeypatch.setattr("refold.stores.jsonl.store._MOST_INDEXES", 2)
     heads = {name: store.append(name, chain(name), expect=None) for name in "abcde"}
     assert {name: store.head(name) for name in "abcde"} == heads
     assert len(store._files) == 2

@@ -5,22 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
+import refold
 from refold.errors import RefoldError, StoreError
-from refold.stores import addresses
-from refold.stores.addresses import opened
-from refold.stores.memory.store import MemoryStore
-
-TABLE = {"stub": "stubs:make", "postgresql": "stubs:make"}
 
 
-@pytest.fixture
-def stub(monkeypatch):
-    """A store that only remembers how it was made."""
-
-    def make(rest, **options):
-        return rest, options
-
-    monkeypatch.setattr(addresses, "import_module", lambda name: {"stubs": SimpleNamespace(make=make)}[name])
+@pytest.fixture(autouse=True)
+def plug_in(monkeypatch):
+    """A plug-in for the scheme `stub:`, whose store only remembers how it was opened."""
+    point = SimpleNamespace(name="stub", load=lambda: lambda rest, **options: (rest, options))
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda group: [point] if group == "refold.stores" else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,45 +26,47 @@ def stub(monkeypatch):
         ("stub:C:\\a.db", "C:\\a.db", {}),
         ("stub:x?durability=full", "x", {"durability": "full"}),
         ("stub:x?a=1&b=%20&c=", "x", {"a": "1", "b": " ", "c": ""}),
-        ("postgresql://h/d?sslmode=require", "postgresql://h/d?sslmode=require", {}),
     ],
 )
-def test_an_address_is_taken_apart(stub, address, rest, options):
-    assert opened(address, TABLE) == (rest, options)
+def test_an_address_has_a_scheme_a_location_and_options(address, rest, options):
+    assert refold.open_store(address) == (rest, options)
 
 
-def test_what_is_given_beside_the_address_counts_more(stub):
-    assert opened("stub:x?durability=full", TABLE, durability="normal") == ("x", {"durability": "normal"})
-    assert opened("stub:x?durability=full", TABLE, durability=None) == ("x", {"durability": "full"})
+def test_a_postgresql_store_gets_the_whole_address(monkeypatch):
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr("refold.stores.postgres.store.open_store", lambda rest, **options: (rest, options))
+    address = "postgresql://h/d?sslmode=require"
+    assert refold.open_store(address) == (address, {})
+
+
+def test_an_argument_goes_before_an_option_in_the_address():
+    assert refold.open_store("stub:x?durability=full", durability="normal") == ("x", {"durability": "normal"})
+    assert refold.open_store("stub:x?durability=full", durability=None) == ("x", {"durability": "full"})
 
 
 @pytest.mark.parametrize("durability", ["", "FULL", "none"])
-def test_durability_is_one_of_two(stub, durability):
+def test_durability_is_full_or_normal(durability):
     with pytest.raises(RefoldError, match="durability is full or normal, not"):
-        opened(f"stub:x?durability={durability}", TABLE)
+        refold.open_store(f"stub:x?durability={durability}")
 
 
 @pytest.mark.parametrize("address", ["", "chat.db", "/tmp/chat.db"])
-def test_what_is_no_address_is_refused(address):
-    with pytest.raises(RefoldError, match="no address of a store"):
-        opened(address, TABLE)
+def test_text_without_a_scheme_is_refused(address):
+    with pytest.raises(RefoldError, match="not the address of a store"):
+        refold.open_store(address)
 
 
-def test_plug_ins_serve_other_schemes(monkeypatch):
-    point = SimpleNamespace(name="redis", load=lambda: lambda rest, **options: ("redis", rest, options))
-    monkeypatch.setattr(
-        importlib.metadata, "entry_points", lambda group: [point] if group == "refold.stores" else []
+def test_an_unknown_scheme_is_refused_with_the_known_ones():
+    known = "jsonl, memory, postgres, postgresql, sqlite, stub"
+    with pytest.raises(RefoldError, match=f"there is no store 'other'; known stores: {known}"):
+        refold.open_store("other:x")
+
+
+def test_the_built_in_stores_open_by_their_address(tmp_path):
+    assert refold.open_store("memory:").address == "memory:"
+    assert (
+        refold.open_store(f"jsonl:{tmp_path / 'logs'}?durability=full").address
+        == f"jsonl:{tmp_path / 'logs'}"
     )
-    assert opened("redis:x?a=1", TABLE) == ("redis", "x", {"a": "1"})
-    with pytest.raises(RefoldError, match="there is no store 'other'; known are: postgresql, redis, stub"):
-        opened("other:x", TABLE)
-
-
-def test_the_built_in_stores_are_opened_by_their_address(tmp_path):
-    from refold.stores import open_store
-
-    assert isinstance(open_store("memory:"), MemoryStore)
-    made = open_store(f"jsonl:{tmp_path / 'logs'}?durability=full")
-    assert made.address == f"jsonl:{tmp_path / 'logs'}"
     with pytest.raises(StoreError, match="memory: has no option speed"):
-        open_store("memory:?speed=1")
+        refold.open_store("memory:?speed=1")

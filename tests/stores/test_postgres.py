@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres_server import cluster
-from refold.core.log.entries import ROOT, entry
+from refold.core.log.entries import ROOT, make_entry
 from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
 from refold.stores.postgres import check, log
-from refold.stores.postgres.address import parse
+from refold.stores.postgres.address import parse_address
 
 NUMBERS = count(1)
 
@@ -55,7 +55,7 @@ def database(running):
 
 
 def execute(url, statement, *values, scope=None):
-    with psycopg.connect(parse(url).server, autocommit=True) as connection:
+    with psycopg.connect(parse_address(url).server, autocommit=True) as connection:
         if scope is not None:
             connection.execute("SELECT set_config('refold.scope', %s, false)", [scope])
         done = connection.execute(statement, values or None)
@@ -63,7 +63,7 @@ def execute(url, statement, *values, scope=None):
 
 
 def said(text, *, after=None):
-    return entry(
+    return make_entry(
         "said",
         {"role": "user", "content": text},
         parent=after.name if after else ROOT,
@@ -333,7 +333,7 @@ def test_hits_have_every_word_or_else_most_words_first(searched):
 
 
 def test_a_reader_holds_neither_a_transaction_nor_a_connection_between_pages(address, running, monkeypatch):
-    monkeypatch.setattr(log, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(log, "PAGE_ROWS", 2)
     with closing(open_store(address, connections=1)) as store:
         entries = chain(*"abcdefg")
         store.append("s", entries, expect=None)
@@ -347,7 +347,7 @@ def test_a_reader_holds_neither_a_transaction_nor_a_connection_between_pages(add
 
 @pytest.mark.parametrize("newest", [False, True])
 def test_pages_end_by_size_too(store, monkeypatch, newest):
-    monkeypatch.setattr(log, "_PAGE_BYTES", 100)
+    monkeypatch.setattr(log, "PAGE_BYTES", 100)
     head = store.append("s", chain(*(letter * 60 for letter in "abcd")), expect=None)
     branch = chain("e" * 300, "f", after=chain(*(letter * 60 for letter in "ab"))[-1])
     store.append("s", branch, expect=head, at=Place(0, 2))
@@ -357,7 +357,7 @@ def test_pages_end_by_size_too(store, monkeypatch, newest):
 
 def test_marks_are_read_without_the_messages(store):
     entries = chain("a", "b")
-    mark = entry("checkpoint", {"name": "c", "said": 2}, parent=entries[-1].name, said=2)
+    mark = make_entry("checkpoint", {"name": "c", "said": 2}, parent=entries[-1].name, said=2)
     store.append("s", [*entries, mark], expect=None)
     place = store.head("s").place
     assert list(store.read("s", place, kinds=["checkpoint"])) == [mark]
@@ -417,7 +417,7 @@ def test_who_make_a_session_at_the_same_time_make_one(store):
 def test_who_comes_second_with_a_new_session_gives_way(store, monkeypatch):
     store.append("s", chain("a"), expect=None)
     monkeypatch.setattr(
-        postgres_append.Append, "_locked", lambda self, connection: None
+        postgres_append.Append, "_lock_session", lambda self, connection: None
     )  # it was not there yet
     with pytest.raises(Conflict) as caught:
         store.append("s", chain("b"), expect=None)
@@ -443,14 +443,14 @@ def test_an_older_lease_cannot_append_and_a_younger_one_waits_for_an_append(stor
     old = store.claim("s", holder="a", seconds=0.01)
     time.sleep(0.02)  # by the server's clock
     writing, go = threading.Event(), threading.Event()
-    original = postgres_append.Append._expected
+    original = postgres_append.Append._check_fence
 
-    def slow(self, found):
+    def slow(self, connection):
+        original(self, connection)
         writing.set()
         go.wait(5)
-        original(self, found)
 
-    monkeypatch.setattr(postgres_append.Append, "_expected", slow)
+    monkeypatch.setattr(postgres_append.Append, "_check_fence", slow)
     with ThreadPoolExecutor(2) as pool:
         append = pool.submit(store.append, "s", [said("x")], expect=None, fence=old.fence)
         assert writing.wait(5)
@@ -537,7 +537,7 @@ def lose(monkeypatch, method, *, then):
     monkeypatch.setattr(postgres_append.Append, method, breaking)
 
 
-@pytest.mark.parametrize("method", ["_locked", "_written", "__call__"])
+@pytest.mark.parametrize("method", ["_lock_session", "_write", "__call__"])
 def test_an_append_whose_connection_dies_is_done_once(store, monkeypatch, method):
     """`__call__` is the hard one: the COMMIT came through and its answer did not."""
     head = store.append("s", [said("a")], expect=None)
@@ -574,7 +574,7 @@ def test_an_append_that_was_lost_is_not_taken_for_the_same_words_of_another(stor
         with closing(open_store(address)) as other:
             other.append("s", [said("b")], expect=head)
 
-    lose(monkeypatch, "_written", then=others)
+    lose(monkeypatch, "_write", then=others)
     with pytest.raises(Conflict):
         store.append("s", [said("b")], expect=head)
     assert texts(store, "s") == ["a", "b"]
@@ -813,7 +813,7 @@ def test_the_address_is_shown_without_secrets(guarded):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"durability": "off"}, {"busy_seconds": "soon"}, {"connections": 0}, {"colour": "red"}]
+    "wrong", [{"durability": "off"}, {"busy_seconds": "soon"}, {"connections": 0}, {"driver": "apsw"}]
 )
 def test_wrong_options_are_refused(running, wrong):
     with pytest.raises(RefoldError, match=next(iter(wrong))):
@@ -822,7 +822,7 @@ def test_wrong_options_are_refused(running, wrong):
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    for name in [name for name in sys.modules if name.startswith("refold.stores.postgres.store")]:
+    for name in [name for name in sys.modules if name.startswith("refold.stores.postgres.")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(RefoldError, match=r"pip install 'refold\[postgres\]'"):
         open_store("postgresql://localhost/x")
@@ -841,14 +841,14 @@ def test_tables_of_a_newer_version_are_left_alone(database):
 def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
     from refold.stores.postgres import schema
 
-    steps = schema._steps()
-    monkeypatch.setattr(schema, "_steps", lambda: [*steps, "SELECT 1/0"])
+    steps = schema.read_migrations(schema.PACKAGE)
+    monkeypatch.setattr(schema, "read_migrations", lambda package: [*steps, "SELECT 1/0"])
     with pytest.raises(StoreError, match="division by zero"):
         open_store(database)
     assert execute(database, "SELECT to_regnamespace('refold') IS NULL") == [(True,)]
-    monkeypatch.setattr(schema, "_steps", lambda: steps)
+    monkeypatch.setattr(schema, "read_migrations", lambda package: steps)
     open_store(database).close()
-    monkeypatch.setattr(schema, "_steps", lambda: [*steps, "CREATE TABLE refold.more ()"])
+    monkeypatch.setattr(schema, "read_migrations", lambda package: [*steps, "CREATE TABLE refold.more ()"])
     open_store(database).close()
     assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,)]
 
@@ -871,11 +871,11 @@ def test_a_role_without_rights_is_told(running, database):
 @pytest.fixture
 def damaged(database, monkeypatch):
     """A store of two sessions with a branch, read in small pages."""
-    monkeypatch.setattr(check, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(check, "_ALL", check._ALL.replace("LIMIT 500", "LIMIT 2"))
     with closing(open_store(database)) as store:
         one = chain("a", "b", "c")
         head = store.append("one", one, expect=None)
-        mark = entry("pin", {"said": 1, "pinned": True}, parent=one[0].name, said=1)
+        mark = make_entry("pin", {"said": 1, "pinned": True}, parent=one[0].name, said=1)
         store.append("one", [mark, *chain("d", after=one[0])], expect=head, at=Place(0, 1))
         store.append("two", chain("e", "f"), expect=None)
         assert list(store.check()) == []

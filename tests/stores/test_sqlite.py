@@ -156,9 +156,9 @@ def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
     program = """
         import apsw
         from refold.errors import StoreError
-        from refold.stores import sqlite_schema
+        from refold.stores.sqlite import schema
         from refold.stores.sqlite.store import open_store
-        sqlite_schema.steps()
+        schema.read_migrations(schema.PACKAGE)
         if os.geteuid() == 0:
             os.setgid(65534)
             os.setuid(65534)
@@ -211,7 +211,7 @@ def test_the_database_of_another_program_is_left_alone(path):
 def test_a_new_file_that_another_makes_ready_meanwhile_is_no_other_programs(path, opened, monkeypatch):
     """The marks of an empty file and the tables of one that is ready are never seen together."""
     other = threading.Thread(target=lambda: opened().close())
-    look = schema._pragma
+    look = schema.read_pragma
 
     def slowly(raw, name):
         found = look(raw, name)
@@ -220,7 +220,7 @@ def test_a_new_file_that_another_makes_ready_meanwhile_is_no_other_programs(path
             other.join(0.5)
         return found
 
-    monkeypatch.setattr(schema, "_pragma", slowly)
+    monkeypatch.setattr(schema, "read_pragma", slowly)
     store = opened()
     other.join()
     assert filled(store, 3).said == 3
@@ -251,8 +251,8 @@ def next_step(monkeypatch):
     """Give refold one more step of its tables, good or bad."""
 
     def give(step):
-        known = schema.steps()
-        monkeypatch.setattr(schema, "steps", lambda: (*known, step))
+        known = schema.read_migrations(schema.PACKAGE)
+        monkeypatch.setattr(schema, "read_migrations", lambda package: (*known, step))
 
     return give
 
@@ -298,15 +298,15 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
 @pytest.mark.parametrize("number", range(6))
 def test_a_kill_while_the_tables_are_made_leaves_all_or_nothing(path, opened, number):
     program = """
-        from refold.stores import sqlite_schema
+        from refold.stores.sqlite import schema
         from refold.stores.sqlite.store import open_store
-        real, count = sqlite_schema.statements, int(sys.argv[2]) * 3
+        real, count = schema.split_statements, int(sys.argv[2]) * 3
         def some(step):
             for done, statement in enumerate(real(step)):
                 if done == count:
                     os._exit(9)
                 yield statement
-        sqlite_schema.statements = some
+        schema.split_statements = some
         open_store(sys.argv[1])
     """
     assert run(program, path, number).returncode in (9, 0)
@@ -359,7 +359,7 @@ def test_without_apsw_the_standard_library_serves(opened, monkeypatch):
     assert store._connection.driver.name == "sqlite3"
     assert filled(store, 3).said == 3
     with pytest.raises(StoreError, match=r"install refold\[sqlite\]"):
-        driver.driver("apsw")
+        driver.choose_driver("apsw")
 
 
 MOUNTS = """
@@ -384,7 +384,7 @@ bad line
     ],
 )
 def test_the_filesystem_is_the_one_mounted_nearest(path, kind):
-    assert files.filesystem_of(path, MOUNTS) == kind
+    assert files.filesystem_type(path, MOUNTS) == kind
 
 
 @pytest.mark.parametrize(
@@ -393,14 +393,16 @@ def test_the_filesystem_is_the_one_mounted_nearest(path, kind):
 )
 def test_a_network_disk_gets_no_write_ahead_log(opened, monkeypatch, kind, works):
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(files, "filesystem_of", lambda path: kind)
+    monkeypatch.setattr(files, "filesystem_type", lambda path: kind)
     assert pragma(opened(), "journal_mode") == ("wal" if works else "truncate")
 
 
 def test_a_journal_that_the_disk_refuses_is_an_error(opened, monkeypatch):
     """SQLite answers with the mode it is in, and says nothing else."""
-    real = connection._one
-    monkeypatch.setattr(connection, "_one", lambda raw, text: "delete" if "WAL" in text else real(raw, text))
+    real = schema.read_pragma
+    monkeypatch.setattr(
+        schema, "read_pragma", lambda raw, name: "delete" if "WAL" in name else real(raw, name)
+    )
     with pytest.raises(StoreError, match="wants the journal delete and not wal"):
         opened()
 
@@ -643,9 +645,9 @@ def test_a_sync_that_fails_is_told_and_the_connection_is_dropped(path, monkeypat
         raw.set_busy_timeout(50)
         return raw
 
-    real = driver.driver()
+    real = driver.choose_driver()
     failing = driver.Driver(name="apsw", version=real.version, connect=connect, errors=real.errors)
-    monkeypatch.setattr("refold.stores.sqlite.store.driver_of", lambda name: failing)
+    monkeypatch.setattr("refold.stores.sqlite.store.choose_driver", lambda name: failing)
     store = open_store(str(path), durability="full")
     head = filled(store, 3)
     before = store._connection._raw
@@ -666,7 +668,7 @@ def test_a_sync_that_fails_is_told_and_the_connection_is_dropped(path, monkeypat
 
 
 def test_carrying_the_log_over_is_done_before_an_append_that_is_due(opened, monkeypatch):
-    monkeypatch.setattr(connection, "_CARRY_BYTES", 100_000)
+    monkeypatch.setattr(connection, "_CHECKPOINT_BYTES", 100_000)
     store = opened()
     path = Path(store._connection.path)
     head = filled(store, 200)

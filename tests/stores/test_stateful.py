@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 from logs import said
 
-from refold.core.log.entries import KINDS, ROOT, entry
+from refold.core.log.entries import KINDS, ROOT, make_entry
 from refold.errors import Conflict
 from refold.stores import START, Place
 
@@ -81,7 +81,7 @@ class Machine(RuleBasedStateMachine):
                 entries.append(said(len(messages) + 1, unique, parent=messages[-1] if messages else ROOT))
             else:
                 parent = before[-1].name if before else ROOT
-                entries.append(entry(kind, {"content": unique}, parent=parent, said=len(messages)))
+                entries.append(make_entry(kind, {"content": unique}, parent=parent, said=len(messages)))
         return entries
 
     @rule(

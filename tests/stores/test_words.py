@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.stores import word_index
-from refold.stores.word_index import Words, words_of
+from refold.stores.word_index import WordIndex, split_words
 
 TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
 
 
 def index(*texts):
-    made = Words()
+    made = WordIndex()
     for text in texts:
         made.add(text)
     return made
@@ -33,7 +33,7 @@ def found(made, query, **options):
     ],
 )
 def test_words_of_a_text(text, expected):
-    assert words_of(text) == expected
+    assert split_words(text) == expected
 
 
 def test_every_word_is_wanted_and_rare_ones_count_more():
@@ -69,9 +69,9 @@ def test_a_word_that_most_texts_have_is_looked_up_fast():
 @given(st.lists(TEXTS, max_size=8), TEXTS)
 def test_a_search_agrees_with_looking_at_every_text(texts, query):
     made = index(*texts)
-    wanted = set(words_of(query))
-    whole = {number for number, text in enumerate(texts) if wanted and wanted <= set(words_of(text))}
-    some = {number for number, text in enumerate(texts) if wanted & set(words_of(text))}
+    wanted = set(split_words(query))
+    whole = {number for number, text in enumerate(texts) if wanted and wanted <= set(split_words(text))}
+    some = {number for number, text in enumerate(texts) if wanted & set(split_words(text))}
     hits = made.search(query, limit=100)
     assert {hit.text for hit in hits} == (whole or some)
     assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.text))

@@ -1,33 +1,36 @@
-"""Where logs rest: the contract that every store serves, and how one is opened by its address.
+"""The contract that every store serves, and `open_store`, which opens one by its address.
 
     memory:                     gone with the process
     jsonl:DIR                   one file of JSON lines for each session
     sqlite:FILE                 the default
     postgresql://...            many processes and hosts on one database
 
-A store keeps entries and one pointer for each session, the head. `append` is the only way in: it adds
-entries behind the head and moves the head, both or neither, and only if the head is still where the caller
-saw it. When it returns, the entries are there for good: with `durability="full"` also after a loss of power,
-with `"normal"` after the process is killed. Entries are never changed and never removed.
+This module knows the addresses of the stores and nothing of how they work.
 
-A *place* says where an entry stands. Appending behind a place that already has something behind it begins a
-new branch there; the old one stays. The path to a place are the entries on the way to it from the first one.
-Stores may be used by several threads at once. Session names are data: any text.
+A store keeps entries and one pointer for each session, the head. `append` is the only way to write: it adds
+entries behind the head and moves the head, both or neither, and only if the head is still where the caller
+saw it. The entries are durable when it returns: with `durability="full"` they survive a loss of power, with
+`"normal"` they survive a kill of the process. Entries are never changed and never removed.
+
+A *place* is the position of an entry: its line (branch) and its number. Appending behind a place that already
+has a successor begins a new line there; the old line stays. The path to a place is the row of entries that
+lead to it from the first one. Several threads may use a store at once. Any text is a valid session name.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from importlib import import_module
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast
+from urllib.parse import parse_qsl
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import RefoldError
+from refold.errors import RefoldError, StoreError
 
-GROUP: Final = "refold.stores"
 Durability: TypeAlias = Literal["full", "normal"]
 
 
 class Place(NamedTuple):
-    """Where an entry stands: the line it is on, and its number, which only grows in a session."""
+    """Position of an entry: its line (branch) and its number, which grows with every entry of the session."""
 
     line: int
     seq: int
@@ -39,69 +42,69 @@ START: Final = Place(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where a session is."""
+    """Current position of a session."""
 
     place: Place
     name: str
-    """Name of the entry that stands there; "" for none."""
+    """Name of the entry at this place; "" at the start."""
     said: int
-    """How many messages have been said on the way there."""
+    """Number of messages on the path to it."""
     version: int
-    """Grows with every move; two heads with one version are one head."""
+    """Grows by one with every move, so that two heads with the same version are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Info:
-    """A session in a list of sessions."""
+class SessionInfo:
+    """Summary of one session, for lists."""
 
     name: str
     said: int
     entries: int
-    """On all branches."""
+    """Number of entries on all branches."""
     created: float
     changed: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """One hit of a search."""
+class SearchHit:
+    """One entry that a search found."""
 
     session: str
     entry: Entry
     place: Place
     score: float
-    """Higher is better; only good for comparing hits of one search."""
+    """Higher is better; comparable only within one search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to work on a session for a while."""
+    """Temporary right to work on a session."""
 
     session: str
     holder: str
     fence: int
-    """Grows with every lease of the session; an append with an older one is refused."""
+    """Grows with every new lease of the session; an append with an older fence is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Something in a store that is not as it should be."""
+class Defect:
+    """One thing that is damaged or inconsistent in a store."""
 
     session: str
     what: str
-    """One line for people: which entry or line, and what is wrong with it."""
+    """One line for people: the entry or row, and what is wrong with it."""
     seq: int | None = None
 
 
 class Log(Protocol):
-    """Entries and the head."""
+    """Entries and heads."""
 
-    def sessions(self) -> list[Info]:
-        """All sessions, the one that changed last first."""
+    def sessions(self) -> list[SessionInfo]:
+        """List all sessions, most recently changed first."""
         ...
 
     def head(self, session: str) -> Head | None:
-        """Where a session is; None where there is none of this name."""
+        """Return the head of a session, or None if there is no such session."""
         ...
 
     def append(
@@ -115,12 +118,12 @@ class Log(Protocol):
     ) -> Head:
         """Add entries behind a place and move the head behind them, all or nothing; durable on return.
 
-        expect   the head as the caller saw it, None where there was no session; `Conflict` where it moved
-        at       where to go on; the head by default; `START` for the very beginning. With no entries the
-                 head only moves there.
-        fence    of the caller's lease; `Conflict` where a younger lease was given since
+        expect   the head as the caller saw it, None for no session; raises `Conflict` if it moved
+        at       place to append behind: the head by default, `START` for the beginning. Without entries
+                 only the head moves there.
+        fence    fence of the caller's lease; raises `Conflict` if a newer lease exists
 
-        `StoreFull` where the disk is, `StoreBusy` where others held the store for too long.
+        Raises `StoreFull` if the disk is full and `StoreBusy` if others held the store for too long.
         """
         ...
 
@@ -134,105 +137,160 @@ class Log(Protocol):
         last: int | None = None,
         newest: bool = False,
     ) -> Iterator[Entry]:
-        """Entries on the path to a place, oldest first, or newest first.
+        """Iterate over the entries on the path to a place, oldest first unless `newest`.
 
-        first, last   only those whose `said` lies between, both included
-        kinds         only those
-        Reads in pages, so that a long log needs little memory. What was appended before the call is there.
+        kinds         only entries of these kinds
+        first, last   only entries whose `said` lies in this range, both ends included
+
+        Reads in pages, so that a long log needs little memory. Sees everything appended before the call.
         """
         ...
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
-        """Where entries of these names stand, on whatever branch; those that are not there are left out."""
+        """Find entries by name on all branches; names that do not exist are left out."""
         ...
 
 
 class Search(Protocol):
-    """Full text over everything ever said."""
+    """Full-text search over every message."""
 
     def search(
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
-    ) -> list[Found]:
-        """The best hits, best first, on all branches; any text is a valid query, an empty one finds nothing.
+    ) -> list[SearchHit]:
+        """Return the best hits on all branches, best first. Any text is a valid query; "" finds nothing.
 
-        Hits have every word of the query, or, where nothing has, most of them; with `some`, words that are
-        rare weigh more and one is enough.
+        A hit has every word of the query or, if no entry has, most of them. With `some` one word is enough,
+        and rare words weigh more.
         """
         ...
 
 
 class Notes(Protocol):
-    """Small facts of the store as a whole, e.g. windows that were learned."""
+    """Small values that belong to the whole store, such as learned context windows."""
 
     def note(self, key: str) -> str | None:
-        """What was noted last."""
+        """Return the value that was noted last for a key, or None."""
         ...
 
     def put_note(self, key: str, value: str) -> None:
-        """Note something; durable on return."""
+        """Set the value of a key; durable on return."""
         ...
 
 
 class Leases(Protocol):
-    """Who works on what: one at a time, for a while."""
+    """Leases, which let one worker at a time work on a session, and the queue of sessions that need work."""
 
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
-        """The right to work on a session; None while somebody else has it. A holder may renew its own."""
+        """Lease a session, or renew the lease of the same holder; None while another holder has it."""
         ...
 
     def release(self, lease: Lease) -> None:
-        """Give it back; nothing happens where somebody else has it by now."""
+        """End a lease; does nothing if the session has a newer lease."""
         ...
 
     def offer(self, session: str) -> None:
-        """Put a session among those that wait for work; once, however often it is offered."""
+        """Add a session to the queue of those that need work, unless it is in there."""
         ...
 
     def take(self, *, holder: str, seconds: float) -> Lease | None:
-        """Claim a session that waits for work, the oldest first, and take it from those that wait.
+        """Remove the oldest session from the queue and lease it; None if the queue is empty.
 
-        One whose lease ran out before it was released waits again.
+        A session whose lease expires before it is released goes back to its place in the queue.
         """
         ...
 
 
 class Store(Log, Search, Notes, Leases, Protocol):
-    """All of it."""
+    """The whole contract."""
 
     @property
     def address(self) -> str:
-        """How it was opened, without secrets."""
+        """Address that opens this store again, without secrets."""
         ...
 
-    def check(self) -> Iterator[Trouble]:
-        """Look at everything that is stored; gives what is wrong."""
+    def check(self) -> Iterator[Defect]:
+        """Examine everything that is stored and yield each defect."""
         ...
 
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
-        """Everything that can still be read, with its session and place, in the order it was stored."""
+        """Yield every readable entry with its session and place, in the order it was stored."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; may be called twice."""
+        """Close files and connections; may be called twice."""
         ...
 
 
 _BUILT_IN: Final = {
-    "memory": "refold.stores.memory.store:open_store",
-    "jsonl": "refold.stores.jsonl.store:open_store",
-    "sqlite": "refold.stores.sqlite.store:open_store",
-    "postgresql": "refold.stores.postgres.store:open_store",
-    "postgres": "refold.stores.postgres.store:open_store",
+    "memory": "refold.stores.memory.store",
+    "jsonl": "refold.stores.jsonl.store",
+    "sqlite": "refold.stores.sqlite.store",
+    "postgresql": "refold.stores.postgres.store",
+    "postgres": "refold.stores.postgres.store",
 }
+"""Module of each scheme. Imported on use: PostgreSQL needs an extra, and the others cost time to load."""
 
 
-def open_store(address: str, *, durability: Durability | None = None, **options: Any) -> Store:
-    """Open the store at an address; other schemes come from the entry-point group `refold.stores`."""
-    from refold.stores.addresses import opened  # keeps the contract's page short
+def open_store(
+    address: str,
+    *,
+    durability: Durability | None = None,
+    busy_seconds: float | str | None = None,
+    connections: int | None = None,
+    driver: str | None = None,
+    now: Callable[[], float] | None = None,
+    scope: str | None = None,
+) -> Store:
+    """Open the store at an address; `sqlite:FILE?durability=full` sets an option in the address.
 
-    return opened(address, _BUILT_IN, durability=durability, **options)
+    durability     "normal" survives a kill of the process, "full" also a loss of power
+    busy_seconds   how long to wait for others (sqlite, postgresql)
+    connections    most connections at a time (postgresql)
+    driver         "apsw" or "sqlite3" (sqlite)
+    now            clock, for tests
+    scope          tenant (postgresql)
+
+    Other schemes come from the entry-point group `refold.stores`; their options go into the address.
+    """
+    scheme, colon, rest = address.partition(":")
+    if not colon:
+        how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
+        raise RefoldError(f"{address!r} is not the address of a store: {how}")
+    arguments = {
+        "durability": durability,
+        "busy_seconds": busy_seconds,
+        "connections": connections,
+        "driver": driver,
+        "now": now,
+        "scope": scope,
+    }
+    options: dict[str, Any] = {key: value for key, value in arguments.items() if value is not None}
+    if scheme in ("postgresql", "postgres"):
+        rest = address  # the server's library reads the rest of the query
+    else:
+        rest, _, query = rest.partition("?")
+        options = dict(parse_qsl(query, keep_blank_values=True)) | options
+    if options.get("durability", "normal") not in ("full", "normal"):
+        raise RefoldError(f"durability is full or normal, not {options['durability']!r}")
+    store: Store = _find_opener(scheme)(rest, **options)
+    return store
 
 
-def refuse(scheme: str, known: Collection[str]) -> RefoldError:
-    """The error for an address that nobody serves."""
-    return RefoldError(f"there is no store {scheme!r}; known are: {', '.join(sorted(known))}")
+def _find_opener(scheme: str) -> Callable[..., Any]:
+    """Return the function that opens stores of a scheme, built in or from a plug-in."""
+    if scheme in _BUILT_IN:
+        return cast("Callable[..., Any]", import_module(_BUILT_IN[scheme]).open_store)
+    from importlib.metadata import entry_points  # slow to import, and only unknown schemes need it
+
+    plug_ins = {point.name: point for point in entry_points(group="refold.stores")}
+    if scheme not in plug_ins:
+        known = ", ".join(sorted({*_BUILT_IN, *plug_ins}))
+        raise RefoldError(f"there is no store {scheme!r}; known stores: {known}")
+    return cast("Callable[..., Any]", plug_ins[scheme].load())
+
+
+def refuse_options(scheme: str, options: Mapping[str, Any]) -> None:
+    """Raise an error for options that a store does not have."""
+    if options:
+        unknown = ", ".join(sorted(options))
+        raise StoreError(f"the store {scheme}: has no option {unknown}: leave it out of the address")

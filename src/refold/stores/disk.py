@@ -1,4 +1,7 @@
-"""Files that several processes write: locks that are waited for, writes that are whole or undone."""
+"""Files that several processes write: locks with a time limit, writes that happen completely or not at all.
+
+Knows bytes and paths, nothing of sessions. Needs POSIX, so the SQLite store does not use it.
+"""
 
 import errno
 import fcntl
@@ -11,34 +14,30 @@ from typing import Final
 
 from refold.errors import StoreBusy, StoreError, StoreFull
 
-WAIT: Final = 5.0
-"""Seconds to wait for others."""
+WAIT_SECONDS: Final = 5.0
+"""How long to wait for the lock of another process; the same as `busy_seconds` of the databases. An append
+holds the lock for milliseconds, so that a longer wait means that somebody hangs."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class SyncFailed(StoreError):
-    """The disk did not confirm a write: what is in the file is not known until it is read again."""
-
-
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
-    """Say what the system refused in one clear line."""
+def map_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into errors of a store, in one clear line."""
     try:
         yield
     except OSError as error:
-        raise _told(path, error) from error
-
-
-def _told(path: Path, error: OSError) -> StoreError:
-    if error.errno in _FULL:
-        return StoreFull(f"no room left to write {path}: nothing was written; make room and retry")
-    return StoreError(f"{path}: {error.strerror or error}")
+        if error.errno in _FULL:
+            raise StoreFull(
+                f"no room left to write {path}: nothing was written; make room and retry"
+            ) from error
+        raise StoreError(f"{path}: {error.strerror or error}") from error
 
 
 @contextmanager
-def opened(path: Path, *, write: bool = False) -> Iterator[int]:
-    """A file for as long as it is used; `FileNotFoundError` where there is none."""
+def open_file(path: Path, *, write: bool = False) -> Iterator[int]:
+    """Open an existing file while the context lasts; raises `FileNotFoundError` if there is none."""
     flags = os.O_RDWR | os.O_APPEND if write else os.O_RDONLY
+    # A link could lead a writer to a file outside of the store, so links are refused.
     file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         yield file
@@ -46,10 +45,11 @@ def opened(path: Path, *, write: bool = False) -> Iterator[int]:
         os.close(file)
 
 
-def lock(file: int, path: Path, *, shared: bool = False, wait: float | None = None) -> None:
-    """Lock a file against other writers until it is closed; `StoreBusy` where that takes too long."""
+def lock(file: int, path: Path, *, shared: bool = False) -> None:
+    """Lock a file against other writers until it is closed; raises `StoreBusy` if that takes too long."""
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-    until = time.monotonic() + (WAIT if wait is None else wait)
+    until = time.monotonic() + WAIT_SECONDS
+    # Half a millisecond, then doubled: an append is done in less, and a long wait should cost no CPU.
     pause = 0.0005
     while True:
         try:
@@ -63,60 +63,58 @@ def lock(file: int, path: Path, *, shared: bool = False, wait: float | None = No
             return
 
 
-def write_behind(file: int, path: Path, good: int, content: bytes, *, sync: bool) -> None:
+def write_at_end(file: int, path: Path, good: int, content: bytes, *, sync: bool) -> None:
     """Write behind the first `good` bytes of a locked file, all of it or nothing; cuts off what is there."""
-    with errors_of(path):
+    with map_errors(path):
         if os.fstat(file).st_size != good:
             os.ftruncate(file, good)
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(file, left) :]
-    except BaseException as error:
-        with suppress(OSError):  # where this fails too, readers see an end that is not whole and skip it
-            os.ftruncate(file, good)
-        if isinstance(error, OSError):
-            raise _told(path, error) from error
-        raise
-    if sync:
-        _sync(file, path, good)
-
-
-def _sync(file: int, path: Path, good: int) -> None:
+        try:
+            _write_all(file, content)
+        except BaseException:
+            with suppress(OSError):  # if this fails too, readers see an incomplete end and skip it
+                os.ftruncate(file, good)
+            raise
+    if not sync:
+        return
     try:
         os.fdatasync(file)
     except OSError as error:
+        # The kernel may drop the pages and report the next sync as good, so the write is taken back.
         with suppress(OSError):
             os.ftruncate(file, good)
             os.fsync(file)
-        raise SyncFailed(f"{path}: the disk did not confirm a write ({error.strerror}): retry") from error
+        raise StoreError(f"{path}: the disk did not confirm a write ({error.strerror}): retry") from error
 
 
-def create(path: Path, content: bytes, *, put: Callable[[Path, Path], None] = os.replace) -> None:
-    """Make a file that is there with all of its content or not at all, also after a loss of power.
+def create_file(path: Path, content: bytes, *, put: Callable[[Path, Path], None] = os.replace) -> None:
+    """Create a file with all of its content or not at all, also after a loss of power.
 
-    put   how the finished file gets its name; `os.link` leaves one alone that is there already
+    put   how the finished file gets its name; `os.link` keeps a file that exists already
     """
-    made = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
-    with errors_of(path):
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+    with map_errors(path):
         try:
-            file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                left = memoryview(content)
-                while left:
-                    left = left[os.write(file, left) :]
+                _write_all(file, content)
                 os.fsync(file)
             finally:
                 os.close(file)
             with suppress(FileExistsError):
-                put(made, path)
+                put(unfinished, path)
         finally:
-            made.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         sync_folder(path.parent)
 
 
+def _write_all(file: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:  # one call may write less than it was given
+        left = left[os.write(file, left) :]
+
+
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder durable: a new file is lost with the power until its folder is synced."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

@@ -1,9 +1,9 @@
-"""Full text in memory: which texts have which words, ranked with BM25.
+"""Full-text index in memory: which texts have which words, ranked with BM25. Knows no entries and no files.
 
-Texts are numbered as they come and never leave. A word is a row of letters and digits, without regard to
-case; scripts that put no space between words are taken letter by letter. For each word stand the numbers of
-the texts that have it, in order, so that a search begins with the rarest word of the query and only looks
-the others up: a sentence that is rare is found at once, however many texts there are.
+Texts are numbered as they come and never leave. A word is a row of letters and digits; case does not matter.
+Scripts without spaces between words are taken letter by letter. Each word has the sorted numbers of the texts
+that contain it. A search begins with the rarest word of the query and only looks the others up, so a rare
+sentence is found at once, however many texts there are.
 """
 
 import re
@@ -15,32 +15,37 @@ from heapq import nlargest
 from math import log
 from typing import Final, NamedTuple
 
-_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD: Final = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
+from refold.stores.text import UNSPACED
+
+_WORD: Final = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}]+")
 _QUERY_WORDS: Final = 64
-"""The rarest of a long query; the others do not change the order."""
+"""Most words of a query that count, the rarest first. A chosen bound on the work for a pasted page; the
+common words behind it hardly change the order."""
 _CANDIDATES: Final = 2_000
-"""Where no text has every word, so many are looked at, those with the rarest words first."""
+"""Most texts that are ranked if no text has every word, those with the rarest words first. A chosen bound: a
+word that more texts have tells little about any of them. Too low loses hits with common words only."""
 _FEW: Final = 8
+"""A look-up by halving costs about so many steps of a plain walk over the list."""
 _STEMMED, _LEAST_STEM = 4, 3
-"""Letters a word must have to be stemmed, and those that must be left."""
+"""Letters a word must have to be stemmed, and letters that must be left, so that "sing" and "red" stay."""
 _ENDINGS: Final = (
     *(("sses", "ss"), ("ies", "y"), ("ied", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss")),
     *(("us", "us"), ("ing", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("s", "")),
 )
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
+"""k1 and b of BM25 with the values that Lucene and FTS5 use (Robertson and Zaragoza, 2009)."""
 
 
-class Hit(NamedTuple):
-    """A text that was found."""
+class TextHit(NamedTuple):
+    """A text that a search found, by its number."""
 
     score: float
     text: int
 
 
 class _Posting:
-    """Where one word stands: numbers of texts, growing, and how often in each."""
+    """Occurrences of one word: sorted numbers of texts, and how often it occurs in each."""
 
     __slots__ = ("often", "texts")
 
@@ -53,14 +58,14 @@ class _Posting:
         return self.often[at] if at < len(self.texts) and self.texts[at] == text else 0
 
     def among(self, wanted: Collection[int]) -> Iterable[tuple[int, int]]:
-        """Which of these texts have the word, and how often."""
-        if len(wanted) * _FEW > len(self.texts):  # nearly as many as there are: one walk beats many steps
+        """Return which of these texts have the word, and how often."""
+        if len(wanted) * _FEW > len(self.texts):  # one walk is cheaper than that many look-ups
             return [pair for pair in zip(self.texts, self.often, strict=True) if pair[0] in wanted]
         return [(text, often) for text in wanted if (often := self.count(text))]
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text, in order.
+def split_words(text: str) -> list[str]:
+    """Split a text into its words, in order.
 
     >>> words_of("Read_file FAILED: errno 13")
     ['read', 'file', 'failed', 'errno', '13']
@@ -69,7 +74,7 @@ def words_of(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """An English word without the endings that change nothing for a search; other words as they are.
+    """Strip endings of an English word that do not matter for a search; other words stay.
 
     >>> [stem(word) for word in ("letters", "boxes", "stories", "painted", "running", "bus", "class")]
     ['letter', 'box', 'story', 'paint', 'run', 'bus', 'class']
@@ -84,8 +89,8 @@ def stem(word: str) -> str:
     return word[:-1] if doubled else word
 
 
-class Words:
-    """An index of texts."""
+class WordIndex:
+    """Searchable index of texts."""
 
     def __init__(self) -> None:
         self._postings: dict[str, _Posting] = {}
@@ -96,9 +101,9 @@ class Words:
         return len(self._lengths)
 
     def add(self, text: str) -> int:
-        """Take in a text; gives its number."""
+        """Add a text and return its number."""
         number = len(self._lengths)
-        words = list(map(stem, words_of(text)))
+        words = list(map(stem, split_words(text)))
         for word, often in Counter(words).items():
             posting = self._postings.get(word)
             if posting is None:
@@ -111,46 +116,44 @@ class Words:
 
     def search(
         self, query: str, *, limit: int, among: Callable[[int], bool] | None = None, some: bool = False
-    ) -> list[Hit]:
-        """The best texts, best first: those with every word, or where none has, those with most of them.
+    ) -> list[TextHit]:
+        """Return the best texts, best first: those with every word or, if none has, those with most words.
 
-        among   says which texts count at all
-        some    one word is enough, whether or not a text has them all
+        among   predicate for texts that count at all
+        some    one word is enough, even if some text has all of them
         """
-        words = dict.fromkeys(map(stem, words_of(query)))
+        words = dict.fromkeys(map(stem, split_words(query)))
         known = sorted((p for word in words if (p := self._postings.get(word))), key=lambda p: len(p.texts))
         known = known[:_QUERY_WORDS]
         if not known or limit < 1:
             return []
         all_known = len(known) == min(len(words), _QUERY_WORDS)
-        texts = self._with_all(known, among) if all_known and not some else []
-        texts = texts or self._with_some(known, among)
-        scores = self._scores(texts, known)
+        texts = self._having_all(known, among) if all_known and not some else []
+        texts = texts or self._having_some(known, among)
+        scores = self._score(texts, known)
         best = nlargest(limit, ((score, -text) for text, score in scores.items()))
-        return [Hit(score, -text) for score, text in best]
+        return [TextHit(score, -text) for score, text in best]
 
     @staticmethod
-    def _with_all(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
+    def _having_all(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
         texts: Iterable[int] = postings[0].texts
-        if among is not None:
-            texts = filter(among, texts)
-        left = set(texts)
+        left = set(texts if among is None else filter(among, texts))
         for posting in postings[1:]:
             left = {text for text, _ in posting.among(left)}
         return list(left)
 
     @staticmethod
-    def _with_some(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
-        found: dict[int, None] = {}
-        for posting in postings:
-            for text in posting.texts:
-                if among is None or among(text):
-                    found[text] = None
-                    if len(found) >= _CANDIDATES:
-                        return list(found)
-        return list(found)
+    def _having_some(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
+        texts = (text for posting in postings for text in posting.texts if among is None or among(text))
+        candidates: dict[int, None] = {}
+        for text in texts:
+            candidates[text] = None
+            if len(candidates) >= _CANDIDATES:
+                break
+        return list(candidates)
 
-    def _scores(self, texts: list[int], postings: list[_Posting]) -> dict[int, float]:
+    def _score(self, texts: list[int], postings: list[_Posting]) -> dict[int, float]:
+        """Score texts with BM25."""
         every = len(self._lengths)
         usual = _LENGTH * every / self._total
         damped = {text: _SATURATION * (1 - _LENGTH + usual * self._lengths[text]) for text in texts}

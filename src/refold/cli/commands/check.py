@@ -11,8 +11,8 @@ from refold.cli.output.encoding import dumps, plain
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import Screen
 from refold.errors import StoreError
-from refold.stores import Info, Store, Trouble, open_store
-from refold.stores.salvage import Copied, Salvaged, salvage
+from refold.stores import SessionInfo, Store, Defect, open_store
+from refold.stores.salvage import CopiedSession, SalvageReport, salvage
 
 EXAMPLES: Final = """\
   refold check
@@ -47,14 +47,14 @@ def run(args: Namespace, screen: Screen) -> int:
     return REFUSED if troubles else DONE
 
 
-def _infos(store: Store) -> list[Info]:
+def _infos(store: Store) -> list[SessionInfo]:
     """The sessions, as far as the store still tells."""
     with suppress(StoreError):
         return store.sessions()
     return []
 
 
-def _checked(store: Store, infos: list[Info], screen: Screen) -> Iterator[Trouble]:
+def _checked(store: Store, infos: list[SessionInfo], screen: Screen) -> Iterator[Defect]:
     entries = sum(info.entries for info in infos)
     with progress(screen, long=True) as now:
         found = store.check()
@@ -64,7 +64,7 @@ def _checked(store: Store, infos: list[Info], screen: Screen) -> Iterator[Troubl
                 trouble = next(found, None)
             except StoreError as error:
                 now.clear()
-                yield Trouble(session="", what=str(error))
+                yield Defect(session="", what=str(error))
                 return
             now.clear()
             if trouble is None:
@@ -72,12 +72,12 @@ def _checked(store: Store, infos: list[Info], screen: Screen) -> Iterator[Troubl
             yield trouble
 
 
-def _line(trouble: Trouble, screen: Screen) -> str:
+def _line(trouble: Defect, screen: Screen) -> str:
     name = f"{screen.short(trouble.session, 40)}: " if trouble.session else ""
     return f"{screen.paint('wrong', 'red')}  {name}{screen.short(trouble.what, 400)}"
 
 
-def _verdict(infos: list[Info], troubles: int, screen: Screen) -> str:
+def _verdict(infos: list[SessionInfo], troubles: int, screen: Screen) -> str:
     entries, sessions = sum(info.entries for info in infos), len(infos)
     counts = f"{_count(entries, 'entry')}, {_count(sessions, 'session')}"
     if not troubles:
@@ -90,7 +90,7 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word if number == 1 else many}"
 
 
-def _salvaged(store: Store, where: str, infos: list[Info], screen: Screen) -> Salvaged:
+def _salvaged(store: Store, where: str, infos: list[SessionInfo], screen: Screen) -> SalvageReport:
     """Copy into a new store; one that holds something is refused before anything is written."""
     whole = sum(info.entries for info in infos)
     target = open_store(where)
@@ -106,7 +106,7 @@ def _salvaged(store: Store, where: str, infos: list[Info], screen: Screen) -> Sa
         target.close()
 
 
-def _tell(saved: Salvaged, where: str, screen: Screen) -> None:
+def _tell(saved: SalvageReport, where: str, screen: Screen) -> None:
     """Say what was copied, and what was left out."""
     for copied in saved.sessions:
         for what in _left_out(copied):
@@ -119,7 +119,7 @@ def _tell(saved: Salvaged, where: str, screen: Screen) -> None:
     screen.line(f"{told} {screen.short(where, 400)}{end}")
 
 
-def _left_out(copied: Copied) -> Iterator[str]:
+def _left_out(copied: CopiedSession) -> Iterator[str]:
     if copied.lost:
         yield f"{_count(copied.lost, 'entry')} of {copied.entries + copied.lost:,} cannot be read"
     elif copied.lost is None:
@@ -128,7 +128,7 @@ def _left_out(copied: Copied) -> Iterator[str]:
         yield copied.note
 
 
-def _data(store: Store, infos: list[Info], troubles: list[Trouble], saved: Salvaged | None) -> dict[str, Any]:
+def _data(store: Store, infos: list[SessionInfo], troubles: list[Defect], saved: SalvageReport | None) -> dict[str, Any]:
     return {
         "store": store.address,
         "sessions": len(infos),

@@ -11,7 +11,7 @@ from refold.cli.output.encoding import dumps, plain
 from refold.cli.output.screen import Screen
 from refold.cli.output.tables import columns
 from refold.core.models.prices import Spent
-from refold.stores import Info, Store
+from refold.stores import SessionInfo, Store
 from refold.transcripts.agents import AGENTS
 
 EXAMPLES: Final = """\
@@ -55,7 +55,7 @@ def run(args: Namespace, screen: Screen) -> int:
     return DONE
 
 
-def show(found: list[Info], spent: Mapping[str, Spent], screen: Screen) -> None:
+def show(found: list[SessionInfo], spent: Mapping[str, Spent], screen: Screen) -> None:
     """Show a row for each."""
     paid = any(each.calls for each in spent.values())
     rows = [["session", "said", "entries", *["cost"] * paid, "changed"]]
@@ -75,7 +75,7 @@ def show(found: list[Info], spent: Mapping[str, Spent], screen: Screen) -> None:
         screen.line(line)
 
 
-def _spent(store: Store, found: list[Info]) -> dict[str, Spent]:
+def _spent(store: Store, found: list[SessionInfo]) -> dict[str, Spent]:
     """What each has spent; of many sessions the newest are looked into."""
     heads = {info.name: store.head(info.name) for info in found[: costs.MOST_SESSIONS]}
     known = {name: costs.of_log(store, name, head) for name, head in heads.items() if head is not None}

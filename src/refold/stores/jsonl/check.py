@@ -1,89 +1,81 @@
-"""A session's file looked at row by row: what is wrong with it, and everything that can still be read."""
+"""Examine the file of a session row by row: what is wrong with it, and what can still be read."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from refold.core.log.entries import Entry
-from refold.stores import Place, Trouble
-from refold.stores.disk import errors_of, opened
-from refold.stores.jsonl.rows import Row, entry_of, known_kind, rows
-from refold.stores.parents import Parents
+from refold.stores import Defect, Place
+from refold.stores.disk import map_errors, open_file
+from refold.stores.jsonl.rows import Row, has_known_kind, read_rows, to_entry
+from refold.stores.paths import ParentCheck
 
 
-def troubles(path: Path) -> Iterator[Trouble]:
-    """Rows that are damaged, and good ones that do not fit together."""
+def find_defects(path: Path) -> Iterator[Defect]:
+    """Yield rows that are damaged, and good ones that contradict each other."""
     inspection = _Inspection(path)
-    with errors_of(path), opened(path) as file:
-        for row in rows(file):
-            yield from inspection.look(row)
+    with map_errors(path), open_file(path) as file:
+        for row in read_rows(file):
+            for what, seq in inspection.examine(row):
+                yield Defect(
+                    session=inspection.session, what=f"{path.name}, line {row.number}: {what}", seq=seq
+                )
 
 
-def salvaged(path: Path) -> Iterator[tuple[str, Place, Entry]]:
-    """Every entry whose row is good; where the first row is lost, the file's name stands for its session."""
+def salvage_file(path: Path) -> Iterator[tuple[str, Place, Entry]]:
+    """Yield every entry whose row is good; the file's name stands for a session whose name is lost."""
     session = path.stem
-    with errors_of(path), opened(path) as file:
-        for row in rows(file):
+    with map_errors(path), open_file(path) as file:
+        for row in read_rows(file):
             value = row.value or {}
             if "refold" in value:
                 session = value.get("session", session)
-            elif "place" in value and known_kind(value):
-                yield session, Place(*value["place"]), entry_of(value)
+            elif "place" in value and has_known_kind(value):
+                yield session, Place(*value["place"]), to_entry(value)
 
 
 class _Inspection:
-    """What was seen of a file so far."""
+    """State of an examination: the rows of one file seen so far."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._session = path.stem
-        self._parents = Parents()
+        self.session = path.stem
+        self._parents = ParentCheck()
         self._version = 0
         self._seq = 0
-        self._broken = False
-        """Whether a row before was damaged: then what follows has no fixed place to fit to."""
+        self._gap = False
+        """True after a damaged row: from there on numbers and places cannot be compared any more."""
 
-    def look(self, row: Row) -> Iterator[Trouble]:
-        """What is wrong with the next row."""
-        if row.value is None:
-            if row.whole:
-                self._broken = True
-                yield self._trouble(row, "damaged")
+    def examine(self, row: Row) -> Iterator[tuple[str, int | None]]:
+        """Yield what is wrong with the next row, each with the number of its entry."""
+        value = row.value
+        if value is None:
+            if row.terminated:
+                self._gap = True
+                yield "damaged", None
         elif row.number == 1:
-            yield from self._first(row, row.value)
-        elif "place" in row.value:
-            yield from self._entry(row, row.value)
-        elif "head" in row.value:
-            yield from self._head(row, row.value)
+            self.session = value.get("session", self.session) if "refold" in value else self.session
+            if "refold" not in value:
+                yield "the row that names the session is missing", None
+        elif "place" in value:
+            yield from self._examine_entry(value)
+        elif "head" in value:
+            if not self._gap and Place(*value["head"]) not in self._parents:
+                yield "the head stands where no entry is", value["head"][1]
+            if not self._gap and value["version"] != self._version + 1:
+                yield f"head {value['version']} follows head {self._version}", None
+            self._version = value["version"]
+            if not row.terminated:
+                yield "damaged at its end", None
         else:
-            yield self._trouble(row, "no row of a log")
+            yield "not a row of a log", None
 
-    def _first(self, row: Row, value: dict[str, Any]) -> Iterator[Trouble]:
-        if "refold" in value:
-            self._session = value.get("session", self._session)
-        else:
-            yield self._trouble(row, "the row that names the session is missing")
-
-    def _entry(self, row: Row, value: dict[str, Any]) -> Iterator[Trouble]:
+    def _examine_entry(self, value: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
         place, behind = Place(*value["place"]), Place(*value["behind"])
-        entry = entry_of(value)
+        entry = to_entry(value)
         if not entry.sound:
-            yield self._trouble(row, f"entry {entry.name} is not what its name says", place.seq)
-        if not self._broken and (behind not in self._parents or place.seq != self._seq + 1):
-            yield self._trouble(row, f"entry {entry.name} stands behind one that is not there", place.seq)
-        if wrong := self._parents.wrong(entry, place, behind):
-            yield self._trouble(row, wrong, place.seq)
+            yield f"entry {entry.name} is not what its name says", place.seq
+        if not self._gap and (behind not in self._parents or place.seq != self._seq + 1):
+            yield f"entry {entry.name} stands behind one that is not there", place.seq
+        if wrong := self._parents.add(entry, place, behind):
+            yield wrong, place.seq
         self._seq = place.seq
-
-    def _head(self, row: Row, value: dict[str, Any]) -> Iterator[Trouble]:
-        if not self._broken and Place(*value["head"]) not in self._parents:
-            yield self._trouble(row, "the head stands where no entry is", value["head"][1])
-        if not self._broken and value["version"] != self._version + 1:
-            yield self._trouble(row, f"head {value['version']} follows head {self._version}")
-        self._version = value["version"]
-        if not row.whole:
-            yield self._trouble(row, "damaged at its end")
-
-    def _trouble(self, row: Row, what: str, seq: int | None = None) -> Trouble:
-        what = f"{self._path.name}, line {row.number}: {what}"
-        return Trouble(session=self._session, what=what, seq=seq)

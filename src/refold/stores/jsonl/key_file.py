@@ -1,7 +1,7 @@
-"""A file of facts by key, the last of each key counting; every change is one row behind the others.
+"""A file of values by key (notes, leases): every change is one more row, and the last row of a key counts.
 
-When most rows have been overtaken the file is written anew and put in the place of the old one. Who waited
-for the lock of the old one notices and opens the new one.
+When most rows are out of date, a new file with the current values replaces the old one. A process that waited
+for the lock of the old file notices and opens the new one.
 """
 
 import os
@@ -10,20 +10,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from refold.errors import LogTooNew, StoreError
-from refold.stores.disk import create, errors_of, lock, opened, sync_folder, write_behind
-from refold.stores.jsonl.rows import FORMAT, Row, rows, to_row
+from refold.errors import StoreError
+from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
+from refold.stores.jsonl.rows import FORMAT, Row, format_row, read_rows, refuse_newer
 
 _SPARE: Final = 1_000
-"""Rows that may be overtaken before the file is written anew."""
+"""Out-of-date rows before the file is replaced: about 100 KB, which a process reads in milliseconds. Fewer
+would replace it more often, more would make every opening slower."""
 
 
-class Ledger:
-    """Facts by key, in one file."""
+class KeyFile:
+    """Values by key in one file."""
 
     def __init__(self, path: Path, *, sync: bool) -> None:
         self.path = path
-        self.facts: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         self._sync = sync
         self._file: int | None = None
         self._clear((0, 0))
@@ -33,99 +34,88 @@ class Ledger:
         self._good = 0
         self._rows = 0
         self._lead = b""
-        self._named = False
-        """Whether the name of the file is known to be durable."""
-        self.facts.clear()
+        """Line feed to write first, if the last row lost its own."""
+        self._folder_synced = False
+        self.values.clear()
 
     def refresh(self) -> None:
-        """See what others wrote."""
-        with errors_of(self.path):
+        """Read what other processes wrote."""
+        with map_errors(self.path):
             try:
-                with opened(self.path) as file:
+                with open_file(self.path) as file:
                     self._refresh(file)
             except FileNotFoundError:
                 self._clear((0, 0))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep others from writing, and see what they wrote; `put` works only in here."""
+    def hold_lock(self) -> Iterator[None]:
+        """Lock the file and read what others wrote; `put` works only inside of this context."""
         with ExitStack() as stack:
-            with errors_of(self.path):
-                self._file = self._locked(stack)
+            with map_errors(self.path):
+                self._file = self._lock_current(stack)
                 self._refresh(self._file)
             try:
                 yield
-                if self._rows > _SPARE + 4 * len(self.facts):
-                    self._write_anew()
+                if self._rows > _SPARE + 4 * len(self.values):
+                    rows = [format_row({"key": key, "value": value}) for key, value in self.values.items()]
+                    with suppress(StoreError):  # the old file is as good, only longer
+                        create_file(self.path, b"".join([format_row({"refold": FORMAT}), *rows]))
             finally:
                 self._file = None
 
-    def _locked(self, stack: ExitStack) -> int:
-        """The file, once it is locked and still the one of that name."""
+    def _lock_current(self, stack: ExitStack) -> int:
+        """Open and lock the file, again if another process replaced it while this one waited."""
         while True:
             if not self.path.exists():
-                create(self.path, to_row({"refold": FORMAT}), put=os.link)
-            with suppress(FileNotFoundError), ExitStack() as trial:
-                file = trial.enter_context(opened(self.path, write=True))
+                create_file(self.path, format_row({"refold": FORMAT}), put=os.link)
+            with suppress(FileNotFoundError), ExitStack() as attempt:
+                file = attempt.enter_context(open_file(self.path, write=True))
                 lock(file, self.path)
                 if os.path.samestat(os.fstat(file), self.path.stat()):
-                    stack.push(trial.pop_all())
+                    stack.push(attempt.pop_all())
                     return file
 
     def put(self, key: str, value: Any) -> None:
-        """Write a fact; it counts once this returns."""
+        """Write the value of a key; it counts once this returns."""
         if self._file is None:
-            raise StoreError(f"{self.path} is not held: nothing was written")
-        row = self._lead + to_row({"key": key, "value": value})
-        if self._sync and not self._named:  # who put the file in its place may have been stopped before this
-            with errors_of(self.path):
+            raise StoreError(f"{self.path} is not locked: nothing was written")
+        row = self._lead + format_row({"key": key, "value": value})
+        if self._sync and not self._folder_synced:  # the process that created the file may have died before
+            with map_errors(self.path):
                 sync_folder(self.path.parent)
-            self._named = True
+            self._folder_synced = True
         try:
-            write_behind(self._file, self.path, self._good, row, sync=self._sync)
+            write_at_end(self._file, self.path, self._good, row, sync=self._sync)
         except StoreError:
-            self._clear((0, 0))  # what is in the file is read again before anything counts
+            self._clear((0, 0))  # nobody knows what the file holds until it is read again
             raise
         self._good += len(row)
         self._lead = b""
         self._rows += 1
-        self.facts[key] = value
-
-    def _write_anew(self) -> None:
-        kept = (to_row({"key": key, "value": value}) for key, value in self.facts.items())
-        with suppress(StoreError):  # the old file is as good, only longer
-            create(self.path, b"".join((to_row({"refold": FORMAT}), *kept)))
+        self.values[key] = value
 
     def _refresh(self, file: int) -> None:
         status = os.fstat(file)
         identity = (status.st_dev, status.st_ino)
         if identity != self._identity or status.st_size < self._good:
             self._clear(identity)
-        for row in rows(file, self._good, self._rows + 1):
-            if row.whole:
-                self._take(row)
-                self._good = row.end
-                self._rows = row.number
-                self._lead = b""
-            elif row.value is not None:  # whole but for its line feed, which the next writer mends
-                self._take(row)
-                self._good = row.end - 1
-                self._rows = row.number
-                self._lead = b"\n"
+        for row in read_rows(file, self._good, self._rows + 1):
+            if row.terminated or row.value is not None:
+                self._take_row(row)
 
-    def _take(self, row: Row) -> None:
-        if row.value is None:
-            return
-        if row.value.get("refold", FORMAT) > FORMAT:
-            raise LogTooNew(
-                f"{self.path} has version {row.value['refold']}, this refold knows {FORMAT}: upgrade refold"
-            )
-        if "key" in row.value:
-            self.facts[row.value["key"]] = row.value["value"]
+    def _take_row(self, row: Row) -> None:
+        if row.value is not None:
+            refuse_newer(row.value, self.path)
+            if "key" in row.value:
+                self.values[row.value["key"]] = row.value["value"]
+        # A row that only lacks its line feed counts; the next writer replaces the byte behind it.
+        self._good = row.end if row.terminated else row.end - 1
+        self._lead = b"" if row.terminated else b"\n"
+        self._rows = row.number
 
-    def troubles(self) -> Iterator[str]:
-        """What is wrong with the file."""
-        with errors_of(self.path), suppress(FileNotFoundError), opened(self.path) as file:
-            for row in rows(file):
-                if row.value is None and row.whole:
+    def find_defects(self) -> Iterator[str]:
+        """Describe each damaged row."""
+        with map_errors(self.path), suppress(FileNotFoundError), open_file(self.path) as file:
+            for row in read_rows(file):
+                if row.value is None and row.terminated:
                     yield f"{self.path}, line {row.number}: damaged"

@@ -1,38 +1,40 @@
-"""The rows of a session's file: how they are written, read again, and known to be whole.
+"""Rows of the files of a JSON-lines store: how they are written, read again, and checked to be complete.
 
     {"refold": 1, "session": ..., "created": ...,             "sum": ...}   the first row
     {"place": [line, seq], "behind": [line, seq], "name": ..., "body": ..., "sum": ...}   an entry
-    {"head": [line, seq], "version": ..., "wrote": ...,       "sum": ...}   ends what one append wrote
+    {"head": [line, seq], "version": ..., "wrote": ...,       "sum": ...}   the end of one append
 
-The sum is a checksum of everything before it in the row. A row that does not end with its sum and a line
-feed was not written to its end, or was damaged later.
+The sum is a checksum of everything before it in the row. A row that does not end with its sum and a line feed
+was written incompletely, or was damaged later.
 """
 
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from refold.core.log.entries import KINDS, Entry
+from refold.errors import LogTooNew
 from refold.stores import Place
 
 FORMAT: Final = 1
-"""Version of the rows; a file with a higher one is not touched."""
-_SUM: Final = len(b',"sum":"00000000"}')
+"""Version of the rows; a file with a higher one is refused."""
+_SUM_BYTES: Final = len(b',"sum":"00000000"}')
 _OUTLINE: Final = re.compile(
     rb'\{"place":\[(\d+),(\d+)\],"behind":\[(\d+),(\d+)\],"name":"([^"\\]*)"'
     rb',"parent":"[^"\\]*","kind":"(\w+)","said":(\d+),'
 )
-"""The beginning of an entry's row as it is written."""
-_CHUNK: Final = 1 << 20
-_SHAPES: Final = {
+"""Beginning of an entry's row, with everything that an index needs."""
+_CHUNK_BYTES: Final = 1 << 20
+_REQUIRED: Final = {
     "refold": frozenset({"refold"}),
     "place": frozenset(("place", "behind", "name", "parent", "kind", "said", "at", "about", "text", "body")),
     "head": frozenset({"head", "name", "said", "version", "wrote", "entries", "at"}),
 }
-"""What a row of each sort has at least."""
+"""Keys that a row of each sort must have."""
 
 
 class Row(NamedTuple):
@@ -44,48 +46,51 @@ class Row(NamedTuple):
     size: int
     """Without the line feed."""
     value: dict[str, Any] | None
-    """None for a row that is damaged or not whole."""
-    whole: bool = True
-    """Whether a line feed ends it."""
+    """None for a row that is damaged or incomplete."""
+    terminated: bool = True
+    """True if a line feed ends it."""
 
     @property
     def end(self) -> int:
-        """Where the next row begins."""
-        return self.at + self.size + self.whole
+        """Offset of the next row."""
+        return self.at + self.size + self.terminated
 
-    def is_a(self, key: str) -> bool:
-        """Whether it is a good row of this sort: refold, place or head."""
+    def has(self, key: str) -> bool:
+        """True if this is a good row with this key: refold, place or head."""
         return self.value is not None and key in self.value
 
 
-def to_row(value: dict[str, Any]) -> bytes:
-    """A value as one row, with its sum and the line feed."""
+def format_row(value: dict[str, Any]) -> bytes:
+    """Format a value as one row, with its sum and the line feed."""
     try:
         begun = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
-    except UnicodeEncodeError:  # half a character, which only an escape can carry
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 can only carry as an escape
         begun = json.dumps(value, separators=(",", ":")).encode()[:-1]
     return begun + b',"sum":"%08x"}\n' % crc32(begun)
 
 
-def from_row(line: bytes) -> dict[str, Any] | None:
-    """The value of a row without its line feed; None where it is damaged."""
-    if not _summed(line):
+def parse_row(line: bytes) -> dict[str, Any] | None:
+    """Parse a row without its line feed; None if it is damaged."""
+    if not _has_good_sum(line):
         return None
     try:
         value = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and _complete(value) else None
-
-
-def outline(line: bytes) -> dict[str, Any] | None:
-    """The value of a row, of an entry only what an index needs: its body need not be read for that."""
-    found = _OUTLINE.match(line)
-    if found is None:
-        return from_row(line)
-    if not _summed(line):
+    if not isinstance(value, dict):
         return None
-    place_line, place_seq, behind_line, behind_seq, name, kind, said = found.groups()
+    required = next((keys for sort, keys in _REQUIRED.items() if sort in value), frozenset[str]())
+    return value if required <= value.keys() else None
+
+
+def parse_outline(line: bytes) -> dict[str, Any] | None:
+    """Parse a row; of an entry only what an index needs, because parsing bodies takes most of the time."""
+    match = _OUTLINE.match(line)
+    if match is None:
+        return parse_row(line)
+    if not _has_good_sum(line):
+        return None
+    place_line, place_seq, behind_line, behind_seq, name, kind, said = match.groups()
     return {
         "place": (int(place_line), int(place_seq)),
         "behind": (int(behind_line), int(behind_seq)),
@@ -95,43 +100,42 @@ def outline(line: bytes) -> dict[str, Any] | None:
     }
 
 
-def _summed(line: bytes) -> bool:
-    begun = line[:-_SUM]
-    return bool(begun) and line[-_SUM:] == b',"sum":"%08x"}' % crc32(begun)
+def _has_good_sum(line: bytes) -> bool:
+    begun = line[:-_SUM_BYTES]
+    return bool(begun) and line[-_SUM_BYTES:] == b',"sum":"%08x"}' % crc32(begun)
 
 
-def _complete(value: dict[str, Any]) -> bool:
-    for sort, needs in _SHAPES.items():
-        if sort in value:
-            return needs <= value.keys()
-    return True
-
-
-def rows(
-    file: int, at: int = 0, number: int = 1, *, read: Callable[[bytes], dict[str, Any] | None] = from_row
+def read_rows(
+    file: int, at: int = 0, number: int = 1, *, parse: Callable[[bytes], dict[str, Any] | None] = parse_row
 ) -> Iterator[Row]:
-    """The rows of a file from an offset on, which is where row `number` begins."""
+    """Read the rows of a file from an offset on, at which row `number` begins."""
     rest: list[bytes] = []
     begins = at
-    while chunk := os.pread(file, _CHUNK, at):
+    while chunk := os.pread(file, _CHUNK_BYTES, at):
         at += len(chunk)
         *ended, last = chunk.split(b"\n")
         for line in ended:
             whole = b"".join((*rest, line)) if rest else line
             rest.clear()
-            yield Row(number, begins, len(whole), read(whole))
+            yield Row(number, begins, len(whole), parse(whole))
             begins += len(whole) + 1
             number += 1
         if last:
             rest.append(last)
     if rest:
         line = b"".join(rest)
-        # its line feed may be what was damaged: then the row before it is good
-        yield Row(number, begins, len(line), read(line[:-1]), whole=False)
+        # Only its line feed may be damaged: then the row before that byte is good.
+        yield Row(number, begins, len(line), parse(line[:-1]), terminated=False)
+
+
+def refuse_newer(value: dict[str, Any], path: Path) -> None:
+    """Raise `LogTooNew` for the first row of a file that a newer version wrote."""
+    if value.get("refold", FORMAT) > FORMAT:
+        raise LogTooNew(f"{path} has version {value['refold']}, this refold knows {FORMAT}: upgrade refold")
 
 
 def entry_to_json(entry: Entry, place: Place, behind: Place) -> dict[str, Any]:
-    """An entry as its row holds it."""
+    """Make the row of an entry; the order of the keys is what `parse_outline` expects."""
     return {
         "place": place,
         "behind": behind,
@@ -146,8 +150,8 @@ def entry_to_json(entry: Entry, place: Place, behind: Place) -> dict[str, Any]:
     }
 
 
-def entry_of(value: dict[str, Any]) -> Entry:
-    """The entry of a row."""
+def to_entry(value: dict[str, Any]) -> Entry:
+    """Make the entry of a row."""
     return Entry(
         name=value["name"],
         parent=value["parent"],
@@ -160,6 +164,6 @@ def entry_of(value: dict[str, Any]) -> Entry:
     )
 
 
-def known_kind(value: dict[str, Any]) -> bool:
-    """Whether this version knows the kind of an entry."""
+def has_known_kind(value: dict[str, Any]) -> bool:
+    """True if this version knows the kind of an entry."""
     return value.get("kind") in KINDS

@@ -1,8 +1,8 @@
-"""One session's file and what is known of it: an index of offsets that grows with the file.
+"""The file of one session, and an index of its rows in memory that grows with the file.
 
-What one append wrote ends with a row that says where the head is. Rows behind the last such row were not
-written to their end: readers skip them and the next writer cuts them off, unless one of them is damaged
-rather than cut short. Then they may have been confirmed, so nothing is cut off and the session says so.
+The rows of one append end with a row that holds the head. Rows behind the last such row were not written
+completely: readers skip them and the next writer cuts them off. If one of them is damaged rather than cut
+short, it may have been confirmed to a caller; then nothing is cut off and the session reports the damage.
 """
 
 import os
@@ -12,29 +12,33 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.core.log.entries import Entry
-from refold.errors import LogCorrupt, LogTooNew, StoreError
-from refold.stores import START, Head, Info, Place
-from refold.stores.disk import create, errors_of, lock, opened, sync_folder, write_behind
+from refold.errors import LogCorrupt, StoreError
+from refold.stores import START, Head, Place, SessionInfo
+from refold.stores.branch_index import BranchIndex, Extent
+from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
 from refold.stores.jsonl.rows import (
     FORMAT,
     Row,
-    entry_of,
     entry_to_json,
-    from_row,
-    known_kind,
-    outline,
-    rows,
-    to_row,
+    format_row,
+    has_known_kind,
+    parse_outline,
+    parse_row,
+    read_rows,
+    refuse_newer,
+    to_entry,
 )
-from refold.stores.lines import Lines, Spot, same_head
+from refold.stores.paths import require_head
 
-_PAGE: Final = 256
-_HASHED: Final = "b2:"
+_PAGE_ENTRIES: Final = 256
+"""Entries that a reader holds at a time: a few megabytes of usual messages."""
+_HASH_PREFIX: Final = "b2:"
 _SEQ_BITS: Final = 40
-_EDGE: Final = 1 << 16
-"""The first and the last row are looked for in so many bytes."""
-_SPAN: Final = 1 << 20
-"""Entries of a page that lie within so many bytes are read at once."""
+"""A place is packed into one number, 40 bits for its seq: less memory than a tuple, for 10^12 entries."""
+_EDGE_BYTES: Final = 1 << 16
+"""The first and the last row are searched in so many bytes; a longer row only makes the list slower."""
+_SPAN_BYTES: Final = 1 << 20
+"""Entries of a page that lie within so many bytes are read with one call."""
 
 
 class SessionFile:
@@ -49,25 +53,24 @@ class SessionFile:
         self.created = 0.0
         self.changed = 0.0
         self.head: Head | None = None
-        self.lines = Lines()
+        self.index = BranchIndex()
         self.damaged: list[int] = []
         """Numbers of damaged rows."""
         self._unsure = 0
-        """Number of a damaged row behind the last head."""
+        """Number of a damaged row behind the last head; 0 for none."""
         self._names: dict[int | str, int] = {}
         self._good = 0
         self._rows = 0
         self._identity = (0, 0)
-        self._named = False
-        """Whether the name of the file is known to be durable."""
+        self._folder_synced = False
 
     # -- following the file ------------------------------------------------------------------------------
 
     def refresh(self) -> bool:
-        """See what others wrote; False where there is no file."""
-        with errors_of(self.path):
+        """Read what other processes wrote; False if there is no file."""
+        with map_errors(self.path):
             try:
-                with opened(self.path) as file:
+                with open_file(self.path) as file:
                     self._follow(file)
                     if self._unsure:  # perhaps somebody is writing: look again when nobody is
                         lock(file, self.path, shared=True)
@@ -78,6 +81,7 @@ class SessionFile:
         return True
 
     def _follow(self, file: int) -> None:
+        """Read the rows behind the last known head."""
         status = os.fstat(file)
         identity = (status.st_dev, status.st_ino)
         if identity != self._identity or status.st_size < self._good:
@@ -87,19 +91,19 @@ class SessionFile:
         if status.st_size == self._good:
             return
         waiting: list[Row] = []
-        for row in rows(file, self._good, self._rows + 1, read=outline):
-            if row.number == 1 and row.whole and not row.is_a("head"):
-                self._begin(row)
-            elif row.whole and row.is_a("head"):
-                self._take(waiting, row)
+        for row in read_rows(file, self._good, self._rows + 1, parse=parse_outline):
+            if row.number == 1 and row.terminated and not row.has("head"):
+                self._take_first_row(row)
+            elif row.terminated and row.has("head"):
+                self._take_append(waiting, row)
                 waiting = []
             else:
-                waiting.append(row if row.value is None else _slim(row))
-        self._unsure = next((row.number for row in waiting if row.value is None and row.whole), 0)
-        if waiting and waiting[-1].is_a("head"):
+                waiting.append(_keep_outline(row))
+        self._unsure = next((row.number for row in waiting if row.value is None and row.terminated), 0)
+        if waiting and waiting[-1].has("head"):
             self._unsure = waiting[-1].number
 
-    def _begin(self, row: Row) -> None:
+    def _take_first_row(self, row: Row) -> None:
         if row.value is None or "refold" not in row.value:
             self.damaged.append(row.number)
         else:
@@ -108,8 +112,8 @@ class SessionFile:
             self.created = row.value.get("created", 0.0)
         self._good, self._rows = row.end, row.number
 
-    def _take(self, waiting: Iterable[Row], end: Row) -> None:
-        """Take in what one append wrote."""
+    def _take_append(self, waiting: Iterable[Row], end: Row) -> None:
+        """Add the entries of one append to the index and move the head."""
         value: dict[str, Any] = end.value or {}
         blame = self.damaged[-1] if self.damaged else 0
         for row in waiting:
@@ -118,19 +122,20 @@ class SessionFile:
                 self.damaged.append(row.number)
                 continue
             place, behind = Place(*row.value["place"]), Place(*row.value["behind"])
-            spot = Spot(row.at, row.size)
-            self.lines.add(place, behind, row.value["kind"], row.value["said"], spot, blame=blame)
-            self._names.setdefault(_key(row.value["name"]), _packed(place))
+            extent = Extent(row.at, row.size)
+            self.index.add(place, behind, row.value["kind"], row.value["said"], extent, blame=blame)
+            self._names.setdefault(_compact_name(row.value["name"]), place.line << _SEQ_BITS | place.seq)
         if value["wrote"]:
-            self.lines.reach(Place(*value["wrote"]), blame=blame)
-        self.head = _head_of(value)
+            self.index.extend_to(Place(*value["wrote"]), blame=blame)
+        place = Place(*value["head"])
+        self.head = Head(place=place, name=value["name"], said=value["said"], version=value["version"])
         self.changed = value["at"]
         self._good, self._rows = end.end, end.number
 
     # -- asking ------------------------------------------------------------------------------------------
 
-    def sure_head(self) -> Head | None:
-        """The head; `LogCorrupt` where the file does not tell."""
+    def require_sure_head(self) -> Head | None:
+        """Return the head; raises `LogCorrupt` if a later one may be lost."""
         if self._unsure:
             number = self._unsure
             raise LogCorrupt(
@@ -139,58 +144,59 @@ class SessionFile:
             )
         return self.head
 
-    def walk(self, place: Place, **filters: Any) -> Iterator[Spot]:
-        """Where the entries on a path are kept; `LogCorrupt` where some of them are damaged."""
+    def walk(self, place: Place, **filters: Any) -> Iterator[Extent]:
+        """Iterate over where the entries on a path are kept; raises `LogCorrupt` if some are damaged."""
         try:
-            return self.lines.walk(place, **filters)
+            return self.index.walk(place, **filters)
         except LogCorrupt:
             raise
         except StoreError:
             raise self._missing(place) from None
 
     def _missing(self, place: Place) -> StoreError:
-        if not self.damaged or place.seq > self.lines.last_seq:
+        if not self.damaged or place.seq > self.index.last_seq:
             return StoreError(f"nothing stands at {tuple(place)} in this session")
-        number = self.damaged[-1]
+        return self._damaged_row(self.damaged[-1])
+
+    def _damaged_row(self, number: int) -> LogCorrupt:
         return LogCorrupt(f"{self.path}, line {number}: damaged: salvage what is left", line=number)
 
-    def info(self) -> Info | None:
-        """The session in a list; None where nothing was ever stored or its name is lost."""
+    def info(self) -> SessionInfo | None:
+        """Return the summary of the session; None if nothing was ever stored or its name is lost."""
         if self.head is None or self.session is None:
             return None
-        return Info(
+        return SessionInfo(
             name=self.session,
             said=self.head.said,
-            entries=self.lines.last_seq,
+            entries=self.index.last_seq,
             created=self.created,
             changed=self.changed,
         )
 
     def find(self, names: Sequence[str]) -> dict[str, Place]:
-        """Where entries of these names stand."""
-        known = self._names
-        return {name: _unpacked(known[key]) for name in names if (key := _key(name)) in known}
+        """Find entries by name."""
+        places = {}
+        for name in names:
+            packed = self._names.get(_compact_name(name))
+            if packed is not None:
+                places[name] = Place(packed >> _SEQ_BITS, packed & (1 << _SEQ_BITS) - 1)
+        return places
 
-    def entries(self, spots: Iterator[Spot], alive: Callable[[], None] = lambda: None) -> Iterator[Entry]:
-        """The entries that are kept in these spots, read in pages."""
-        while page := list(islice(spots, _PAGE)):
-            alive()
-            with errors_of(self.path), opened(self.path) as file:
-                lines = list(_lines(file, page))
-            for spot, line in zip(page, lines, strict=True):
-                yield self._entry(spot, line)
-
-    def _entry(self, spot: Spot, line: bytes) -> Entry:
-        value = from_row(line)
-        if value is None:
-            number = self._number(spot.at)
-            raise LogCorrupt(f"{self.path}, line {number}: damaged: salvage what is left", line=number)
-        return entry_of(value)
-
-    def _number(self, at: int) -> int:
-        """The number of the row at an offset."""
-        with opened(self.path) as file:
-            return next((row.number for row in rows(file) if row.at >= at), 0)
+    def entries(
+        self, extents: Iterator[Extent], require_open: Callable[[], None] = lambda: None
+    ) -> Iterator[Entry]:
+        """Read the entries at these extents, page by page."""
+        while page := list(islice(extents, _PAGE_ENTRIES)):
+            require_open()
+            with map_errors(self.path), open_file(self.path) as file:
+                lines = _read_extents(file, page)
+            for extent, line in zip(page, lines, strict=True):
+                value = parse_row(line)
+                if value is None:
+                    with open_file(self.path) as file:
+                        number = next((row.number for row in read_rows(file) if row.at >= extent.at), 0)
+                    raise self._damaged_row(number)
+                yield to_entry(value)
 
     # -- appending ---------------------------------------------------------------------------------------
 
@@ -204,41 +210,48 @@ class SessionFile:
         now: float,
         sync: bool,
     ) -> Head:
-        """Add entries and move the head, under the file's lock."""
+        """Add entries and move the head, under the lock of the file."""
         if not self.path.exists():
-            same_head(expect, None)
-            create(self.path, to_row({"refold": FORMAT, "session": session, "created": now}), put=os.link)
-        with errors_of(self.path), opened(self.path, write=True) as file:
+            require_head(expect, None)
+            first = format_row({"refold": FORMAT, "session": session, "created": now})
+            create_file(self.path, first, put=os.link)
+        with map_errors(self.path), open_file(self.path, write=True) as file:
             lock(file, self.path)
             self._follow(file)
-            same_head(expect, self.sure_head())
+            require_head(expect, self.require_sure_head())
             place = at if at is not None else self.head.place if self.head else START
-            if place not in self.lines:
+            if place not in self.index:
                 raise self._missing(place)
-            content = b"".join(self._batch(entries, place, now))
-            if sync and not self._named:  # who made the file may have been stopped before this
+            content = b"".join(self._format_append(entries, place, now))
+            if sync and not self._folder_synced:  # the process that created the file may have died before
                 sync_folder(self.path.parent)
-                self._named = True
+                self._folder_synced = True
             try:
-                write_behind(file, self.path, self._good, content, sync=sync)
+                write_at_end(file, self.path, self._good, content, sync=sync)
             except BaseException:
-                self._forget()  # the file is read again before anything in it counts
+                self._forget()  # nobody knows what the file holds until it is read again
                 raise
             self._follow(file)
         if self.head is None:
-            raise StoreError(f"{self.path}: what was written is not there: the disk does not keep its word")
+            raise StoreError(f"{self.path}: what was written is not there: the disk lost a write")
         return self.head
 
-    def _batch(self, entries: Sequence[Entry], place: Place, now: float) -> Iterator[bytes]:
-        line = self.lines.line_behind(place)
-        name, said = self._at(place)
-        seq = self.lines.last_seq
+    def _format_append(self, entries: Sequence[Entry], place: Place, now: float) -> Iterator[bytes]:
+        """Format the rows of one append: its entries, then the new head."""
+        line = self.index.line_behind(place)
+        name, said = "", 0
+        if self.head is not None and self.head.place == place:
+            name, said = self.head.name, self.head.said
+        elif place != START:
+            (entry,) = self.entries(iter([self.index.locate(place)]))
+            name, said = entry.name, entry.said
+        seq = self.index.last_seq
         for entry in entries:
             seq += 1
             behind, place = place, Place(line, seq)
             name, said = entry.name, entry.said
-            yield to_row(entry_to_json(entry, place, behind))
-        yield to_row(
+            yield format_row(entry_to_json(entry, place, behind))
+        yield format_row(
             {
                 "head": place,
                 "name": name,
@@ -250,26 +263,18 @@ class SessionFile:
             }
         )
 
-    def _at(self, place: Place) -> tuple[str, int]:
-        if self.head is not None and self.head.place == place:
-            return self.head.name, self.head.said
-        if place == START:
-            return "", 0
-        (entry,) = self.entries(iter([self.lines.spot(place)]))
-        return entry.name, entry.said
 
-
-def peek(path: Path) -> Info | None:
-    """The session of a file from its first and its last row; None where they do not tell."""
-    with errors_of(path), opened(path) as file:
+def peek_info(path: Path) -> SessionInfo | None:
+    """Read a session's summary from the first and the last row of its file; None if it is not there."""
+    with map_errors(path), open_file(path) as file:
         size = os.fstat(file).st_size
-        first = os.pread(file, _EDGE, 0).partition(b"\n")[0]
-        last = os.pread(file, _EDGE, max(0, size - _EDGE))
-    value, end = from_row(first), from_row(last[:-1].rpartition(b"\n")[2])
+        first = os.pread(file, _EDGE_BYTES, 0).partition(b"\n")[0]
+        last = os.pread(file, _EDGE_BYTES, max(0, size - _EDGE_BYTES))
+    value, end = parse_row(first), parse_row(last[:-1].rpartition(b"\n")[2])
     if last[-1:] != b"\n" or not value or not end or "session" not in value or "head" not in end:
         return None
     refuse_newer(value, path)
-    return Info(
+    return SessionInfo(
         name=value["session"],
         said=end["said"],
         entries=end["entries"],
@@ -278,52 +283,30 @@ def peek(path: Path) -> Info | None:
     )
 
 
-def _key(name: str) -> int | str:
-    """A name in less memory: the number that its hash is."""
+def _compact_name(name: str) -> int | str:
+    """Turn the name of an entry into the number that its hash is, which takes less memory; others stay."""
     try:
-        number = int(name[len(_HASHED) :], 16)
+        number = int(name[len(_HASH_PREFIX) :], 16)
     except ValueError:
         return name
-    return number if name == f"{_HASHED}{number:040x}" else name
+    return number if name == f"{_HASH_PREFIX}{number:040x}" else name
 
 
-def _packed(place: Place) -> int:
-    return place.line << _SEQ_BITS | place.seq
-
-
-def _unpacked(number: int) -> Place:
-    return Place(number >> _SEQ_BITS, number & (1 << _SEQ_BITS) - 1)
-
-
-def refuse_newer(value: dict[str, Any], path: Path) -> None:
-    """Leave a file alone that a newer version wrote."""
-    if value.get("refold", FORMAT) > FORMAT:
-        raise LogTooNew(f"{path} has version {value['refold']}, this refold knows {FORMAT}: upgrade refold")
-
-
-def _slim(row: Row) -> Row:
-    """A row without what the index does not need, so that a long append waits in little memory."""
-    value = row.value or {}
-    if "place" not in value or not known_kind(value):
-        return row._replace(value=value if "head" in value else None)
-    if "body" not in value:
+def _keep_outline(row: Row) -> Row:
+    """Drop what the index does not need, so that a long append waits in little memory for its last row."""
+    if row.value is None:
         return row
-    kept = {key: value[key] for key in ("place", "behind", "kind", "said", "name")}
-    return row._replace(value=kept)
+    if "place" not in row.value or not has_known_kind(row.value):
+        return row._replace(value=row.value if "head" in row.value else None)
+    if "body" not in row.value:
+        return row
+    return row._replace(value={key: row.value[key] for key in ("place", "behind", "kind", "said", "name")})
 
 
-def _head_of(value: dict[str, Any]) -> Head:
-    place = Place(*value["head"])
-    return Head(place=place, name=value["name"], said=value["said"], version=value["version"])
-
-
-def _lines(file: int, page: Sequence[Spot]) -> Iterator[bytes]:
-    first = min(spot.at for spot in page)
-    last = max(spot.at + spot.size for spot in page)
-    if last - first <= _SPAN:
-        block = os.pread(file, last - first, first)
-        for spot in page:
-            yield block[spot.at - first : spot.at - first + spot.size]
-        return
-    for spot in page:
-        yield os.pread(file, spot.size, spot.at)
+def _read_extents(file: int, page: Sequence[Extent]) -> list[bytes]:
+    first = min(extent.at for extent in page)
+    last = max(extent.at + extent.size for extent in page)
+    if last - first > _SPAN_BYTES:
+        return [os.pread(file, extent.size, extent.at) for extent in page]
+    block = os.pread(file, last - first, first)
+    return [block[extent.at - first : extent.at - first + extent.size] for extent in page]

@@ -1,35 +1,34 @@
-"""The store of plain files: one file of JSON rows for each session, made for reading with other tools.
+"""The store of plain files: one file of JSON rows for each session, which other tools can read.
 
-A session's file is named by a hash of the session's name, so any text is a name. Beside them stand
-`notes.jsonl` and `leases.jsonl`. Every append is one write that ends with a row saying where the head is;
-writers lock the file, readers do not. Only an index of offsets is held in memory.
+The file of a session is named by a hash of the session's name, so any text is a valid name. Beside the
+sessions are `notes.jsonl` and `leases.jsonl`. Every append is one write that ends with a row for the head.
+Writers lock the file, readers do not. Only an index of offsets is kept in memory.
 """
 
-import hashlib
 import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
-from refold.stores import Durability, Found, Head, Info, Lease, Place, Trouble
-from refold.stores.addresses import no_more
-from refold.stores.disk import errors_of, sync_folder
-from refold.stores.jsonl.check import salvaged, troubles
-from refold.stores.jsonl.key_file import Ledger
-from refold.stores.jsonl.search import FileWords
-from refold.stores.jsonl.session_file import SessionFile, peek
-from refold.stores.lease_table import Desk, Record
+from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
+from refold.stores.disk import map_errors, sync_folder
+from refold.stores.jsonl.check import find_defects, salvage_file
+from refold.stores.jsonl.key_file import KeyFile
+from refold.stores.jsonl.search import FileSearch
+from refold.stores.jsonl.session_file import SessionFile, peek_info
+from refold.stores.lease_table import LeaseRecord, LeaseTable
+from refold.stores.text import name_hash
 
-_KNOWN: Final = 256
-"""Sessions whose index is kept in memory."""
+_MOST_INDEXES: Final = 256
+"""Sessions whose index stays in memory, about 40 bytes for each entry; others are read again when needed."""
 _SUFFIX: Final = ".jsonl"
-_HASH_BYTES: Final = 20
 
 
 def open_store(
@@ -39,12 +38,12 @@ def open_store(
     now: Callable[[], float] = time.time,
     **options: Any,
 ) -> "JsonlStore":
-    """Open a folder of logs; makes it where there is none."""
-    no_more("jsonl", options)
+    """Open a folder of logs; creates it if there is none."""
+    refuse_options("jsonl", options)
     if not rest or "\0" in rest:
         raise StoreError("jsonl: needs a folder: write jsonl:DIR")
     folder = Path(rest).expanduser()
-    with errors_of(folder):
+    with map_errors(folder):
         if folder.is_file():
             raise StoreError(f"{folder} is a file, not a folder: write jsonl:DIR")
         if not folder.is_dir():
@@ -63,64 +62,67 @@ class JsonlStore:
         self._now = now
         self._process = os.getpid()
         self._open = True
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._lock = RLock()
         self._files: OrderedDict[Path, SessionFile] = OrderedDict()
-        self._notes = Ledger(self._folder / "notes.jsonl", sync=self._sync)
-        self._leases = Ledger(self._folder / "leases.jsonl", sync=self._sync)
-        self._desk = Desk(lambda session, record: self._leases.put(session, record.to_json()), self._now)
-        self._words = FileWords()
+        self._notes = KeyFile(self._folder / "notes.jsonl", sync=self._sync)
+        self._lease_file = KeyFile(self._folder / "leases.jsonl", sync=self._sync)
+        self._lease_table = LeaseTable(
+            lambda session, record: self._lease_file.put(session, asdict(record)), self._now
+        )
+        self._search = FileSearch()
 
     @contextmanager
-    def _using(self) -> Iterator[None]:
-        if self._process != os.getpid():  # a child's locks and caches are its own
+    def _hold_lock(self) -> Iterator[None]:
+        # After a fork, another thread of the parent may have held the lock: a child begins with its own.
+        if self._process != os.getpid():
             self._process = os.getpid()
-            self._begin()
+            self._reset()
         with self._lock:
-            self._alive()
+            self._require_open()
             yield
 
-    def _alive(self) -> None:
+    def _require_open(self) -> None:
         if not self._open:
             raise StoreError(f"the store {self.address} is closed: open it again")
 
     def _file(self, session: str) -> SessionFile:
-        hashed = hashlib.blake2b(session.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES)
-        return self._file_at(self._folder / f"{hashed.hexdigest()}{_SUFFIX}")
+        return self._file_at(self._folder / f"{name_hash(session).hex()}{_SUFFIX}")
 
     def _file_at(self, path: Path) -> SessionFile:
         file = self._files.pop(path, None) or SessionFile(path)
         self._files[path] = file
-        if len(self._files) > _KNOWN:
+        if len(self._files) > _MOST_INDEXES:
             self._files.popitem(last=False)
         return file
 
     def _paths(self) -> list[Path]:
-        """The files of all sessions."""
-        with errors_of(self._folder):
-            return sorted(self._folder.glob("?" * 2 * _HASH_BYTES + _SUFFIX))
+        """List the files of all sessions."""
+        with map_errors(self._folder):
+            return sorted(self._folder.glob("?" * 40 + _SUFFIX))
 
     # -- the log -----------------------------------------------------------------------------------------
 
-    def sessions(self) -> list[Info]:
-        """All sessions, the one that changed last first."""
-        with self._using():
-            found = [info for path in self._paths() if (info := self._info(path))]
-        return sorted(found, key=lambda info: -info.changed)
-
-    def _info(self, path: Path) -> Info | None:
-        if info := peek(path):
-            return info
-        file = self._file_at(path)
-        return file.info() if file.refresh() else None
+    def sessions(self) -> list[SessionInfo]:
+        """List all sessions, most recently changed first."""
+        infos = []
+        with self._hold_lock():
+            for path in self._paths():
+                info = peek_info(path)
+                if info is None:  # the last row is long or not whole: read the file
+                    file = self._file_at(path)
+                    info = file.info() if file.refresh() else None
+                if info is not None:
+                    infos.append(info)
+        return sorted(infos, key=lambda info: -info.changed)
 
     def head(self, session: str) -> Head | None:
-        """Where a session is."""
-        with self._using():
+        """Return the head of a session, or None if there is no such session."""
+        with self._hold_lock():
             file = self._file(session)
-            return file.sure_head() if file.refresh() else None
+            return file.require_sure_head() if file.refresh() else None
 
     def append(
         self,
@@ -132,16 +134,12 @@ class JsonlStore:
         fence: int | None = None,
     ) -> Head:
         """Add entries behind a place and move the head behind them, all or nothing; durable on return."""
-        with self._using():
-            if fence is None:
-                return self._append(session, entries, expect, at)
-            with self._at_desk():
-                self._desk.check(session, fence)
-                return self._append(session, entries, expect, at)
-
-    def _append(self, session: str, entries: Sequence[Entry], expect: Head | None, at: Place | None) -> Head:
-        file = self._file(session)
-        return file.append(session, entries, expect=expect, at=at, now=self._now(), sync=self._sync)
+        # With a fence the leases stay locked, so that no newer lease is given before the append is done.
+        with self._hold_lock(), nullcontext() if fence is None else self._leases() as leases:
+            if leases is not None:
+                leases.check_fence(session, fence)
+            file = self._file(session)
+            return file.append(session, entries, expect=expect, at=at, now=self._now(), sync=self._sync)
 
     def read(
         self,
@@ -153,17 +151,17 @@ class JsonlStore:
         last: int | None = None,
         newest: bool = False,
     ) -> Iterator[Entry]:
-        """Entries on the path to a place, oldest first, or newest first."""
-        with self._using():
+        """Iterate over the entries on the path to a place, oldest first unless `newest`."""
+        with self._hold_lock():
             file = self._file(session)
             if not file.refresh() or file.head is None:
                 raise SessionNotFound(f"there is no session {session!r}")
-            spots = file.walk(place, kinds=kinds, first=first, last=last, newest=newest)
-        return file.entries(spots, self._alive)
+            extents = file.walk(place, kinds=kinds, first=first, last=last, newest=newest)
+        return file.entries(extents, self._require_open)
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
-        """Where entries of these names stand."""
-        with self._using():
+        """Find entries by name on all branches."""
+        with self._hold_lock():
             file = self._file(session)
             return file.find(names) if file.refresh() else {}
 
@@ -171,69 +169,71 @@ class JsonlStore:
 
     def search(
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
-    ) -> list[Found]:
-        """The best hits, best first; the first search reads everything once."""
-        with self._using():
+    ) -> list[SearchHit]:
+        """Return the best hits, best first; the first search reads every file once."""
+        with self._hold_lock():
             only = None if session is None else self._file(session).path
-            return self._words.search(query, self._paths(), only=only, limit=limit, some=some)
+            return self._search.search(query, self._paths(), only=only, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:
-        """What was noted last."""
-        with self._using():
+        """Return the value that was noted last for a key, or None."""
+        with self._hold_lock():
             self._notes.refresh()
-            return self._notes.facts.get(key)
+            return self._notes.values.get(key)
 
     def put_note(self, key: str, value: str) -> None:
-        """Note something; durable on return."""
-        with self._using(), self._notes.held():
+        """Set the value of a key; durable on return."""
+        with self._hold_lock(), self._notes.hold_lock():
             self._notes.put(key, value)
 
     @contextmanager
-    def _at_desk(self) -> Iterator[Desk]:
-        with self._leases.held():
-            self._desk.load({session: Record(**fact) for session, fact in self._leases.facts.items()})
-            yield self._desk
+    def _leases(self) -> Iterator[LeaseTable]:
+        """Lock the file of leases and load what is in there."""
+        with self._lease_file.hold_lock():
+            records = {name: LeaseRecord(**value) for name, value in self._lease_file.values.items()}
+            self._lease_table.load(records)
+            yield self._lease_table
 
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
-        """The right to work on a session; None while somebody else has it."""
-        with self._using(), self._at_desk() as desk:
-            return desk.claim(session, holder=holder, seconds=seconds)
+        """Lease a session, or renew the lease of the same holder; None while another holder has it."""
+        with self._hold_lock(), self._leases() as leases:
+            return leases.claim(session, holder=holder, seconds=seconds)
 
     def release(self, lease: Lease) -> None:
-        """Give it back."""
-        with self._using(), self._at_desk() as desk:
-            desk.release(lease)
+        """End a lease."""
+        with self._hold_lock(), self._leases() as leases:
+            leases.release(lease)
 
     def offer(self, session: str) -> None:
-        """Put a session among those that wait for work."""
-        with self._using(), self._at_desk() as desk:
-            desk.offer(session)
+        """Add a session to the queue of those that need work, unless it is in there."""
+        with self._hold_lock(), self._leases() as leases:
+            leases.offer(session)
 
     def take(self, *, holder: str, seconds: float) -> Lease | None:
-        """Claim a session that waits for work, the oldest first."""
-        with self._using(), self._at_desk() as desk:
-            return desk.take(holder=holder, seconds=seconds)
+        """Remove the oldest session from the queue and lease it."""
+        with self._hold_lock(), self._leases() as leases:
+            return leases.take(holder=holder, seconds=seconds)
 
-    # -- all of it ---------------------------------------------------------------------------------------
+    # -- the whole store ----------------------------------------------------------------------------------
 
-    def check(self) -> Iterator[Trouble]:
-        """Read every row of every file; gives those that are not as they were written."""
-        with self._using():
+    def check(self) -> Iterator[Defect]:
+        """Read every row of every file and yield those that are not as they were written."""
+        with self._hold_lock():
             paths = self._paths()
         for path in paths:
-            yield from troubles(path)
-        for ledger in (self._notes, self._leases):
-            for what in ledger.troubles():
-                yield Trouble(session="", what=what)
+            yield from find_defects(path)
+        for file in (self._notes, self._lease_file):
+            for what in file.find_defects():
+                yield Defect(session="", what=what)
 
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
-        """Every entry that can still be read, session by session."""
-        with self._using():
+        """Yield every entry that can still be read, session by session."""
+        with self._hold_lock():
             paths = self._paths()
         for path in paths:
-            yield from salvaged(path)
+            yield from salvage_file(path)
 
     def close(self) -> None:
-        """Let go of everything; no file is open between calls."""
+        """Forget everything; no file is open between calls."""
         self._open = False
-        self._begin()
+        self._reset()

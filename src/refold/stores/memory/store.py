@@ -1,4 +1,4 @@
-"""The store that is gone with the process: for tests, and for what nobody needs tomorrow."""
+"""The store that is gone with the process: for tests, and for conversations that nobody needs tomorrow."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,23 +10,32 @@ from typing import Any
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
-from refold.stores import START, Durability, Found, Head, Info, Lease, Place, Trouble
-from refold.stores.addresses import no_more
-from refold.stores.lease_table import Desk
-from refold.stores.lines import Lines, Spot, same_head
-from refold.stores.parents import Parents
-from refold.stores.word_index import Words
+from refold.stores import (
+    START,
+    Defect,
+    Durability,
+    Head,
+    Lease,
+    Place,
+    SearchHit,
+    SessionInfo,
+    refuse_options,
+)
+from refold.stores.branch_index import BranchIndex, Extent
+from refold.stores.lease_table import LeaseTable
+from refold.stores.paths import ParentCheck, require_head
+from refold.stores.word_index import WordIndex
 
 
 def open_store(
-    rest: str = "",  # noqa: ARG001  # every store is opened alike, and this one has no place
+    rest: str = "",  # noqa: ARG001  # every store is opened alike, and this one has no location
     *,
     durability: Durability = "normal",  # noqa: ARG001  # nothing here outlives the process
     now: Callable[[], float] = time.time,
     **options: Any,
 ) -> "MemoryStore":
     """Open an empty store."""
-    no_more("memory", options)
+    refuse_options("memory", options)
     return MemoryStore(now)
 
 
@@ -35,11 +44,11 @@ class _Session:
     created: float
     changed: float
     head: Head
-    lines: Lines = field(default_factory=Lines)
+    index: BranchIndex = field(default_factory=BranchIndex)
     entries: list[tuple[Place, Entry]] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
-    searched: int = 0
-    """How many of the entries a search knows."""
+    searchable: int = 0
+    """How many of the entries are in the word index."""
 
 
 class MemoryStore:
@@ -53,13 +62,13 @@ class MemoryStore:
         self._open = True
         self._sessions: dict[str, _Session] = {}
         self._notes: dict[str, str] = {}
-        self._desk = Desk(lambda session, record: None, now)  # noqa: ARG005  # the desk's memory is enough
-        self._words = Words()
+        self._leases = LeaseTable(lambda session, record: None, now)  # noqa: ARG005  # nothing to save
+        self._words = WordIndex()
         self._texts: list[tuple[str, int]] = []
-        """For each text of the index its session and its number there."""
+        """For each text of the word index its session and the index of its entry there."""
 
     @contextmanager
-    def _using(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         with self._lock:
             if not self._open:
                 raise StoreError("the store memory: is closed: open it again")
@@ -67,18 +76,24 @@ class MemoryStore:
 
     # -- the log -----------------------------------------------------------------------------------------
 
-    def sessions(self) -> list[Info]:
-        """All sessions, the one that changed last first."""
-        with self._using():
-            found = [
-                Info(name=n, said=s.head.said, entries=len(s.entries), created=s.created, changed=s.changed)
-                for n, s in self._sessions.items()
+    def sessions(self) -> list[SessionInfo]:
+        """List all sessions, most recently changed first."""
+        with self._hold_lock():
+            infos = [
+                SessionInfo(
+                    name=name,
+                    said=session.head.said,
+                    entries=len(session.entries),
+                    created=session.created,
+                    changed=session.changed,
+                )
+                for name, session in self._sessions.items()
             ]
-        return sorted(found, key=lambda info: -info.changed)
+        return sorted(infos, key=lambda info: -info.changed)
 
     def head(self, session: str) -> Head | None:
-        """Where a session is."""
-        with self._using():
+        """Return the head of a session, or None if there is no such session."""
+        with self._hold_lock():
             return self._sessions[session].head if session in self._sessions else None
 
     def append(
@@ -91,35 +106,32 @@ class MemoryStore:
         fence: int | None = None,
     ) -> Head:
         """Add entries behind a place and move the head behind them, all or nothing."""
-        with self._using():
-            self._desk.check(session, fence)
-            found = self._sessions.get(session)
-            same_head(expect, found.head if found else None)
-            if found is None:
+        with self._hold_lock():
+            self._leases.check_fence(session, fence)
+            stored = self._sessions.get(session)
+            require_head(expect, stored.head if stored else None)
+            if stored is None:
                 start = Head(place=START, name="", said=0, version=0)
-                found = _Session(created=self._now(), changed=0.0, head=start)
-            place = found.head.place if at is None else at
-            if place not in found.lines:
+                stored = _Session(created=self._now(), changed=0.0, head=start)
+            place = stored.head.place if at is None else at
+            if place not in stored.index:
                 raise StoreError(f"nothing stands at {tuple(place)} in this session")
-            self._add(found, entries, place)
-            self._sessions[session] = found
-            return found.head
-
-    def _add(self, found: _Session, entries: Sequence[Entry], place: Place) -> None:
-        line = found.lines.line_behind(place)
-        for entry in entries:
-            behind, place = place, Place(line, len(found.entries) + 1)
-            found.lines.add(place, behind, entry.kind, entry.said, Spot(len(found.entries)))
-            found.entries.append((place, entry))
-            found.names.setdefault(entry.name, place)
-        last = None if place == START else found.entries[found.lines.spot(place).at][1]
-        found.head = Head(
-            place=place,
-            name=last.name if last else "",
-            said=last.said if last else 0,
-            version=found.head.version + 1,
-        )
-        found.changed = self._now()
+            line = stored.index.line_behind(place)
+            for entry in entries:
+                behind, place = place, Place(line, len(stored.entries) + 1)
+                stored.index.add(place, behind, entry.kind, entry.said, Extent(len(stored.entries)))
+                stored.entries.append((place, entry))
+                stored.names.setdefault(entry.name, place)
+            last = None if place == START else stored.entries[stored.index.locate(place).at][1]
+            stored.head = Head(
+                place=place,
+                name=last.name if last else "",
+                said=last.said if last else 0,
+                version=stored.head.version + 1,
+            )
+            stored.changed = self._now()
+            self._sessions[session] = stored
+            return stored.head
 
     def read(
         self,
@@ -131,17 +143,17 @@ class MemoryStore:
         last: int | None = None,
         newest: bool = False,
     ) -> Iterator[Entry]:
-        """Entries on the path to a place, oldest first, or newest first."""
-        with self._using():
-            found = self._sessions.get(session)
-            if found is None:
+        """Iterate over the entries on the path to a place, oldest first unless `newest`."""
+        with self._hold_lock():
+            stored = self._sessions.get(session)
+            if stored is None:
                 raise SessionNotFound(f"there is no session {session!r}")
-            spots = found.lines.walk(place, kinds=kinds, first=first, last=last, newest=newest)
-        return (found.entries[spot.at][1] for spot in spots)
+            extents = stored.index.walk(place, kinds=kinds, first=first, last=last, newest=newest)
+        return (stored.entries[extent.at][1] for extent in extents)
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
-        """Where entries of these names stand."""
-        with self._using():
+        """Find entries by name on all branches."""
+        with self._hold_lock():
             known = self._sessions[session].names if session in self._sessions else {}
             return {name: known[name] for name in names if name in known}
 
@@ -149,82 +161,78 @@ class MemoryStore:
 
     def search(
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
-    ) -> list[Found]:
-        """The best hits, best first."""
-        with self._using():
-            self._catch_up()
-            texts = self._texts
-            among = None if session is None else lambda text: texts[text][0] == session
-            hits = self._words.search(query, limit=limit, among=among, some=some)
-            return [self._found(*texts[hit.text], hit.score) for hit in hits]
-
-    def _catch_up(self) -> None:
-        for name, found in self._sessions.items():
-            for number, (_, entry) in enumerate(islice(found.entries, found.searched, None), found.searched):
-                if entry.text:
-                    self._words.add(entry.text)
-                    self._texts.append((name, number))
-            found.searched = len(found.entries)
-
-    def _found(self, session: str, number: int, score: float) -> Found:
-        place, entry = self._sessions[session].entries[number]
-        return Found(session=session, entry=entry, place=place, score=score)
+    ) -> list[SearchHit]:
+        """Return the best hits, best first."""
+        with self._hold_lock():
+            for name, stored in self._sessions.items():
+                for index in range(stored.searchable, len(stored.entries)):
+                    if text := stored.entries[index][1].text:
+                        self._words.add(text)
+                        self._texts.append((name, index))
+                stored.searchable = len(stored.entries)
+            among = None if session is None else lambda text: self._texts[text][0] == session
+            hits = []
+            for hit in self._words.search(query, limit=limit, among=among, some=some):
+                name, index = self._texts[hit.text]
+                place, entry = self._sessions[name].entries[index]
+                hits.append(SearchHit(session=name, entry=entry, place=place, score=hit.score))
+            return hits
 
     def note(self, key: str) -> str | None:
-        """What was noted last."""
-        with self._using():
+        """Return the value that was noted last for a key, or None."""
+        with self._hold_lock():
             return self._notes.get(key)
 
     def put_note(self, key: str, value: str) -> None:
-        """Note something."""
-        with self._using():
+        """Set the value of a key."""
+        with self._hold_lock():
             self._notes[key] = value
 
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
-        """The right to work on a session; None while somebody else has it."""
-        with self._using():
-            return self._desk.claim(session, holder=holder, seconds=seconds)
+        """Lease a session, or renew the lease of the same holder; None while another holder has it."""
+        with self._hold_lock():
+            return self._leases.claim(session, holder=holder, seconds=seconds)
 
     def release(self, lease: Lease) -> None:
-        """Give it back."""
-        with self._using():
-            self._desk.release(lease)
+        """End a lease."""
+        with self._hold_lock():
+            self._leases.release(lease)
 
     def offer(self, session: str) -> None:
-        """Put a session among those that wait for work."""
-        with self._using():
-            self._desk.offer(session)
+        """Add a session to the queue of those that need work, unless it is in there."""
+        with self._hold_lock():
+            self._leases.offer(session)
 
     def take(self, *, holder: str, seconds: float) -> Lease | None:
-        """Claim a session that waits for work, the oldest first."""
-        with self._using():
-            return self._desk.take(holder=holder, seconds=seconds)
+        """Remove the oldest session from the queue and lease it."""
+        with self._hold_lock():
+            return self._leases.take(holder=holder, seconds=seconds)
 
-    # -- all of it ---------------------------------------------------------------------------------------
+    # -- the whole store ---------------------------------------------------------------------------------
 
-    def check(self) -> Iterator[Trouble]:
-        """Entries that are not what their name says, or stand behind others than their parents."""
-        with self._using():
-            kept = [(name, found.entries[:], found.lines) for name, found in self._sessions.items()]
-        for session, entries, lines in kept:
-            parents = Parents()
+    def check(self) -> Iterator[Defect]:
+        """Yield entries whose name does not match their content, or that do not stand behind their parent."""
+        with self._hold_lock():
+            copies = [(name, stored.entries[:], stored.index) for name, stored in self._sessions.items()]
+        for session, entries, index in copies:
+            parents = ParentCheck()
             last: dict[int, Place] = {}
             for place, entry in entries:
-                wrong = parents.wrong(entry, place, last.get(place.line, lines.parents[place.line]))
+                wrong = parents.add(entry, place, last.get(place.line, index.parents[place.line]))
                 last[place.line] = place
                 if not entry.sound:
                     wrong = f"entry {entry.name} is not what its name says"
                 if wrong:
-                    yield Trouble(session=session, what=wrong, seq=place.seq)
+                    yield Defect(session=session, what=wrong, seq=place.seq)
 
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
-        """Everything, in the order it was stored."""
-        with self._using():
-            kept = [(name, found.entries, len(found.entries)) for name, found in self._sessions.items()]
-        return ((name, *row) for name, entries, count in kept for row in islice(entries, count))
+        """Yield every entry with its session and place, in the order it was stored."""
+        with self._hold_lock():
+            counts = [(name, stored.entries, len(stored.entries)) for name, stored in self._sessions.items()]
+        return ((name, *row) for name, entries, count in counts for row in islice(entries, count))
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Forget everything."""
         with self._lock:
             self._open = False
             self._sessions.clear()

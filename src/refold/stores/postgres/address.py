@@ -1,4 +1,4 @@
-"""What an address of a PostgreSQL store says: what goes to the server, what is ours, and what is secret."""
+"""Parse the address of a PostgreSQL store: the part for the server, our own options, and the secrets."""
 
 import re
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from refold.errors import RefoldError
 
 OWN: Final = frozenset({"scope", "durability", "busy_seconds", "connections"})
-"""Options that may stand behind the `?` and are not the server's."""
+"""Options of the query that are for this store and not for the server."""
 _SECRET: Final = frozenset({"password", "sslpassword", "oauth_client_secret"})
 _SCHEME: Final = re.compile(r"postgres(?:ql)?://")
 
 _HOST: Final = r"(?:\[[^\]@]*\]|[^:@,\[\]]*)(?::[0-9]*)?"
 _HOSTS: Final = re.compile(f"{_HOST}(?:,{_HOST})*")
-"""Anything else is a password that was not quoted, which must not be shown as the name of a host."""
+"""Anything else is a password that was not quoted; an error must not show it as the name of a host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address in its parts."""
+    """Parts of an address."""
 
     server: str
     """With secrets, for the server's library."""
@@ -30,15 +30,15 @@ class Address:
     secrets: tuple[str, ...]
 
     def redact(self, message: str) -> str:
-        """A message as one line without any secret of this address."""
+        """Make a message one line without any secret of this address."""
         line = " ".join(message.split())
         for secret in self.secrets:
             line = line.replace(secret, "***")
         return line
 
 
-def parse(address: str) -> Address:
-    """Take an address apart.
+def parse_address(address: str) -> Address:
+    """Parse an address.
 
     >>> parse("postgresql://me:pw@db/chats?sslmode=require&scope=a").shown
     'postgresql://me@db/chats?sslmode=require&scope=a'

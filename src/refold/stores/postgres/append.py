@@ -1,26 +1,28 @@
-"""Appending to a PostgreSQL store: one transaction, under the lock of the session's row.
+"""Append to a PostgreSQL store: one transaction, under the lock of the session's row.
 
-An append whose connection dies is called again. Every append writes a number of its own beside what it
-writes, so that the second call knows whether the first one came through.
+An append whose connection dies is called again. Each append writes a random number of its own beside its
+rows, so that the second call can see whether the first one was committed.
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from refold.core.log.entries import Entry
 from refold.errors import Conflict, StoreError
 from refold.stores import START, Head, Place
+from refold.stores.paths import require_head
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.log import NOW, head, head_of, key_of, packed
-from refold.stores.postgres.search import indexed
+from refold.stores.postgres.log import NOW, parse_head_row, read_head
+from refold.stores.postgres.search import index_text
+from refold.stores.text import encode_text, name_hash
 
 _BATCH_ROWS: Final = 1000
 _BATCH_CHARACTERS: Final = 16 << 20
-"""For one statement; the server takes a gigabyte at most."""
+"""Size of one statement: far below the server's limit of a gigabyte, and bounded memory here."""
 
-# %b sends lists as they are; as text every quote of a body would be escaped once more, which takes seconds
+# %b sends lists in binary; as text every quote of a body would be escaped once more, which takes seconds
 _ENTRIES: Final = """
     INSERT INTO refold.entries
         (scope, session, line, batch, seq, name, parent, kind, body, said, text, about, at)
@@ -46,7 +48,7 @@ _BEGIN: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session's row, locked."""
+    """Row of a session, locked."""
 
     id: int
     head: Head
@@ -57,7 +59,7 @@ class _Session:
 
 @dataclass(slots=True)
 class Append:
-    """One append, which may be tried again: it finds out whether it was done the time before."""
+    """One append, which may be called again: it finds out whether it was committed the time before."""
 
     scope: str
     session: str
@@ -67,37 +69,39 @@ class Append:
     fence: int | None
     now: float | None
     batch: int = field(default_factory=lambda: secrets.randbits(63))
-    """Written with everything, so that no other append is taken for this one."""
+    """Random number of this append, written with every row."""
     sent: tuple[int, Head] | None = None
-    """The session and the head that a COMMIT without an answer would have left."""
+    """Session and head after the COMMIT, which may have gone unanswered."""
 
     def __call__(self, connection: Connection) -> Head:
         """Append, or find that it is done."""
         with connection.transaction():
-            found = self._locked(connection)
-            if self.sent and found and (done := self._done(connection, found, *self.sent)):
+            session = self._lock_session(connection)
+            if self.sent and session and (done := self._find_earlier_result(connection, session, *self.sent)):
                 return done
-            self._fenced(connection)
-            self._expected(found)
-            if found is None:
-                found = self._begun(connection)
-            moved = self._written(connection, found)
-            self.sent = (found.id, moved)
+            self._check_fence(connection)
+            require_head(self.expect, session.head if session else None)
+            if session is None:
+                session = self._insert_session(connection)
+            moved = self._write(connection, session)
+            self.sent = (session.id, moved)
         return moved
 
-    def _locked(self, connection: Connection) -> _Session | None:
+    def _lock_session(self, connection: Connection) -> _Session | None:
         row = connection.execute(
             "SELECT id, last, lines, batch, line, seq, head, said, version FROM refold.sessions"
             " WHERE scope = %s AND key = %s FOR UPDATE",
-            [self.scope, key_of(self.session)],
+            [self.scope, name_hash(self.session)],
         ).fetchone()
-        return None if row is None else _Session(row[0], head_of(row[4:]), row[1], row[2], row[3])
+        return None if row is None else _Session(row[0], parse_head_row(row[4:]), row[1], row[2], row[3])
 
-    def _done(self, connection: Connection, found: _Session, session: int, moved: Head) -> Head | None:
-        """The head that this append left, if its first try came through."""
-        if found.id != session or found.head.version < moved.version:
+    def _find_earlier_result(
+        self, connection: Connection, session: _Session, number: int, moved: Head
+    ) -> Head | None:
+        """Return the head that the first try left, if it was committed."""
+        if session.id != number or session.head.version < moved.version:
             return None
-        if found.batch == self.batch:
+        if session.batch == self.batch:
             return moved
         if not self.entries:
             raise StoreError(
@@ -106,134 +110,118 @@ class Append:
             )
         row = connection.execute(
             "SELECT batch FROM refold.entries WHERE scope = %s AND session = %s AND seq = %s",
-            [self.scope, session, moved.place.seq],
+            [self.scope, number, moved.place.seq],
         ).fetchone()
         return moved if row is not None and row[0] == self.batch else None
 
-    def _fenced(self, connection: Connection) -> None:
-        """Refuse a lease that is no longer the youngest; a younger one waits until this append is done."""
+    def _check_fence(self, connection: Connection) -> None:
+        """Raise `Conflict` for an old lease; the row lock makes new leases wait until this append is done."""
         if self.fence is None:
             return
         row = connection.execute(
             "SELECT fence FROM refold.leases WHERE scope = %s AND key = %s FOR SHARE",
-            [self.scope, key_of(self.session)],
+            [self.scope, name_hash(self.session)],
         ).fetchone()
         if row is not None and row[0] > self.fence:
             raise Conflict(f"lease {self.fence}", f"lease {row[0]}")
 
-    def _expected(self, found: _Session | None) -> None:
-        expected = None if self.expect is None else self.expect.version
-        version = None if found is None else found.head.version
-        if expected != version:
-            raise Conflict(
-                None if self.expect is None else self.expect.name, None if found is None else found.head.name
-            )
-
-    def _begun(self, connection: Connection) -> _Session:
-        """A new session; waits for another process that is making it and then gives way."""
-        row = connection.execute(
-            _BEGIN,
-            {
-                "scope": self.scope,
-                "key": key_of(self.session),
-                "name": packed(self.session),
-                "batch": self.batch,
-                "now": self.now,
-            },
-        ).fetchone()
+    def _insert_session(self, connection: Connection) -> _Session:
+        """Insert a new session; waits for another process that is inserting it, then raises `Conflict`."""
+        values = {
+            "scope": self.scope,
+            "key": name_hash(self.session),
+            "name": encode_text(self.session),
+            "batch": self.batch,
+            "now": self.now,
+        }
+        row = connection.execute(_BEGIN, values).fetchone()
         if row is None:
-            other = head(connection, self.scope, self.session)
+            other = read_head(connection, self.scope, self.session)
             raise Conflict(None, other.name if other else None)
         return _Session(row[0], Head(place=START, name="", said=0, version=0), 0, 1, self.batch)
 
-    def _written(self, connection: Connection, found: _Session) -> Head:
-        at, name, said = self._behind(connection, found)
-        line, lines = at.line, found.lines
+    def _write(self, connection: Connection, session: _Session) -> Head:
+        """Write the entries and the new head."""
+        at, name, said = self._find_parent(connection, session)
+        line, lines = at.line, session.lines
         if self.entries:
-            if not self._is_last(connection, found, at):
+            if not self._is_last(connection, session, at):
                 line, lines = lines, lines + 1
                 connection.execute(
-                    "INSERT INTO refold.lines VALUES (%s, %s, %s, %s, %s)", [self.scope, found.id, line, *at]
+                    "INSERT INTO refold.lines VALUES (%s, %s, %s, %s, %s)",
+                    [self.scope, session.id, line, *at],
                 )
-            last = found.last
-            for batch in _batches(self.entries):
-                self._insert(connection, found.id, line, last, batch)
-                last += len(batch)
+            self._insert_entries(connection, session, line)
             name, said = self.entries[-1].name, self.entries[-1].said
-            at = Place(line, found.last + len(self.entries))
+            at = Place(line, session.last + len(self.entries))
         values = {
             "scope": self.scope,
-            "id": found.id,
-            "version": found.head.version,
+            "id": session.id,
+            "version": session.head.version,
             "line": at.line,
             "seq": at.seq,
             "head": name,
             "said": said,
-            "last": found.last + len(self.entries),
+            "last": session.last + len(self.entries),
             "lines": lines,
             "batch": self.batch,
             "now": self.now,
         }
         if connection.execute(_MOVE, values).rowcount != 1:
             raise StoreError(f"the head of {self.session!r} moved under a lock: run the store's check")
-        return Head(place=at, name=name, said=said, version=found.head.version + 1)
+        return Head(place=at, name=name, said=said, version=session.head.version + 1)
 
-    def _behind(self, connection: Connection, found: _Session) -> tuple[Place, str, int]:
-        """The place to go on from, and the name and number of what stands there."""
-        at = found.head.place if self.at is None else self.at
+    def _find_parent(self, connection: Connection, session: _Session) -> tuple[Place, str, int]:
+        """Return the place to append behind, and the name and message number of the entry there."""
+        at = session.head.place if self.at is None else self.at
         if at == START:
             return at, "", 0
-        if at == found.head.place:
-            return at, found.head.name, found.head.said
+        if at == session.head.place:
+            return at, session.head.name, session.head.said
         row = connection.execute(
             "SELECT name, said FROM refold.entries"
             " WHERE scope = %s AND session = %s AND seq = %s AND line = %s",
-            [self.scope, found.id, at.seq, at.line],
+            [self.scope, session.id, at.seq, at.line],
         ).fetchone()
         if row is None:
             raise StoreError(f"nothing stands at {tuple(at)} in session {self.session!r}")
         return at, row[0], row[1]
 
-    def _is_last(self, connection: Connection, found: _Session, at: Place) -> bool:
-        """Whether nothing stands behind a place on its line."""
-        if at.seq == found.last:
+    def _is_last(self, connection: Connection, session: _Session, at: Place) -> bool:
+        """True if a place is the last of its line."""
+        if at.seq == session.last:
             return True
         row = connection.execute(
             "SELECT EXISTS (SELECT FROM refold.entries"
             " WHERE scope = %s AND session = %s AND line = %s AND seq > %s)",
-            [self.scope, found.id, at.line, at.seq],
+            [self.scope, session.id, at.line, at.seq],
         ).fetchone()
         return row is None or not row[0]
 
-    def _insert(
-        self, connection: Connection, session: int, line: int, last: int, entries: Sequence[Entry]
-    ) -> None:
-        numbers = range(last + 1, last + 1 + len(entries))
-        connection.execute(
-            _ENTRIES,
-            [
-                *(self.scope, session, line, self.batch, list(numbers)),
-                *([getattr(e, part) for e in entries] for part in ("name", "parent", "kind", "body", "said")),
-                [packed(e.text) for e in entries],
-                *([getattr(e, part) for e in entries] for part in ("about", "at")),
-            ],
-        )
-        texts = [(seq, words) for seq, e in zip(numbers, entries, strict=True) if (words := indexed(e.text))]
-        if texts:
+    def _insert_entries(self, connection: Connection, session: _Session, line: int) -> None:
+        """Insert the entries and their words, in batches that fit into a statement."""
+        start = 0
+        while start < len(self.entries):
+            end, size = start, 0
+            while end < len(self.entries) and end - start < _BATCH_ROWS and size < _BATCH_CHARACTERS:
+                entry = self.entries[end]
+                size += len(entry.body) + len(entry.text) + len(entry.about)
+                end += 1
+            batch = self.entries[start:end]
+            seqs = range(session.last + start + 1, session.last + end + 1)
             connection.execute(
-                _WORDS, [self.scope, session, [seq for seq, _ in texts], [words for _, words in texts]]
+                _ENTRIES,
+                [
+                    *(self.scope, session.id, line, self.batch, list(seqs)),
+                    *(
+                        [getattr(e, part) for e in batch]
+                        for part in ("name", "parent", "kind", "body", "said")
+                    ),
+                    [encode_text(e.text) for e in batch],
+                    *([getattr(e, part) for e in batch] for part in ("about", "at")),
+                ],
             )
-
-
-def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """The entries in groups that fit into a statement."""
-    batch: list[Entry] = []
-    size = 0
-    for entry in entries:
-        if batch and (len(batch) >= _BATCH_ROWS or size >= _BATCH_CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += len(entry.body) + len(entry.text) + len(entry.about)
-    if batch:
-        yield batch
+            words = {seq: text for seq, e in zip(seqs, batch, strict=True) if (text := index_text(e.text))}
+            if words:
+                connection.execute(_WORDS, [self.scope, session.id, list(words), list(words.values())])
+            start = end

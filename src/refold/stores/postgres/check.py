@@ -1,144 +1,136 @@
-"""A look at everything in a PostgreSQL store, and the way to get out what can still be read."""
+"""Examine everything in a PostgreSQL store, and read what can still be read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from refold.core.log.entries import ROOT, Entry
-from refold.stores import START, Place, Trouble
+from refold.stores import START, Defect, Place
 from refold.stores.postgres.connections import Connection, Connections
-from refold.stores.postgres.log import COLUMNS, Row, placed, unpacked
+from refold.stores.postgres.log import (
+    COLUMNS,
+    PAGE_BYTES,
+    PAGE_ROWS,
+    decode_damaged_text,
+    fetch_all,
+    parse_entry_row,
+)
 
-_PAGE_ROWS: Final = 500
-_PAGE_BYTES: Final = 4 << 20
 _ALL: Final = f"""
     SELECT session, {COLUMNS} FROM (
         SELECT session, {COLUMNS},
                sum(octet_length(body)) OVER (ORDER BY session, seq) - octet_length(body) AS before
         FROM refold.entries WHERE scope = %(scope)s AND (session, seq) > (%(session)s, %(seq)s)
-        ORDER BY session, seq LIMIT {_PAGE_ROWS}
-    ) AS page WHERE before < {_PAGE_BYTES} ORDER BY session, seq
+        ORDER BY session, seq LIMIT {PAGE_ROWS}
+    ) AS page WHERE before < {PAGE_BYTES} ORDER BY session, seq
 """  # noqa: S608  # put together of constants
+
+
+class _End(NamedTuple):
+    """The last entry at some place."""
+
+    name: str = ROOT
+    message: str = ROOT
+    """Name of the last message on the path."""
 
 
 @dataclass(slots=True)
 class _Session:
-    """A session while its entries pass by."""
+    """State of one session while its entries pass by. Holds the ends of lines only: a log may be long."""
 
     name: str
     head: tuple[Place, str, int]
     last: int
     parents: dict[int, Place]
     begins: set[Place] = field(default_factory=set)
-    """Where lines begin."""
+    """Places that lines begin behind."""
     seen: int = 0
-    ends: dict[int, tuple[int, str, str]] = field(default_factory=dict)
-    """For each line its last seq, the name of the entry there and of the message said last."""
-    forks: dict[Place, tuple[int, str, str]] = field(default_factory=dict)
-    """The same for the places that lines begin behind."""
+    ends: dict[int, _End] = field(default_factory=dict)
+    """Last entry of each line so far."""
+    forks: dict[Place, _End] = field(default_factory=dict)
+    """Entries that lines begin behind."""
     at_head: tuple[str, int] | None = None
 
+    def examine(self, place: Place, entry: Entry) -> Iterator[Defect]:
+        """Yield the defects of the next entry."""
+        if place.seq > self.last:
+            return  # appended since the sessions were read
+        end = self.ends.get(place.line)
+        before = end or self.forks.get(self.parents.get(place.line, START), _End())
+        wrong = [] if entry.sound else ["is not what its name says"]
+        expected = before.message if entry.kind == "said" else before.name
+        if place.line not in self.parents:
+            wrong.append(f"stands on line {place.line}, which begins nowhere")
+        elif entry.parent != expected:
+            parent = entry.parent or "the start"
+            wrong.append(f"stands behind {expected or 'the start'} and not behind its parent {parent}")
+        for what in wrong:
+            yield Defect(session=self.name, what=f"entry {entry.name} {what}", seq=place.seq)
+        self.seen += 1
+        self.ends[place.line] = _End(entry.name, entry.name if entry.kind == "said" else before.message)
+        if place in self.begins:
+            self.forks[place] = self.ends[place.line]
+        if place == self.head[0]:
+            self.at_head = (entry.name, entry.said)
 
-def salvage(connections: Connections, scope: str) -> Iterator[tuple[str, Place, Entry]]:
-    """Every entry, session by session; those whose session is gone come under a name that says so."""
-    names = {
-        number: session.name for number, session in connections.run(lambda c: _sessions(c, scope)).items()
-    }
-    for session, place, entry in _entries(connections, scope):
-        yield names.get(session, f"lost session {session}"), place, entry
+    def finish(self) -> Iterator[Defect]:
+        """Yield the defects of the session as a whole, after its last entry."""
+        place, name, said = self.head
+        if self.seen != self.last:
+            lost = f"{self.last - self.seen:,} of {self.last:,} entries are lost"
+            yield Defect(session=self.name, what=lost)
+        if place != START and self.at_head != (name, said):
+            what = f"the head {name} is not the entry at {tuple(place)}"
+            yield Defect(session=self.name, what=what, seq=place.seq)
 
 
-def check(connections: Connections, scope: str) -> Iterator[Trouble]:
-    """What is wrong: contents, parents, numbers and heads."""
-    sessions = connections.run(lambda c: _sessions(c, scope))
+def check(connections: Connections, scope: str) -> Iterator[Defect]:
+    """Yield defects of contents, parents, numbers and heads."""
+    sessions = connections.run(lambda connection: _read_sessions(connection, scope))
     last: int | None = None
-    for number, place, entry in _entries(connections, scope):
+    for number, place, entry in _read_entries(connections, scope):
         if last is not None and number != last and last in sessions:
-            yield from _ended(sessions.pop(last))
+            yield from sessions.pop(last).finish()
         last = number
         if number in sessions:
-            yield from _looked_at(sessions[number], place, entry)
+            yield from sessions[number].examine(place, entry)
         else:
-            yield Trouble(
+            yield Defect(
                 session=f"lost session {number}", what=f"entry {entry.name} has no session", seq=place.seq
             )
     for session in sessions.values():
-        yield from _ended(session)
+        yield from session.finish()
 
 
-def _sessions(connection: Connection, scope: str) -> dict[int, _Session]:
+def salvage(connections: Connections, scope: str) -> Iterator[tuple[str, Place, Entry]]:
+    """Yield every entry, session by session; those of a lost session come under a name that says so."""
+    sessions = connections.run(lambda connection: _read_sessions(connection, scope))
+    for number, place, entry in _read_entries(connections, scope):
+        yield sessions[number].name if number in sessions else f"lost session {number}", place, entry
+
+
+def _read_sessions(connection: Connection, scope: str) -> dict[int, _Session]:
     rows = connection.execute(
         "SELECT id, name, line, seq, head, said, last FROM refold.sessions WHERE scope = %s ORDER BY id",
         [scope],
     )
-    found = {
-        row[0]: _Session(unpacked(row[1]), (Place(row[2], row[3]), row[4], row[5]), row[6], {0: START})
-        for row in rows
+    sessions = {
+        number: _Session(decode_damaged_text(name), (Place(line, seq), head, said), last, {0: START})
+        for number, name, line, seq, head, said, last in rows
     }
     lines = connection.execute(
         "SELECT session, line, parent_line, parent_seq FROM refold.lines WHERE scope = %s", [scope]
     )
-    for session, line, parent_line, parent_seq in lines:
-        if session in found:
-            found[session].parents[line] = Place(parent_line, parent_seq)
-            found[session].begins.add(Place(parent_line, parent_seq))
-    return found
+    for number, line, parent_line, parent_seq in lines:
+        if number in sessions:
+            sessions[number].parents[line] = Place(parent_line, parent_seq)
+            sessions[number].begins.add(Place(parent_line, parent_seq))
+    return sessions
 
 
-def _entries(connections: Connections, scope: str) -> Iterator[tuple[int, Place, Entry]]:
-    where = {"scope": scope, "session": 0, "seq": 0}
-
-    def page(connection: Connection) -> list[Row]:
-        return connection.execute(_ALL, where, binary=True).fetchall()
-
-    while rows := connections.run(page):
+def _read_entries(connections: Connections, scope: str) -> Iterator[tuple[int, Place, Entry]]:
+    after = {"scope": scope, "session": 0, "seq": 0}
+    while rows := connections.run(fetch_all(_ALL, after)):
         for row in rows:
-            yield row[0], *placed(row[1:])
-        where = {"scope": scope, "session": rows[-1][0], "seq": rows[-1][2]}
-
-
-def _looked_at(session: _Session, place: Place, entry: Entry) -> Iterator[Trouble]:
-    """What is wrong with one entry; those appended since the sessions were read are none of our business."""
-    if place.seq > session.last:
-        return
-    for what in _faults(session, place, entry):
-        yield Trouble(session=session.name, what=f"entry {entry.name} {what}", seq=place.seq)
-    _, _, said = _before(session, place)
-    end = (place.seq, entry.name, entry.name if entry.kind == "said" else said)
-    session.seen += 1
-    session.ends[place.line] = end
-    if place in session.begins:
-        session.forks[place] = end
-    if place == session.head[0]:
-        session.at_head = (entry.name, entry.said)
-
-
-def _faults(session: _Session, place: Place, entry: Entry) -> Iterator[str]:
-    if not entry.sound:
-        yield "is not what its name says"
-    if place.line not in session.parents:
-        yield f"stands on line {place.line}, which begins nowhere"
-        return
-    _, name, said = _before(session, place)
-    due = said if entry.kind == "said" else name
-    if entry.parent != due:
-        yield f"stands behind {due or 'the start'} and not behind its parent {entry.parent or 'the start'}"
-
-
-def _before(session: _Session, place: Place) -> tuple[int, str, str]:
-    """What stands before a place on its way."""
-    if place.line in session.ends:
-        return session.ends[place.line]
-    return session.forks.get(session.parents.get(place.line, START), (0, ROOT, ROOT))
-
-
-def _ended(session: _Session) -> Iterator[Trouble]:
-    """What is wrong with a session as a whole."""
-    place, name, said = session.head
-    if session.seen != session.last:
-        yield Trouble(
-            session=session.name, what=f"{session.last - session.seen:,} of {session.last:,} entries are lost"
-        )
-    if place != START and session.at_head != (name, said):
-        what = f"the head {name} is not the entry at {tuple(place)}"
-        yield Trouble(session=session.name, what=what, seq=place.seq)
+            yield row[0], *parse_entry_row(row[1:])
+        after = {"scope": scope, "session": rows[-1][0], "seq": rows[-1][2]}

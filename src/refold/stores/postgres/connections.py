@@ -1,7 +1,8 @@
-"""Connections to a PostgreSQL server: a few at a time, never one of another process, and what errors mean.
+"""Connections to a PostgreSQL server: a few at a time, never those of another process, errors in plain words.
 
-A connection that died is dropped and the work is done again on a new one, for at most `busy_seconds`; work
-that must not be done twice finds out for itself what became of the first time (`postgres_append`).
+A connection that dies is dropped and the work runs again on a new one, for at most `busy_seconds`. Work that
+must not be done twice finds out by itself what became of the first time (`append`). Written by hand, because
+`psycopg_pool` hides why a connection fails (docs/decisions/0021-libraries.md).
 """
 
 import os
@@ -22,10 +23,10 @@ T = TypeVar("T")
 Connection: TypeAlias = psycopg.Connection[Any]
 
 _COMMIT: Final[dict[Durability, str]] = {"normal": "local", "full": "on"}
-"""Both wait until the server's own disk has it, so that a crash of the server loses nothing that was
-acknowledged; `full` waits for synchronous standbys as well. `off` would lose the last moments."""
+"""Setting `synchronous_commit`. Both wait for the server's own disk, so that a crash of the server loses
+nothing that was acknowledged; `on` also waits for synchronous standbys. `off` would lose the last commits."""
 _PAUSE_SECONDS: Final = 0.05
-"""Between two tries; a server that restarts needs some tenths of a second."""
+"""Pause between two attempts; a server that restarts needs some tenths of a second."""
 _IDLE_MILLISECONDS: Final = 30_000
 """A process that stops in the middle of a transaction holds its locks no longer than that."""
 _PARAMETERS: Final[dict[str, str | int]] = {
@@ -33,35 +34,37 @@ _PARAMETERS: Final[dict[str, str | int]] = {
     "application_name": "refold",
     "keepalives_idle": 30,
 }
-"""Unless the address says otherwise."""
+"""Defaults for what the address leaves out. libpq alone would wait for ever for a host that does not answer,
+and would notice a dead connection after two hours."""
 _GONE: Final = (
     errors.AdminShutdown,
     errors.CrashShutdown,
     errors.CannotConnectNow,
     errors.IdleInTransactionSessionTimeout,
 )
-_AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure)
-_BUSY: Final = (errors.LockNotAvailable, *_AGAIN)
+_TRANSIENT: Final = (errors.DeadlockDetected, errors.SerializationFailure)
+_BUSY: Final = (errors.LockNotAvailable, *_TRANSIENT)
+_IDLE: Final = psycopg.pq.TransactionStatus.IDLE
 _INHERITED: Final[list[Connection]] = []
-"""Connections of a parent process: to let go of them would end them for the parent."""
+"""Connections of a parent process. Kept, because dropping one here would end it for the parent."""
 
 
-class Lost(Exception):
-    """The connection died; what was asked may or may not have been done."""
-
-    @property
-    def passing(self) -> bool:
-        """Whether the server is there and only starts or stops, or has no room for one more."""
-        return self.crowded or "the database system is" in str(self)
+class ConnectionLost(Exception):
+    """The connection died; the work may or may not have been done."""
 
     @property
-    def crowded(self) -> bool:
-        """Whether others have all connections; when one connects there is no code to tell it by."""
+    def is_crowded(self) -> bool:
+        """True if others have all connections; libpq has no code for it, only the text."""
         return any(words in str(self) for words in ("too many c", "connection slots are reserved"))
+
+    @property
+    def is_transient(self) -> bool:
+        """True if the server is there and only starts, stops, or has no free connection."""
+        return self.is_crowded or "the database system is" in str(self)
 
 
 class Connections:
-    """At most `most` connections of this process to one server, all of one scope."""
+    """At most `most` connections of this process to one server, all with one scope."""
 
     def __init__(
         self, address: Address, *, scope: str, durability: Durability, busy_seconds: float, most: int
@@ -72,27 +75,32 @@ class Connections:
         self._busy_seconds = busy_seconds
         self._most = most
         self._closed = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._seats = threading.BoundedSemaphore(self._most)
         self._idle: list[Connection] = []
-        self._begin()
 
     def run(self, work: Callable[[Connection], T], *, patient: bool = True) -> T:
-        """Do some work on a connection, again where the connection dies; errors become those of a store.
+        """Run work on a connection, again if the connection dies; raises errors of a store.
 
-        patient   whether to wait for a server that cannot be reached; one that starts is always waited for
+        patient   wait for a server that cannot be reached; one that is starting is always waited for
         """
         until = time.monotonic() + self._busy_seconds
         while True:
             try:
-                return self._once(work, until)
-            except Lost as lost:
-                if time.monotonic() >= until or not (patient or lost.passing):
-                    kind = StoreBusy if lost.crowded else StoreError
+                return self._run_once(work, until)
+            except ConnectionLost as lost:
+                if time.monotonic() >= until or not (patient or lost.is_transient):
+                    kind = StoreBusy if lost.is_crowded else StoreError
                     raise kind(f"{self.address.shown} cannot be reached: {lost}") from None
-            except _AGAIN as error:
+            except _TRANSIENT as error:
                 if time.monotonic() >= until:
-                    raise self._named(error) from None
+                    raise self._to_store_error(error) from None
             except psycopg.Error as error:
-                raise self._named(error) from None
+                raise self._to_store_error(error) from None
             except UnicodeEncodeError as error:
                 raise StoreError(
                     f"{self.address.shown} cannot keep this text, nothing was written: {error}"
@@ -100,62 +108,64 @@ class Connections:
             time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """Close those that are idle; those at work are closed when they are done."""
+        """Close idle connections now and the others when their work is done."""
         self._closed = True
-        self._own_process()
-        self._forget()
+        self._reset_after_fork()
+        self._drop_idle()
 
-    def _once(self, work: Callable[[Connection], T], until: float) -> T:
+    def _run_once(self, work: Callable[[Connection], T], until: float) -> T:
         if self._closed:
             raise StoreError(f"{self.address.shown} is closed: open it again")
-        self._own_process()
-        seats = self._seats
+        self._reset_after_fork()
+        seats = self._seats  # the same ones to the end, also if the work forks
         if not seats.acquire(timeout=max(0.0, until - time.monotonic())):
             raise StoreBusy(
                 f"all {self._most} connections to {self.address.shown} are at work: try again,"
                 " or allow more with connections="
             )
         try:
-            return self._with_connection(work)
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                try:
+                    connection = self._connect()
+                except psycopg.OperationalError as error:
+                    raise ConnectionLost(self.address.redact(str(error))) from None
+            return self._run_on(connection, work)
         finally:
             seats.release()
 
-    def _with_connection(self, work: Callable[[Connection], T]) -> T:
-        connection = self._taken()
+    def _run_on(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+        """Run work on a connection and keep the connection for the next if it is still good."""
         keep = False
         try:
-            found = work(connection)
+            result = work(connection)
             keep = True
         except psycopg.Error as error:
             keep = not connection.closed and not isinstance(error, _GONE)
             if keep:
                 raise
-            self._forget()
-            raise Lost(self.address.redact(str(error))) from None
+            self._drop_idle()
+            raise ConnectionLost(self.address.redact(str(error))) from None
         except StoreError:
             keep = not connection.closed
             raise
         else:
-            return found
+            return result
         finally:
-            self._give_back(connection, keep=keep)
+            with self._lock:
+                keep = keep and not self._closed and connection.info.transaction_status == _IDLE
+                if keep:
+                    self._idle.append(connection)
+            if not keep:
+                connection.close()
 
-    def _taken(self) -> Connection:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        try:
-            return self._connected()
-        except psycopg.OperationalError as error:
-            raise Lost(self.address.redact(str(error))) from None
-
-    def _connected(self) -> Connection:
-        given = conninfo_to_dict(self.address.server)
-        conninfo = make_conninfo("", **{**_PARAMETERS, **given, "client_encoding": "utf8"})
-        connection: Connection = psycopg.connect(conninfo, autocommit=True)
+    def _connect(self) -> Connection:
+        parameters = {**_PARAMETERS, **conninfo_to_dict(self.address.server), "client_encoding": "utf8"}
+        connection: Connection = psycopg.connect(make_conninfo("", **parameters), autocommit=True)
         try:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            connection.prepare_threshold = None  # a plan that is made once is a poor one for a growing log
+            connection.prepare_threshold = None  # a plan made once is a poor one for a growing log
             connection.execute(
                 "SELECT set_config('refold.scope', %s, false), set_config('synchronous_commit', %s, false),"
                 " set_config('lock_timeout', %s, false),"
@@ -172,34 +182,20 @@ class Connections:
             raise
         return connection
 
-    def _give_back(self, connection: Connection, *, keep: bool) -> None:
-        with self._lock:
-            if keep and not self._closed and connection.info.transaction_status == _AT_REST:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def _forget(self) -> None:
-        """Drop all that are idle: when one died, the others most likely did too."""
+    def _drop_idle(self) -> None:
+        """Close all idle connections: when one died, the others most likely did too."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
-    def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._seats = threading.BoundedSemaphore(self._most)
-        self._idle = []
-
-    def _own_process(self) -> None:
-        """After a fork begin anew; locks of the parent's threads are never opened in the child."""
-        if self._pid != os.getpid():
+    def _reset_after_fork(self) -> None:
+        """Begin with new locks in a child process, because a thread of the parent may hold the old ones."""
+        if self._process != os.getpid():
             _INHERITED.extend(self._idle)
-            self._begin()
+            self._reset()
 
-    def _named(self, error: psycopg.Error) -> StoreError:
-        """An error of the server as one of a store."""
+    def _to_store_error(self, error: psycopg.Error) -> StoreError:
         line = self.address.redact(str(error))
         if isinstance(error, _BUSY):
             return StoreBusy(f"others held {self.address.shown} for too long: try again ({line})")
@@ -212,6 +208,3 @@ class Connections:
         if isinstance(error, errors.InsufficientPrivilege):
             return StoreError(f"{self.address.shown} forbids this: grant the role its rights ({line})")
         return StoreError(f"{self.address.shown}: {line}")
-
-
-_AT_REST: Final = psycopg.pq.TransactionStatus.IDLE

@@ -1,8 +1,8 @@
-"""Leases and the queue in a PostgreSQL store: who works on what, by the server's clock.
+"""Leases and the work queue in a PostgreSQL store, by the clock of the server.
 
-A lease's row stays when the lease is given back, so that its fence only grows. A session that was taken from
-the queue keeps its row there until the lease that took it is given back; where that never happens, the lease
-runs out and the row is taken again.
+The row of a lease stays when the lease is released, so that its fence only grows. A session that was taken
+from the queue keeps its row there until that lease is released. If that never happens, the lease expires and
+the row is taken again.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from refold.stores import Lease
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.log import NOW, key_of, packed, unpacked
+from refold.stores.postgres.log import NOW, decode_damaged_text
+from refold.stores.text import encode_text, name_hash
 
 _CLAIM: Final = f"""
     INSERT INTO refold.leases AS l (scope, key, holder, fence, until)
@@ -21,7 +22,7 @@ _CLAIM: Final = f"""
     WHERE l.holder IS NULL OR l.until <= {NOW} OR (%(renew)s AND l.holder = excluded.holder)
     RETURNING fence
 """  # noqa: S608  # put together of constants
-_WAITING: Final = f"""
+_OLDEST: Final = f"""
     SELECT q.key, q.name FROM refold.queue AS q
     WHERE q.scope = %(scope)s AND NOT EXISTS (
         SELECT FROM refold.leases AS l
@@ -37,60 +38,60 @@ _OFFER: Final = """
 def claim(
     connection: Connection, scope: str, session: str, *, holder: str, seconds: float, now: float | None
 ) -> Lease | None:
-    """The right to work on a session; a holder that asks again in time keeps its fence."""
-    given = {"scope": scope, "holder": packed(holder), "seconds": seconds, "now": now, "renew": True}
-    fence = _leased(connection, given | {"key": key_of(session)})
+    """Lease a session; a holder that asks again in time keeps its fence."""
+    values = {"scope": scope, "holder": encode_text(holder), "seconds": seconds, "now": now, "renew": True}
+    fence = _grant(connection, values | {"key": name_hash(session)})
     return None if fence is None else Lease(session=session, holder=holder, fence=fence)
 
 
 def release(connection: Connection, scope: str, lease: Lease) -> None:
-    """Give a lease back, and the session out of the queue if the lease took it from there."""
-    given = {
+    """End a lease, and remove the session from the queue if the lease took it from there."""
+    values = {
         "scope": scope,
-        "key": key_of(lease.session),
+        "key": name_hash(lease.session),
         "fence": lease.fence,
-        "holder": packed(lease.holder),
+        "holder": encode_text(lease.holder),
     }
     with connection.transaction():
         connection.execute(
             "DELETE FROM refold.queue WHERE scope = %(scope)s AND key = %(key)s AND taken = %(fence)s"
             " AND EXISTS (SELECT FROM refold.leases AS l WHERE l.scope = %(scope)s AND l.key = %(key)s"
             " AND l.fence = %(fence)s AND l.holder = %(holder)s)",
-            given,
+            values,
         )
         connection.execute(
             "UPDATE refold.leases SET holder = NULL WHERE scope = %(scope)s AND key = %(key)s"
             " AND fence = %(fence)s AND holder = %(holder)s",
-            given,
+            values,
         )
 
 
 def offer(connection: Connection, scope: str, session: str) -> None:
-    """Put a session into the queue; one that is being worked on waits for the time after."""
-    connection.execute(_OFFER, [scope, key_of(session), packed(session)])
+    """Add a session to the queue; one that is being worked on is queued for the time after."""
+    connection.execute(_OFFER, [scope, name_hash(session), encode_text(session)])
 
 
 def take(
     connection: Connection, scope: str, *, holder: str, seconds: float, now: float | None
 ) -> Lease | None:
-    """Claim the session that waited longest; others who take at the same time get the next ones."""
-    given = {"scope": scope, "holder": packed(holder), "seconds": seconds, "now": now, "renew": False}
+    """Lease the oldest session of the queue; others who take at the same time get the next ones."""
+    values = {"scope": scope, "holder": encode_text(holder), "seconds": seconds, "now": now, "renew": False}
     while True:
         with connection.transaction():
-            row = connection.execute(_WAITING, {"scope": scope, "now": now}).fetchone()
+            row = connection.execute(_OLDEST, {"scope": scope, "now": now}).fetchone()
             if row is None:
                 return None
-            fence = _leased(connection, given | {"key": row[0]})
+            fence = _grant(connection, values | {"key": row[0]})
             if fence is not None:
                 connection.execute(
                     "UPDATE refold.queue SET taken = %s WHERE scope = %s AND key = %s",
                     [fence, scope, row[0]],
                 )
-                return Lease(session=unpacked(row[1]), holder=holder, fence=fence)
-        # somebody claimed it between the two statements; the next look does not see it any more
+                return Lease(session=decode_damaged_text(row[1]), holder=holder, fence=fence)
+        # Somebody claimed it between the two statements; the next look does not see it any more.
 
 
-def _leased(connection: Connection, given: Mapping[str, Any]) -> int | None:
-    """The fence of a lease that was given or made longer."""
-    row = connection.execute(_CLAIM, given).fetchone()
+def _grant(connection: Connection, values: Mapping[str, Any]) -> int | None:
+    """Give or renew a lease and return its fence; None while another holder has one."""
+    row = connection.execute(_CLAIM, values).fetchone()
     return None if row is None else int(row[0])

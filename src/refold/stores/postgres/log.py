@@ -1,9 +1,7 @@
-"""Reading entries and heads of a PostgreSQL store, on connections that are handed over."""
+"""Read entries and heads of a PostgreSQL store, on a connection that the caller provides."""
 
-import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from psycopg.sql import SQL
@@ -11,19 +9,21 @@ from psycopg.sql import SQL
 from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import START, Head, Place
-from refold.stores.paths import Stretch, stretches
+from refold.stores.paths import Stretch, split_path
 from refold.stores.postgres.connections import Connection
+from refold.stores.text import decode_text, encode_text, name_hash
 
 Row: TypeAlias = tuple[Any, ...]
 Run: TypeAlias = Callable[[Callable[[Connection], list[Row]]], list[Row]]
-"""Does a statement on some connection and gives its rows."""
+"""Runs a statement on some connection and returns its rows."""
 
 COLUMNS: Final = "line, seq, name, parent, kind, body, said, text, about, at"
 NOW: Final = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"
-"""The server's clock, which all processes share, unless a test turns its own."""
-_PAGE_ROWS: Final = 500
-_PAGE_BYTES: Final = 4 << 20
-"""Of bodies, after which a page ends; one entry is read whatever its size."""
+"""The clock of the server, which all processes share, unless a test passes its own."""
+PAGE_ROWS: Final = 500
+PAGE_BYTES: Final = 4 << 20
+"""A page ends after so many rows, or so many bytes of bodies: bounded memory here and on the server. One
+entry is always read, whatever its size."""
 _PAGE: Final = """
     SELECT {columns} FROM (
         SELECT {columns}, sum(octet_length(body)) OVER (ORDER BY seq {order}) - octet_length(body) AS before
@@ -35,51 +35,40 @@ _PAGE: Final = """
 """
 
 
-def key_of(name: str) -> bytes:
-    """What a name is found by."""
-    return hashlib.blake2b(packed(name), digest_size=20).digest()
-
-
-def packed(text: str) -> bytes:
-    """Any text as bytes."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def unpacked(data: bytes) -> str:
-    """The text of such bytes; what somebody broke is replaced."""
+def decode_damaged_text(data: bytes) -> str:
+    """Decode what `encode_text` made; what somebody broke in the database is replaced."""
     try:
-        return bytes(data).decode("utf-8", "surrogatepass")
+        return decode_text(bytes(data))
     except UnicodeDecodeError:
         return bytes(data).decode("utf-8", "replace")
 
 
-def placed(row: Row) -> tuple[Place, Entry]:
-    """A row of `COLUMNS` as an entry and its place."""
+def parse_entry_row(row: Row) -> tuple[Place, Entry]:
+    """Parse a row of `COLUMNS` into an entry and its place."""
     line, seq, name, parent, kind, body, said, text, about, at = row
-    entry = Entry(
-        name=name, parent=parent, kind=kind, body=body, said=said, text=unpacked(text), about=about, at=at
-    )
+    text = decode_damaged_text(text)
+    entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=about, at=at)
     return Place(line, seq), entry
 
 
-def head(connection: Connection, scope: str, session: str) -> Head | None:
-    """Where a session is."""
+def read_head(connection: Connection, scope: str, session: str) -> Head | None:
+    """Read the head of a session."""
     row = connection.execute(
         "SELECT line, seq, head, said, version FROM refold.sessions WHERE scope = %s AND key = %s",
-        [scope, key_of(session)],
+        [scope, name_hash(session)],
     ).fetchone()
-    return None if row is None else head_of(row)
+    return None if row is None else parse_head_row(row)
 
 
-def head_of(row: Row) -> Head:
-    """A row of line, seq, head, said and version as a head."""
+def parse_head_row(row: Row) -> Head:
+    """Parse a row of line, seq, head, said and version."""
     line, seq, name, said, version = row
     return Head(place=Place(line, seq), name=name, said=said, version=version)
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The way to a place of a session."""
+    """The path to a place of a session."""
 
     scope: str
     session: int
@@ -88,42 +77,38 @@ class Path:
     def rows(
         self, run: Run, *, kinds: Collection[Kind] | None, first: int, last: int | None, newest: bool
     ) -> Iterator[Row]:
-        """Rows of the way, read in pages; no connection is held between two of them."""
+        """Read the rows of the path, page by page; no connection is held between two pages."""
+        more = "" if kinds is None else " AND kind = ANY(%(kinds)s)"
+        if kinds is not None and "said" not in kinds:
+            more += " AND kind <> 'said'"  # the planner uses the partial index only if the query says so
+        if last is not None:
+            more += " AND said <= %(last)s"
+        order = "DESC" if newest else "ASC"
+        statement = _PAGE.format(columns=COLUMNS, more=more, order=order, rows=PAGE_ROWS, bytes=PAGE_BYTES)
         wanted = {"kinds": None if kinds is None else list(kinds), "first": first, "last": last}
-        statement = _statement(kinds, last, newest=newest)
         for line, after, through in self.stretches[::-1] if newest else self.stretches:
             start, end = after, through
             while start < end:
-                given = {"scope": self.scope, "session": self.session, "line": line, **wanted}
-                given |= {"after": start, "through": end}
-                page = run(partial(_rows, statement, given))
+                values = {"scope": self.scope, "session": self.session, "line": line, **wanted}
+                page = run(fetch_all(statement, values | {"after": start, "through": end}))
                 yield from page
                 if not page:
                     break
                 start, end = (start, page[-1][1] - 1) if newest else (page[-1][1], end)
 
 
-def _rows(statement: str, given: Mapping[str, Any], connection: Connection) -> list[Row]:
-    return connection.execute(SQL(statement), given, binary=True).fetchall()
+def fetch_all(statement: str, values: Mapping[str, Any]) -> Callable[[Connection], list[Row]]:
+    """Return the work of reading all rows of a statement, in binary, which spares parsing on both sides."""
+    return lambda connection: connection.execute(SQL(statement), values, binary=True).fetchall()
 
 
-def _statement(kinds: Collection[Kind] | None, last: int | None, *, newest: bool) -> str:
-    more = "" if kinds is None else " AND kind = ANY(%(kinds)s)"
-    if kinds is not None and "said" not in kinds:
-        more += " AND kind <> 'said'"  # lets the index of marks serve
-    if last is not None:
-        more += " AND said <= %(last)s"
-    order = "DESC" if newest else "ASC"
-    return _PAGE.format(columns=COLUMNS, more=more, order=order, rows=_PAGE_ROWS, bytes=_PAGE_BYTES)
-
-
-def path(connection: Connection, scope: str, session: str, place: Place) -> Path:
-    """The way to a place; `SessionNotFound` and `StoreError` where there is none."""
+def find_path(connection: Connection, scope: str, session: str, place: Place) -> Path:
+    """Find the path to a place; raises `SessionNotFound` or `StoreError` if there is none."""
     row = connection.execute(
         "SELECT id, EXISTS (SELECT FROM refold.entries AS e WHERE e.scope = %(scope)s AND e.session = s.id"
         " AND e.seq = %(seq)s AND e.line = %(line)s)"
         " FROM refold.sessions AS s WHERE scope = %(scope)s AND key = %(key)s",
-        {"scope": scope, "key": key_of(session), "line": place.line, "seq": place.seq},
+        {"scope": scope, "key": name_hash(session), "line": place.line, "seq": place.seq},
     ).fetchone()
     if row is None:
         raise SessionNotFound(f"there is no session {session!r}")
@@ -137,22 +122,21 @@ def path(connection: Connection, scope: str, session: str, place: Place) -> Path
         )
         parents |= {line: Place(parent_line, parent_seq) for line, parent_line, parent_seq in rows}
     try:
-        return Path(scope, row[0], stretches(place, parents))
+        return Path(scope, row[0], split_path(place, parents))
     except (KeyError, ValueError):
         raise LogCorrupt(f"the way to {tuple(place)} in session {session!r} is broken: run check") from None
 
 
-def find(connection: Connection, scope: str, session: str, names: Sequence[str]) -> dict[str, Place]:
-    """Where entries of these names stand; the first of several with one name."""
+def find_names(connection: Connection, scope: str, session: str, names: Sequence[str]) -> dict[str, Place]:
+    """Find entries by name; of several with one name the first."""
+    # The server refuses a query with NUL or a lone surrogate, and no stored name has one.
+    storable = [
+        name for name in names if "\0" not in name and encode_text(name) == name.encode("utf-8", "replace")
+    ]
     rows = connection.execute(
         "SELECT name, line, seq FROM refold.entries WHERE scope = %(scope)s AND session ="
         " (SELECT id FROM refold.sessions WHERE scope = %(scope)s AND key = %(key)s)"
         " AND name = ANY(%(names)s) ORDER BY seq DESC",
-        {"scope": scope, "key": key_of(session), "names": [name for name in names if _storable(name)]},
+        {"scope": scope, "key": name_hash(session), "names": storable},
     )
     return {name: Place(line, seq) for name, line, seq in rows}
-
-
-def _storable(name: str) -> bool:
-    """Whether the name of an entry can be in a store at all."""
-    return "\0" not in name and packed(name) == name.encode("utf-8", "replace")

@@ -1,26 +1,27 @@
-"""Full text in a PostgreSQL store: which words of a text are found, and the search for them.
+"""Full-text search in a PostgreSQL store: which words of a text are indexed, and the search for them.
 
-Texts are cut into words here and not by the server, whose parser takes `src/main.py` for one word and knows
-capitals only where its locale does. The server stems the words, as English. It can index no more than a
-megabyte of words for an entry and no word of two kilobytes, so that of a text with more different words than
-fit the later ones are not found; nothing else is left out.
+Texts are split into words here and not by the server, whose parser takes `src/main.py` for one word and folds
+case only as its locale does. The server stems the words as English. It can index at most a megabyte of words
+for an entry and no word of two kilobytes. Of a text with more different words the later ones are not found;
+nothing else is left out.
 """
 
 from typing import Final
 
 from refold.stores.postgres.connections import Connection
-from refold.stores.word_index import words_of
+from refold.stores.postgres.log import Row
+from refold.stores.word_index import split_words
 
 _LONGEST_WORD: Final = 500
 """Characters; four bytes each stay under the server's 2,046."""
 _PLAIN_CHARACTERS: Final = 200_000
-"""Up to here a text is indexed with the places of its words, two bytes each; it always fits."""
+"""A text up to this size is indexed with the positions of its words, two bytes each; it always fits."""
 _MOST_BYTES: Final = 900_000
-"""Of different words in a longer text; the server's limit is 1,048,575 with a few bytes for each word."""
+"""Size of the different words of a longer text; the server allows 1,048,575 with its overhead for each."""
 _MOST_ASKED: Final = 64
-"""Different words of a query that count; a pasted page is no reason to keep the server busy."""
+"""Most different words of a query. A chosen bound, so that a pasted page does not keep the server busy."""
 _CANDIDATES: Final = 20_000
-"""Entries that are ranked at most; a word that more have tells little about any of them."""
+"""Most entries that are ranked. A chosen bound: a word that more entries have tells little."""
 
 _SEARCH: Final = """
     SELECT s.name, e.line, e.seq, e.name, e.parent, e.kind, e.body, e.said, e.text, e.about, e.at,
@@ -44,13 +45,13 @@ _SEARCH: Final = """
 """
 
 
-def indexed(text: str) -> str:
-    """What the server indexes of a text."""
+def index_text(text: str) -> str:
+    """Return what the server indexes of a text."""
     if len(text) <= _PLAIN_CHARACTERS:
-        return " ".join(word[:_LONGEST_WORD] for word in words_of(text))
+        return " ".join(word[:_LONGEST_WORD] for word in split_words(text))
     kept: dict[str, None] = {}
     room = _MOST_BYTES
-    for whole in words_of(text):
+    for whole in split_words(text):
         if (word := whole[:_LONGEST_WORD]) not in kept:
             room -= len(word.encode()) + 8
             if room < 0:
@@ -61,9 +62,9 @@ def indexed(text: str) -> str:
 
 def search(
     connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int, some: bool = False
-) -> list[tuple[object, ...]]:
-    """Rows of the best hits: with every word, or else (and with `some`) with any, most words first."""
-    asked = list(dict.fromkeys(word[:_LONGEST_WORD] for word in words_of(query)))[:_MOST_ASKED]
+) -> list[Row]:
+    """Return rows of the best hits: with every word or else (and with `some`) with any, most words first."""
+    asked = list(dict.fromkeys(word[:_LONGEST_WORD] for word in split_words(query)))[:_MOST_ASKED]
     if not asked or limit <= 0:
         return []
     with connection.transaction():
@@ -73,22 +74,11 @@ def search(
         ).fetchall()
         words = [row[0] for row in rows if row[0]]
         for joint in (" | ",) if some and words else (" & ", " | ")[: len(words)]:
-            if found := _hits(connection, scope, words, joint, key=key, limit=limit):
-                return found
+            query = joint.join(f"({word})" for word in words)
+            # The policy of the table reads the query from this setting: see the migration.
+            connection.execute("SELECT set_config('refold.query', %s, true)", [query])
+            values = {"query": query, "words": words, "scope": scope, "key": key, "limit": limit}
+            values["candidates"] = _CANDIDATES
+            if hits := connection.execute(_SEARCH, values, binary=True).fetchall():
+                return hits
     return []
-
-
-def _hits(
-    connection: Connection, scope: str, words: list[str], joint: str, *, key: bytes | None, limit: int
-) -> list[tuple[object, ...]]:
-    query = joint.join(f"({word})" for word in words)
-    connection.execute("SELECT set_config('refold.query', %s, true)", [query])
-    given = {
-        "query": query,
-        "words": words,
-        "scope": scope,
-        "key": key,
-        "limit": limit,
-        "candidates": _CANDIDATES,
-    }
-    return connection.execute(_SEARCH, given, binary=True).fetchall()

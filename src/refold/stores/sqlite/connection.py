@@ -1,9 +1,9 @@
-"""One connection to the file of a SQLite store: transactions, waiting, and errors in words.
+"""One connection to the file of a SQLite store: transactions, waiting for others, errors in plain words.
 
-All threads share it and take turns. A write is one transaction that is begun with the write lock, so that it
-never fails half-way for want of it; who waits for other processes lets the other threads go on. After an I/O
-error the connection is dropped and opened anew: what the disk did not confirm once is not asked for again. A
-child process after a fork opens its own.
+All threads share it and take turns. A write is one transaction that begins with the write lock, so that it
+never fails half-way for want of it. A thread that waits for another process lets the other threads continue.
+After an I/O error the connection is closed and opened again: what the disk did not confirm once is not asked
+for a second time. A child process after a fork opens a connection of its own.
 """
 
 import errno
@@ -12,7 +12,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -21,127 +21,138 @@ from weakref import WeakSet
 from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull
 from refold.stores import Durability
 from refold.stores.sqlite import driver, files, schema
-from refold.stores.sqlite.driver import Driver, Raw
+from refold.stores.sqlite.driver import Driver, RawConnection, Row
 
 T = TypeVar("T")
-_CARRY_BYTES: Final = 16_000_000
-"""The write-ahead log is carried over into the file about every so many bytes: two syncs each time."""
+_CHECKPOINT_BYTES: Final = 16_000_000
+"""Size of the write-ahead log after which it is copied into the file, which takes two syncs. SQLite's default
+is 4 MB; more bytes sync less often and make the first read after a crash slower."""
 _COMMIT_BYTES: Final = 30_000
-"""What a small append adds to it: seven pages."""
+"""Estimate of what a small append adds to the write-ahead log: seven pages of 4 KB."""
 _CACHE_KIB: Final = 16_000
+"""Page cache: SQLite's default of 2 MB is too small for the index of a long log."""
 _PAUSE_SECONDS: Final = (0.002, 0.02)
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_FOR_GOOD: Final = {  # by journal: what confirms a commit before it counts
+_SYNCHRONOUS: Final = {
     ("wal", "normal"): "NORMAL",
     ("wal", "full"): "FULL",
-    ("truncate", "normal"): "FULL",  # less could damage the file when the power goes
+    ("truncate", "normal"): "FULL",  # less could damage the file when the power fails
     ("truncate", "full"): "EXTRA",
 }
+"""Which syncs a commit waits for, by journal and durability: SQLite's documentation of PRAGMA synchronous."""
 _OPEN: "WeakSet[Connection]" = WeakSet()
-_PARENTS: Final[list[Raw]] = []
-"""Connections of the parent process: to close them here would meddle with its locks and its log."""
+_INHERITED: Final[list[RawConnection]] = []
+"""Connections of the parent process. Kept, because closing one here would drop the parent's locks."""
 
 
 class Connection:
-    """The way to the file."""
+    """Connection to the file."""
 
     def __init__(self, path: str, *, driver: Driver, durability: Durability, busy_seconds: float) -> None:
         self.path = path
         self.driver = driver
         self._durability = durability
-        self._busy = busy_seconds
+        self._busy_seconds = busy_seconds
         self._lock = threading.RLock()
-        self._raw: Raw | None = None
+        self._raw: RawConnection | None = None
         self._closed = False
-        self._to_carry = 0
-        self._failed = False
-        """Whether the disk failed since what the log holds was last made sure of."""
+        self._log_bytes = 0
+        self._disk_failed = False
+        """True if the disk failed and the write-ahead log was not copied into the file since."""
         files.make_file(path)
-        self.journal = "wal" if driver.safe_wal and files.wal_works_at(path) else "truncate"
+        self.journal = "wal" if driver.safe_wal and files.supports_wal(path) else "truncate"
         if not driver.safe_wal:
-            _warn(driver)
+            version = ".".join(map(str, driver.version))
+            warnings.warn(
+                f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"
+                " install refold[sqlite]",
+                RefoldWarning,
+                stacklevel=4,
+            )
         _OPEN.add(self)
         try:
-            self._patiently(lambda raw: None)  # noqa: ARG005  # only opens
+            self.require_open()
         except BaseException:
             self.close()
             raise
 
-    def read(self, work: Callable[[Raw], T]) -> T:
-        """Do what only reads; it may be done again where others were in the way."""
-        return self._patiently(work)
+    def require_open(self) -> None:
+        """Connect if there is no connection yet; raises an error if the store was closed."""
+        self.read(lambda raw: None)  # noqa: ARG005  # opening is all that is wanted
 
-    def write(self, work: Callable[[Raw], T], *, size: int = 0) -> T:
-        """Do what writes as one transaction: all of it or nothing.
+    def read(self, work: Callable[[RawConnection], T]) -> T:
+        """Run work that only reads; it runs again if others were in the way.
+
+        Nothing stays half-done between two attempts, and other threads continue while this one waits.
+        """
+        until: float | None = None
+        while True:
+            with self._lock:
+                try:
+                    return work(self._raw or self._connect())
+                except self.driver.errors as caught:
+                    error, cause = self._to_store_error(caught), caught
+            if not isinstance(error, StoreBusy):
+                raise error from cause
+            until = until or time.monotonic() + self._busy_seconds
+            if time.monotonic() >= until:
+                raise error from cause
+            time.sleep(random.uniform(*_PAUSE_SECONDS))  # noqa: S311  # spreads those who wait
+
+    def fetch(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Read all rows of a statement."""
+        return self.read(lambda raw: raw.execute(statement, values).fetchall())
+
+    def write(self, work: Callable[[RawConnection], T], *, size: int = 0) -> T:
+        """Run work that writes, as one transaction.
 
         size   about how many bytes are written
         """
-        return self._patiently(lambda raw: self._transaction(raw, work, size))
+        return self.read(lambda raw: self._run_transaction(raw, work, size))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._closed = True
-            self._drop()
+            self._disconnect()
 
     def after_fork(self) -> None:
         """Forget the parent's connection, and a lock that one of its threads may have held."""
         self._lock = threading.RLock()
         if self._raw is not None:
-            _PARENTS.append(self._raw)
+            _INHERITED.append(self._raw)
             self._raw = None
 
-    def _patiently(self, work: Callable[[Raw], T]) -> T:
-        """Try until the time is over; nothing is left half-done between two tries."""
-        until: float | None = None
-        while True:
-            with self._lock:
-                try:
-                    return work(self._raw or self._open())
-                except self.driver.errors as error:
-                    told = self._told(error)
-                    cause = error
-            if not isinstance(told, StoreBusy):
-                raise told from cause
-            until = until or time.monotonic() + self._busy
-            if time.monotonic() >= until:
-                raise told from cause
-            time.sleep(random.uniform(*_PAUSE_SECONDS))  # noqa: S311  # keeps those who wait apart
-
-    def _transaction(self, raw: Raw, work: Callable[[Raw], T], size: int) -> T:
-        if self._to_carry > _CARRY_BYTES:
+    def _run_transaction(self, raw: RawConnection, work: Callable[[RawConnection], T], size: int) -> T:
+        if self._log_bytes > _CHECKPOINT_BYTES:
             raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._to_carry = 0
+            self._log_bytes = 0
         try:
             raw.execute("BEGIN IMMEDIATE")
-            if self.journal != "wal":
-                self._still_mine(raw)
+            # Another process with another library may have switched the file to a write-ahead log.
+            if self.journal != "wal" and schema.read_pragma(raw, "journal_mode") != self.journal:
+                raw.execute("ROLLBACK")
+                self._set_journal(raw)
+                raw.execute("BEGIN IMMEDIATE")
             result = work(raw)
             raw.execute("COMMIT")
         except BaseException:
             self._roll_back(raw)
             raise
         if self.journal == "wal":
-            self._to_carry += _COMMIT_BYTES + size
+            self._log_bytes += _COMMIT_BYTES + size
         return result
 
-    def _roll_back(self, raw: Raw) -> None:
-        with suppress(*self.driver.errors):  # what made the work fail is told
+    def _roll_back(self, raw: RawConnection) -> None:
+        with suppress(*self.driver.errors):  # the caller raises the error that made the work fail
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
             return
-        self._drop(untidily=True)
+        self._disconnect(checkpoint=False)
 
-    def _still_mine(self, raw: Raw) -> None:
-        """Make sure that no process with another library has switched the file to a write-ahead log."""
-        if _one(raw, "PRAGMA journal_mode") != self.journal:
-            raw.execute("ROLLBACK")
-            self._set_journal(raw)
-            raw.execute("BEGIN IMMEDIATE")
+    # -- connecting --------------------------------------------------------------------------------------
 
-    # -- opening and dropping ----------------------------------------------------------------------------
-
-    def _open(self) -> Raw:
+    def _connect(self) -> RawConnection:
         if self._closed:
             raise StoreError(f"the store sqlite:{self.path} is closed: open it again")
         files.make_file(self.path)
@@ -152,62 +163,64 @@ class Connection:
             raw.close()
             raise
         self._raw = raw
-        self._to_carry = 0
+        self._log_bytes = 0
         return raw
 
-    def _prepare(self, raw: Raw) -> None:
-        """Look before anything is written, then set what holds for a connection, then make the tables."""
+    def _prepare(self, raw: RawConnection) -> None:
+        """Check whose file it is before anything is written, then set the pragmas, then make the tables."""
         raw.execute("PRAGMA trusted_schema = OFF")
         raw.execute("PRAGMA cell_size_check = ON")
-        raw.execute("BEGIN")  # one look: another process may be making the tables just now
+        raw.execute("BEGIN")  # one snapshot: another process may be making the tables just now
         schema.refuse_foreign(raw, self.path)
         raw.execute("COMMIT")
         self._set_journal(raw)
-        raw.execute(f"PRAGMA synchronous = {_FOR_GOOD[self.journal, self._durability]}")
+        raw.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.journal, self._durability]}")
         raw.execute("PRAGMA fullfsync = ON")  # macOS: down to the disk, not only to its cache
-        raw.execute("PRAGMA wal_autocheckpoint = 0")  # done by us, because SQLite keeps its errors quiet
+        raw.execute("PRAGMA wal_autocheckpoint = 0")  # done here, because SQLite hides its errors
         raw.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         raw.execute("PRAGMA temp_store = MEMORY")
-        schema.prepare(raw, self.path)
-        if self._failed and self.journal == "wal":
-            # What the log holds was checked by the opening, but the system may think that it is on the disk
-            # when it is not: it goes into the file itself, and the log begins anew.
+        schema.migrate(raw, self.path)
+        if self._disk_failed and self.journal == "wal":
+            # Opening checked the log, but the system may believe that it is on the disk when it is not. So it
+            # is copied into the file, and a new log begins.
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._failed = False
+        self._disk_failed = False
 
-    def _set_journal(self, raw: Raw) -> None:
-        answered = _one(raw, f"PRAGMA journal_mode = {self.journal.upper()}")
-        if answered != self.journal:
+    def _set_journal(self, raw: RawConnection) -> None:
+        journal = schema.read_pragma(raw, f"journal_mode = {self.journal.upper()}")
+        if journal != self.journal:
             raise StoreError(
-                f"{self.path} wants the journal {answered} and not {self.journal}: close it elsewhere"
+                f"{self.path} wants the journal {journal} and not {self.journal}: close it elsewhere"
             )
 
-    def _drop(self, *, untidily: bool = False) -> None:
+    def _disconnect(self, *, checkpoint: bool = True) -> None:
         raw, self._raw = self._raw, None
-        if raw is not None:
-            if untidily:
-                self._failed = True
-                driver.close_untidily(raw)
-            else:
-                with suppress(*self.driver.errors):
-                    raw.close()
+        if raw is None:
+            return
+        if checkpoint:
+            with suppress(*self.driver.errors):
+                raw.close()
+        else:
+            self._disk_failed = True
+            driver.close_without_checkpoint(raw)
 
     # -- errors ------------------------------------------------------------------------------------------
 
-    def _told(self, error: Exception) -> StoreError:
-        """An error of the library as one of ours; drops a connection that is not to be trusted any more."""
-        code = driver.code_of(error)
+    def _to_store_error(self, error: Exception) -> StoreError:
+        """Turn an error of the library into one of a store; drops a connection that cannot be trusted."""
+        code = driver.error_code(error)
         kind = code & 0xFF
-        system = driver.errno_of(self._raw)
+        system = driver.system_errno(self._raw)
         if kind in (driver.IO_ERROR, driver.NO_DATABASE):
-            self._drop(untidily=True)
+            self._disconnect(checkpoint=False)
         if kind in (driver.BUSY, driver.LOCKED):
             return StoreBusy(
-                f"others held {self.path} for more than {self._busy:g} s: nothing was written; try again"
+                f"others held {self.path} for more than {self._busy_seconds:g} s:"
+                " nothing was written; try again"
             )
-        # a sync that failed for want of room leaves open what was written: that is no StoreFull
-        written = code == driver.IO_ERROR_SYNC
-        if kind == driver.FULL or (kind == driver.IO_ERROR and not written and self._no_room(system)):
+        # After a sync that failed for want of room nobody knows what was written: that is not a StoreFull.
+        unknown = code == driver.IO_ERROR_SYNC
+        if kind == driver.FULL or (kind == driver.IO_ERROR and not unknown and self._is_disk_full(system)):
             return StoreFull(
                 f"no room left to write {self.path}: nothing was written; make room and try again"
             )
@@ -228,7 +241,7 @@ class Connection:
             return StoreError("an entry is larger than SQLite can keep (1 GB): shorten it")
         return StoreError(f"{self.path}: {error}")
 
-    def _no_room(self, system: int) -> bool:
+    def _is_disk_full(self, system: int) -> bool:
         if system:
             return system in _NO_ROOM
         with suppress(OSError, AttributeError):  # a library that does not tell, or Windows
@@ -236,24 +249,10 @@ class Connection:
         return False
 
 
-def _one(raw: Raw, statement: str) -> Any:
-    rows = raw.execute(statement).fetchall()
-    return rows[0][0] if rows else None
-
-
-def _warn(driver: Driver) -> None:
-    version = ".".join(map(str, driver.version))
-    warnings.warn(
-        f"SQLite {version} can damage a write-ahead log, so a slower journal is used: install refold[sqlite]",
-        RefoldWarning,
-        stacklevel=5,
-    )
-
-
-def _forked() -> None:
+def _forget_parents() -> None:
     for connection in _OPEN:
         connection.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_forget_parents)

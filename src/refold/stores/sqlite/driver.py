@@ -1,18 +1,19 @@
-"""The SQLite library that is used: apsw where it is installed, else the standard library's; no SQL here."""
+"""The SQLite library in use: apsw if it is installed, else the standard library's. Contains no SQL."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from refold.errors import StoreError
 
 SAFE_WAL: Final = (3, 51, 3)
-"""Before it, two connections that write and reset the write-ahead log at one moment could damage the file."""
+"""Before this version, two connections that write and reset the write-ahead log at the same moment could
+damage the file (docs/decisions/0009-stores.md)."""
 STEP_SECONDS: Final = 0.05
-"""How long the library itself waits for a lock; longer waits are ours, so that other threads go on."""
+"""How long the library itself waits for a lock. It blocks all threads meanwhile, so longer waits are done by
+`Connection`."""
 
 BUSY: Final = 5
 LOCKED: Final = 6
@@ -26,21 +27,21 @@ CANNOT_OPEN: Final = 14
 TOO_BIG: Final = 18
 NO_DATABASE: Final = 26
 _NOT_UTF8: Final = "Could not decode"
-"""How the standard library begins to say it; it gives no code."""
+"""Beginning of the standard library's message for bytes that are not UTF-8; it has no code for it."""
 
 Row: TypeAlias = tuple[Any, ...]
 
 
 class Cursor(Protocol):
-    """The answer of a statement."""
+    """Rows of a statement."""
 
     def __iter__(self) -> Iterator[Row]: ...  # says what it is
     def fetchall(self) -> list[Row]: ...  # noqa: D102  # as everywhere in Python
     def close(self) -> None: ...  # noqa: D102  # as everywhere in Python
 
 
-class Raw(Protocol):
-    """What both libraries call a connection, as far as it is used."""
+class RawConnection(Protocol):
+    """The part of a connection that both libraries have and this package uses."""
 
     @property
     def in_transaction(self) -> bool: ...  # noqa: D102  # says what it is
@@ -56,17 +57,17 @@ class Driver:
 
     name: str
     version: tuple[int, ...]
-    connect: Callable[[str], Raw]
+    connect: Callable[[str], RawConnection]
     errors: tuple[type[Exception], ...]
 
     @property
     def safe_wal(self) -> bool:
-        """Whether its write-ahead log may be used."""
+        """True if its write-ahead log may be used."""
         return self.version >= SAFE_WAL
 
 
-def driver(name: str | None = None) -> Driver:
-    """The library of this name, or the best there is."""
+def choose_driver(name: str | None = None) -> Driver:
+    """Return the library of this name, or the best that is installed."""
     if name == "sqlite3":
         return _standard()
     if name not in (None, "apsw"):
@@ -77,15 +78,23 @@ def driver(name: str | None = None) -> Driver:
         if name is None:
             return _standard()
         raise StoreError("apsw is not installed: install refold[sqlite]") from None
-    return _apsw(apsw)
+
+    def connect(path: str) -> RawConnection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        raw = apsw.Connection(path, flags=flags, statementcachesize=256)
+        raw.set_busy_timeout(int(STEP_SECONDS * 1000))
+        return cast("RawConnection", raw)
+
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    return Driver(name="apsw", version=version, connect=connect, errors=(apsw.Error, UnicodeDecodeError))
 
 
 def _standard() -> Driver:
-    def connect(path: str) -> Raw:
+    def connect(path: str) -> RawConnection:
         raw = sqlite3.connect(
             path, timeout=STEP_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
-        return cast("Raw", raw)
+        return cast("RawConnection", raw)
 
     return Driver(
         name="sqlite3",
@@ -95,19 +104,8 @@ def _standard() -> Driver:
     )
 
 
-def _apsw(apsw: ModuleType) -> Driver:
-    def connect(path: str) -> Raw:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        raw = apsw.Connection(path, flags=flags, statementcachesize=256)
-        raw.set_busy_timeout(int(STEP_SECONDS * 1000))
-        return cast("Raw", raw)
-
-    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    return Driver(name="apsw", version=version, connect=connect, errors=(apsw.Error, UnicodeDecodeError))
-
-
-def code_of(error: Exception) -> int:
-    """SQLite's own extended code of an error."""
+def error_code(error: Exception) -> int:
+    """Return SQLite's extended code of an error."""
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_NOT_UTF8):
         return CORRUPT
     for attribute in ("sqlite_errorcode", "extendedresult", "result"):
@@ -116,15 +114,15 @@ def code_of(error: Exception) -> int:
     return 1
 
 
-def errno_of(raw: Raw | None) -> int:
-    """What the system said to the last call that failed; 0 where the library does not tell."""
+def system_errno(raw: RawConnection | None) -> int:
+    """Return the errno of the last failed system call; 0 if the library does not tell."""
     return int(getattr(raw, "system_errno", 0) or 0)
 
 
-def close_untidily(raw: Raw) -> None:
-    """Close without carrying the write-ahead log over: after a failed sync nobody knows what it holds.
+def close_without_checkpoint(raw: RawConnection) -> None:
+    """Close without copying the write-ahead log into the file: after a failed sync its content is unknown.
 
-    Who opens the file next checks every frame of the log and takes those that are whole.
+    The next opening checks every frame of the log and keeps those that are complete.
     """
     with suppress(Exception):  # the standard library learned this later than Python 3.11
         if isinstance(raw, sqlite3.Connection):

@@ -1,4 +1,4 @@
-"""The file of a SQLite store: where it is by default, who may read it, and what kind of disk it is on."""
+"""The file of a SQLite store: its default path, its permissions, and the kind of disk it is on."""
 
 import os
 import re
@@ -11,33 +11,33 @@ from refold.errors import StoreError
 
 _MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
-"""How spaces are written there."""
+"""Escapes of spaces and other odd characters in that file."""
 _SHARED_MEMORY_WORKS: Final = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "reiserfs", "nilfs2"}
     | {"tmpfs", "ramfs", "overlay", "aufs", "rootfs", "apfs", "hfs", "ufs"}
 )
-"""Local disks: a write-ahead log needs memory that all processes share, which no network gives. What is not
-in this list gets a rollback journal, which is slower and always right."""
+"""Local file systems. A write-ahead log needs memory that all processes share, which a network file system
+does not have. Anything that is not in this list gets a rollback journal, which is slower and always right."""
 
 
 def default_path() -> Path:
-    """`refold/refold.db` in the folder that the platform has for data."""
+    """Return `refold/refold.db` in the folder for data of this platform."""
     home = Path.home()
     if sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
     elif sys.platform == "win32":
         folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
     else:
-        named = os.environ.get("XDG_DATA_HOME", "")
-        folder = Path(named) if Path(named).is_absolute() else home / ".local" / "share"
+        data = os.environ.get("XDG_DATA_HOME", "")
+        folder = Path(data) if Path(data).is_absolute() else home / ".local" / "share"
     return folder / "refold" / "refold.db"
 
 
 def make_file(path: str) -> None:
-    """Make sure that there is a file, which only its owner may read if it is new.
+    """Create the file if there is none; only its owner may read it.
 
-    SQLite gives its other files (-wal, -shm, -journal) the permissions of this one. A file that is there is
-    not even opened: to close it would take away the locks that this process may hold on it.
+    SQLite gives its other files (-wal, -shm, -journal) the permissions of this one. An existing file is not
+    even opened: closing it would drop the POSIX locks that this process may hold on it.
     """
     file = Path(path)
     try:
@@ -46,8 +46,7 @@ def make_file(path: str) -> None:
             raise StoreError(f"{path} is a folder: name a file")
         if not file.exists():
             with suppress(FileExistsError):
-                made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                os.close(made)
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 file.chmod(0o600)  # whatever the umask says
                 _sync_folder(file.parent)
     except ValueError as error:
@@ -66,24 +65,24 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make names durable; where folders cannot be synced, the platform does it by itself."""
+    """Make names durable; platforms that cannot sync a folder do it by themselves."""
     with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
+        handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(handle)
         finally:
-            os.close(opened)
+            os.close(handle)
 
 
-def wal_works_at(path: str) -> bool:
-    """Whether the disk is one where a write-ahead log works."""
+def supports_wal(path: str) -> bool:
+    """True if a write-ahead log works on the disk of this path."""
     if sys.platform == "linux":
-        return filesystem_of(path) in _SHARED_MEMORY_WORKS
+        return filesystem_type(path) in _SHARED_MEMORY_WORKS
     return not path.startswith(("\\\\", "//"))
 
 
-def filesystem_of(path: str, mounts: str | None = None) -> str:
-    """The kind of filesystem that a file is on; "" where Linux does not tell."""
+def filesystem_type(path: str, mounts: str | None = None) -> str:
+    """Return the type of the file system of a path; "" if Linux does not tell."""
     if mounts is None:
         try:
             mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")

@@ -1,13 +1,16 @@
-"""Leases and waiting for work in a SQLite store; each function is part of one transaction."""
+"""Leases and the work queue in a SQLite store; each function is part of one transaction.
+
+The rules are those of `lease_table`, as SQL, so that a claim reads one row and not all of them.
+"""
 
 from typing import Final
 
 from refold.errors import Conflict
 from refold.stores import Lease
-from refold.stores.sqlite.driver import Raw
-from refold.stores.sqlite.rows import packed, unpacked
+from refold.stores.sqlite.driver import RawConnection
+from refold.stores.text import decode_text, encode_text
 
-_GIVE: Final = (
+_GRANT: Final = (
     "INSERT INTO leases (session, fence, holder, until, turn, taken) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (session) DO UPDATE SET fence = excluded.fence, holder = excluded.holder,"
     " until = excluded.until, turn = excluded.turn, taken = excluded.taken"
@@ -17,15 +20,15 @@ _OFFER: Final = (
     " ON CONFLICT (session) DO UPDATE SET turn = ?2 WHERE turn = 0"
 )
 _LAST_TURN: Final = "SELECT ifnull(max(max(turn, taken)), 0) FROM leases WHERE max(turn, taken) > 0"
-# A new turn is always larger than the number that the same session was taken with.
-_WAITING: Final = (
+# A new turn is always larger than the number that the same session was taken with, so max() finds it.
+_OLDEST: Final = (
     "SELECT session, fence, max(turn, taken) FROM leases WHERE max(turn, taken) > 0 AND until <= ?"
     " ORDER BY max(turn, taken) LIMIT 1"
 )
 
 
-def check(raw: Raw, session: bytes, fence: int | None) -> None:
-    """Refuse who comes with an older lease than the last."""
+def check_fence(raw: RawConnection, session: bytes, fence: int | None) -> None:
+    """Raise `Conflict` for a fence that is older than the last lease."""
     if fence is None:
         return
     for (last,) in raw.execute("SELECT fence FROM leases WHERE session = ?", (session,)).fetchall():
@@ -33,36 +36,36 @@ def check(raw: Raw, session: bytes, fence: int | None) -> None:
             raise Conflict(f"lease {fence}", f"lease {last}")
 
 
-def claim(raw: Raw, session: str, holder: str, now: float, seconds: float) -> Lease | None:
-    """Give a lease, or make the holder's own longer."""
+def claim(raw: RawConnection, session: str, holder: str, now: float, seconds: float) -> Lease | None:
+    """Lease a session, or renew the lease of the same holder; None while another holder has it."""
     statement = "SELECT fence, holder, until, turn, taken FROM leases WHERE session = ?"
-    rows = raw.execute(statement, (packed(session),)).fetchall()
-    fence, holding, until, turn, taken = rows[0] if rows else (0, b"", 0.0, 0, 0)
-    if until <= now:  # work that was taken and not given back waits again
+    rows = raw.execute(statement, (encode_text(session),)).fetchall()
+    fence, current, until, turn, taken = rows[0] if rows else (0, b"", 0.0, 0, 0)
+    if until <= now:  # work that was taken and never released goes back to its place in the queue
         fence, turn, taken = fence + 1, turn or taken, 0
-    elif holding != packed(holder):
+    elif current != encode_text(holder):
         return None
-    raw.execute(_GIVE, (packed(session), fence, packed(holder), now + seconds, turn, taken))
+    raw.execute(_GRANT, (encode_text(session), fence, encode_text(holder), now + seconds, turn, taken))
     return Lease(session=session, holder=holder, fence=fence)
 
 
-def release(raw: Raw, lease: Lease) -> None:
-    """End a lease, where it is the last one."""
+def release(raw: RawConnection, lease: Lease) -> None:
+    """End a lease if it is the last one of its session."""
     raw.execute(
         "UPDATE leases SET until = 0, taken = 0 WHERE session = ? AND holder = ? AND fence = ?",
-        (packed(lease.session), packed(lease.holder), lease.fence),
+        (encode_text(lease.session), encode_text(lease.holder), lease.fence),
     )
 
 
-def offer(raw: Raw, session: str) -> None:
-    """Put a session behind those that wait, unless it waits."""
+def offer(raw: RawConnection, session: str) -> None:
+    """Add a session to the end of the queue, unless it is in there."""
     [(last,)] = raw.execute(_LAST_TURN).fetchall()
-    raw.execute(_OFFER, (packed(session), last + 1))
+    raw.execute(_OFFER, (encode_text(session), last + 1))
 
 
-def take(raw: Raw, holder: str, now: float, seconds: float) -> Lease | None:
-    """Lease the session that waits longest and that nobody works on."""
-    for session, fence, turn in raw.execute(_WAITING, (now,)).fetchall():
-        raw.execute(_GIVE, (session, fence + 1, packed(holder), now + seconds, 0, turn))
-        return Lease(session=unpacked(session), holder=holder, fence=fence + 1)
+def take(raw: RawConnection, holder: str, now: float, seconds: float) -> Lease | None:
+    """Lease the oldest session of the queue that nobody holds."""
+    for session, fence, turn in raw.execute(_OLDEST, (now,)).fetchall():
+        raw.execute(_GRANT, (session, fence + 1, encode_text(holder), now + seconds, 0, turn))
+        return Lease(session=decode_text(session), holder=holder, fence=fence + 1)
     return None

@@ -1,7 +1,7 @@
-"""Entries and heads as rows of SQLite, with a checksum over each row; runs no SQL.
+"""Entries and heads as rows of SQLite, each with a checksum; runs no SQL.
 
-A text is kept as text, or as bytes where it is no UTF-8 (a lone surrogate). A row whose checksum does not
-match is never given out as an entry.
+A text is kept as text, or as bytes if it is not valid UTF-8 (a lone surrogate). A row whose checksum is wrong
+is never returned as an entry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +11,9 @@ from zlib import crc32
 
 from refold.core.log.entries import Entry
 from refold.errors import LogCorrupt
-from refold.stores import Head, Info, Place
+from refold.stores import Head, Place, SessionInfo
 from refold.stores.sqlite.driver import Row
+from refold.stores.text import decode_text, encode_text
 
 COLUMNS: Final = "session, line, seq, depth, kind, said, at, name, parent, sum, about, text, body"
 SESSION_COLUMNS: Final = (
@@ -20,80 +21,72 @@ SESSION_COLUMNS: Final = (
 )
 
 
-def entries(rest: str) -> str:
-    """The statement that selects `COLUMNS` of entries."""
-    return f"SELECT {COLUMNS} FROM entries {rest}"  # noqa: S608  # our own words only
+def select_entries(rest: str) -> str:
+    """Return the statement that selects `COLUMNS` of entries."""
+    return f"SELECT {COLUMNS} FROM entries {rest}"  # noqa: S608  # constants only
 
 
-def sessions(rest: str = "") -> str:
-    """The statement that selects `SESSION_COLUMNS`."""
-    return f"SELECT {SESSION_COLUMNS} FROM sessions {rest}"  # noqa: S608  # our own words only
-
-
-def packed(text: str) -> bytes:
-    """Any text as bytes."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def unpacked(value: bytes) -> str:
-    """The text of such bytes."""
-    return value.decode("utf-8", "surrogatepass")
+def select_sessions(rest: str = "") -> str:
+    """Return the statement that selects `SESSION_COLUMNS`."""
+    return f"SELECT {SESSION_COLUMNS} FROM sessions {rest}"  # noqa: S608  # constants only
 
 
 def entry_row(session: int, place: Place, depth: int, entry: Entry) -> Row:
-    """A row for `COLUMNS`."""
+    """Make the row of an entry for `COLUMNS`."""
     at = float(entry.at)
     texts = (entry.about, entry.text, entry.body)
     content = _content(session, place, depth, entry.kind, entry.said, at, entry.name, entry.parent, *texts)
-    plain = all(map(str.isascii, texts)) or _encodes(texts)
-    about, text, body = texts if plain else map(binding, texts)
+    # isascii is much faster than encoding, and most texts are ASCII
+    plain = all(map(str.isascii, texts)) or _is_utf8(texts)
+    about, text, body = texts if plain else map(bind_text, texts)
     head = (session, *place, depth, entry.kind, entry.said, at)
-    return (*head, binding(entry.name), binding(entry.parent), crc32(content), about, text, body)
+    return (*head, bind_text(entry.name), bind_text(entry.parent), crc32(content), about, text, body)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """An entry as it was found."""
+class StoredEntry:
+    """An entry as it was read from the file."""
 
     session: int
     place: Place
     depth: int
     entry: Entry
-    whole: bool
-    """Whether the checksum matches."""
+    intact: bool
+    """True if the checksum is right."""
 
 
-def stored(row: Row) -> Stored:
-    """What a row of `COLUMNS` holds; `LogCorrupt` where it cannot be an entry at all."""
-    session, line, seq, depth, kind, said, at, name, parent, found, about, text, body = row
+def parse_entry_row(row: Row) -> StoredEntry:
+    """Parse a row of `COLUMNS`; raises `LogCorrupt` if it cannot be an entry at all."""
+    session, line, seq, depth, kind, said, at, name, parent, checksum, about, text, body = row
     place = Place(line, seq)
     try:
-        name, parent, about, text, body = map(text_of, (name, parent, about, text, body))
+        name, parent, about, text, body = map(read_text, (name, parent, about, text, body))
         content = _content(session, place, depth, kind, said, at, name, parent, about, text, body)
     except (UnicodeError, TypeError):
-        raise _damaged(seq) from None
+        raise _damaged_entry(seq) from None
     entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=about, at=at)
-    return Stored(session, place, depth, entry, crc32(content) == found)
+    return StoredEntry(session, place, depth, entry, crc32(content) == checksum)
 
 
-def whole(row: Row) -> Stored:
-    """The same, only where the checksum matches."""
-    found = stored(row)
-    if not found.whole:
-        raise _damaged(found.place.seq, found.entry.name)
-    return found
+def parse_intact_row(row: Row) -> StoredEntry:
+    """Parse a row of `COLUMNS`; raises `LogCorrupt` if its checksum is wrong."""
+    stored = parse_entry_row(row)
+    if not stored.intact:
+        raise _damaged_entry(stored.place.seq, stored.entry.name)
+    return stored
 
 
-def _damaged(seq: Any, name: str = "") -> LogCorrupt:
+def _damaged_entry(seq: Any, name: str = "") -> LogCorrupt:
     return LogCorrupt(f"entry {seq} is damaged on the disk: salvage what can be read", entry=name)
 
 
 def _content(session: int, place: Place, depth: int, *values: Any) -> bytes:
+    """Return the bytes that the checksum of an entry covers."""
     line, seq = place
-    return "\n".join(map(str, (session, line, seq, depth, *values))).encode("utf-8", "surrogatepass")
+    return encode_text("\n".join(map(str, (session, line, seq, depth, *values))))
 
 
-def _encodes(texts: Sequence[str]) -> bool:
+def _is_utf8(texts: Sequence[str]) -> bool:
     try:
         for text in texts:
             text.encode()
@@ -102,22 +95,22 @@ def _encodes(texts: Sequence[str]) -> bool:
     return True
 
 
-def binding(text: str) -> str | bytes:
-    """A text as SQLite takes it."""
-    return text if _encodes([text]) else packed(text)
+def bind_text(text: str) -> str | bytes:
+    """Make a text a value that SQLite accepts."""
+    return text if _is_utf8([text]) else encode_text(text)
 
 
-def text_of(value: Any) -> str:
-    """The text of what SQLite gave."""
+def read_text(value: Any) -> str:
+    """Read a text back from a value of SQLite."""
     if isinstance(value, bytes):
-        return unpacked(value)
+        return decode_text(value)
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
 class SessionRow(NamedTuple):
-    """A session as its row says, in the order of `SESSION_COLUMNS`."""
+    """Row of a session, in the order of `SESSION_COLUMNS`."""
 
     id: int
     key: bytes
@@ -125,7 +118,7 @@ class SessionRow(NamedTuple):
     line: int = 0
     seq: int = 0
     depth: int = 0
-    """How many entries stand on the way to the head."""
+    """Number of entries on the path to the head."""
     head: str = ""
     said: int = 0
     version: int = 0
@@ -136,17 +129,17 @@ class SessionRow(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the head is."""
+        """Place of the head."""
         return Place(self.line, self.seq)
 
     def as_head(self) -> Head:
-        """Where the session is."""
+        """Return the head of the session."""
         return Head(place=self.place, name=self.head, said=self.said, version=self.version)
 
-    def as_info(self) -> Info:
-        """The session in a list."""
-        return Info(
-            name=unpacked(self.key),
+    def as_info(self) -> SessionInfo:
+        """Return the summary of the session."""
+        return SessionInfo(
+            name=decode_text(self.key),
             said=self.said,
             entries=self.last_seq,
             created=self.created,
@@ -154,31 +147,31 @@ class SessionRow(NamedTuple):
         )
 
     def sum(self) -> int:
-        """The checksum of the row."""
-        return _sum(self)
+        """Return the checksum of the row."""
+        return _checksum(self)
 
 
-def session_row(row: Row) -> SessionRow:
-    """What a row of `SESSION_COLUMNS` holds."""
-    found = SessionRow(*row[:-1])
-    if found.sum() != row[-1]:
+def parse_session_row(row: Row) -> SessionRow:
+    """Parse a row of `SESSION_COLUMNS`; raises `LogCorrupt` if its checksum is wrong."""
+    session = SessionRow(*row[:-1])
+    if session.sum() != row[-1]:
         raise LogCorrupt("the head of a session is damaged on the disk: salvage what can be read")
-    return found if type(found.head) is str else found._replace(head=text_of(found.head))
+    return session if type(session.head) is str else session._replace(head=read_text(session.head))
 
 
-def _sum(row: Iterable[Any]) -> int:
-    return crc32(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+def _checksum(row: Iterable[Any]) -> int:
+    return crc32(encode_text(repr(tuple(row))))
 
 
 def line_row(session: int, line: int, parent: Place) -> Row:
-    """A row for a line that begins behind a place."""
+    """Make the row of a line that begins behind a place."""
     row = (session, line, *parent)
-    return (*row, _sum(row))
+    return (*row, _checksum(row))
 
 
-def parent_of_line(row: Row) -> tuple[int, Place]:
-    """A line and where it begins."""
-    *values, found = row
-    if _sum(values) != found:
+def parse_line_row(row: Row) -> tuple[int, Place]:
+    """Parse the row of a line into the line and the place that it begins behind."""
+    *values, checksum = row
+    if _checksum(values) != checksum:
         raise LogCorrupt("a branch is damaged on the disk: salvage what can be read")
     return values[1], Place(values[2], values[3])

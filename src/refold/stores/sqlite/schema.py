@@ -1,89 +1,77 @@
-"""The tables of a SQLite store: made in a new file, brought up to date in an old one, all or nothing.
+"""Tables of a SQLite store: created in a new file, brought up to date in an old one, all or nothing.
 
-The steps are the numbered files in `schema/sqlite`; the table `migrations` says which were taken and what
-they said then. A file that something else made, or a newer refold, is refused before anything is written.
+The table `migrations` records which SQL files were run, and their checksums. The file of another program, or
+of a newer refold, is refused before anything is written.
 """
 
 import hashlib
 import time
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from refold.errors import LogTooNew, StoreError
-from refold.stores.sqlite.driver import Raw
+from refold.stores.migrations import read_migrations
+from refold.stores.sqlite.driver import RawConnection
 
+PACKAGE: Final = "refold.stores.sqlite"
 APPLICATION: Final = 0x52464C44
-"""SQLite's mark of whose file it is: "RFLD" in ASCII."""
+"""Application id in the header of the file: "RFLD" in ASCII."""
 _MIGRATIONS: Final = (
     "CREATE TABLE migrations (version INTEGER PRIMARY KEY, checksum TEXT NOT NULL, taken REAL NOT NULL)"
 )
 
 
-def refuse_foreign(raw: Raw, path: str) -> None:
-    """Refuse the file of another program or of a newer refold."""
-    version = _pragma(raw, "user_version")
-    mark = _pragma(raw, "application_id")
+def refuse_foreign(raw: RawConnection, path: str) -> None:
+    """Raise an error for the file of another program or of a newer refold."""
+    version = read_pragma(raw, "user_version")
+    application = read_pragma(raw, "application_id")
     empty = raw.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(0,)]
-    if mark != APPLICATION and not (empty and mark == version == 0):
+    if application != APPLICATION and not (empty and application == version == 0):
         raise StoreError(f"{path} is the database of another program: name another file")
-    known = len(steps())
+    known = len(read_migrations(PACKAGE))
     if version > known:
         raise LogTooNew(
             f"{path} has version {version} and this refold knows versions up to {known}: upgrade refold"
         )
 
 
-def prepare(raw: Raw, path: str) -> None:
-    """Take the steps that are missing."""
-    if _pragma(raw, "user_version") != len(steps()):
-        _migrate(raw, path)
-    taken: dict[int, str] = dict(raw.execute("SELECT version, checksum FROM migrations").fetchall())
-    if taken != {number: _checksum(step) for number, step in enumerate(steps(), 1)}:
+def migrate(raw: RawConnection, path: str) -> None:
+    """Run the migrations that are missing, all in one transaction."""
+    scripts = read_migrations(PACKAGE)
+    checksums = {
+        number: hashlib.blake2b(script.encode(), digest_size=16).hexdigest()
+        for number, script in enumerate(scripts, 1)
+    }
+    if read_pragma(raw, "user_version") != len(scripts):
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            refuse_foreign(raw, path)
+            version = read_pragma(raw, "user_version")  # again: another process may have been first
+            if version == 0:
+                raw.execute(_MIGRATIONS)
+                raw.execute(f"PRAGMA application_id = {APPLICATION}")
+            for number in range(version + 1, len(scripts) + 1):
+                for statement in split_statements(scripts[number - 1]):
+                    raw.execute(statement)
+                row = (number, checksums[number], time.time())
+                raw.execute("INSERT INTO migrations VALUES (?, ?, ?)", row)
+                raw.execute(f"PRAGMA user_version = {number}")
+            raw.execute("COMMIT")
+        except BaseException:
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            raise
+    if dict(raw.execute("SELECT version, checksum FROM migrations").fetchall()) != checksums:
         raise StoreError(
             f"the tables of {path} were made by a refold that is not this one: name another file"
         )
 
 
-def _migrate(raw: Raw, path: str) -> None:
-    """All missing steps as one transaction; of two processes the second finds them taken."""
-    raw.execute("BEGIN IMMEDIATE")
-    try:
-        refuse_foreign(raw, path)
-        version = _pragma(raw, "user_version")
-        if version == 0:
-            raw.execute(_MIGRATIONS)
-            raw.execute(f"PRAGMA application_id = {APPLICATION}")
-        for number, step in enumerate(steps()[version:], version + 1):
-            for statement in statements(step):
-                raw.execute(statement)
-            values = (number, _checksum(step), time.time())
-            raw.execute("INSERT INTO migrations VALUES (?, ?, ?)", values)
-            raw.execute(f"PRAGMA user_version = {number}")
-        raw.execute("COMMIT")
-    except BaseException:
-        if raw.in_transaction:
-            raw.execute("ROLLBACK")
-        raise
+def split_statements(script: str) -> list[str]:
+    """Split a migration into statements; one ends where a line ends with a semicolon."""
+    return [statement for statement in script.split(";\n") if statement.strip()]
 
 
-@cache
-def steps() -> tuple[str, ...]:
-    """The steps, oldest first."""
-    folder = files("refold.stores.sqlite") / "migrations"
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
-    return tuple(step.read_text(encoding="utf-8") for step in found)
-
-
-def statements(step: str) -> list[str]:
-    """The statements of a step."""
-    return [statement for statement in step.split(";\n") if statement.strip()]
-
-
-def _checksum(step: str) -> str:
-    return hashlib.blake2b(step.encode(), digest_size=16).hexdigest()
-
-
-def _pragma(raw: Raw, name: str) -> Any:
+def read_pragma(raw: RawConnection, name: str) -> Any:
+    """Return the answer of a pragma, or None."""
     rows = raw.execute(f"PRAGMA {name}").fetchall()
     return rows[0][0] if rows else None

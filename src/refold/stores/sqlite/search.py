@@ -1,29 +1,32 @@
-"""Full text in a SQLite store: FTS5 with English stems, which is brought up to date before it is asked.
+"""Full-text search in a SQLite store: FTS5 with English stems, brought up to date before each search.
 
-Scripts that put no space between words are taken letter by letter, in texts and in queries.
+Scripts without spaces between words are taken letter by letter, in texts and in queries.
 """
 
 import re
+from functools import partial
 from heapq import nlargest
 from typing import Final
 
 from refold.errors import LogCorrupt
-from refold.stores import Found
+from refold.stores import SearchHit
 from refold.stores.sqlite.connection import Connection
-from refold.stores.sqlite.driver import Raw
-from refold.stores.sqlite.rows import entries, unpacked, whole
+from refold.stores.sqlite.driver import RawConnection
+from refold.stores.sqlite.rows import parse_intact_row, select_entries
+from refold.stores.text import UNSPACED, decode_text
 
-_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_LETTER: Final = re.compile(f"([{_UNSPACED}])")
-_WORD: Final = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])+")
+_LETTER: Final = re.compile(f"([{UNSPACED}])")
+_WORD: Final = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
 _QUERY_WORDS: Final = 32
-"""The longest of a long query: they tell most."""
+"""Most words of a query, the longest ones, which tell most. A chosen bound on the work for a pasted page."""
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 4_000_000
-_ENTRIES: Final = 2_000
-"""Where no text has every word, so many are looked at for each, the newest first."""
+"""Entries that one transaction indexes: tens of milliseconds, after which others get the write lock."""
+_MOST_PER_WORD: Final = 2_000
+"""Most entries examined for each word if none has every word, the newest first. A chosen bound: a word that
+more entries have tells little. Too low loses old entries with common words only."""
 _CANDIDATES: Final = 100
-"""Of them so many are asked for every word."""
+"""The best of them, which are then checked for every word."""
 _BEST: Final = "SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
 _BEST_IN: Final = (
     "SELECT words.rowid, -bm25(words) AS score FROM words CROSS JOIN entries ON entries.id = words.rowid"
@@ -36,12 +39,13 @@ _WITH_IN: Final = (
     " WHERE words MATCH ? AND entries.session = ? ORDER BY words.rowid DESC LIMIT ?"
 )
 _HAS: Final = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid = ?"
+_IS_BEHIND: Final = "SELECT (SELECT through FROM indexed) < (SELECT ifnull(max(id), 0) FROM entries)"
 
 
-def words_of(query: str) -> list[str]:
-    """The words of a query, each once; any text will do.
+def split_query(query: str) -> list[str]:
+    """Split a query into its words, each once; any text is valid.
 
-    >>> words_of('Read_file AND "failed" 13')
+    >>> split_query('Read_file AND "failed" 13')
     ['Read', 'file', 'AND', 'failed', '13']
     """
     words = list(dict.fromkeys(_WORD.findall(query)))
@@ -50,29 +54,25 @@ def words_of(query: str) -> list[str]:
     return words
 
 
-def catch_up(connection: Connection) -> None:
-    """Index the entries that are not yet; several short transactions, so that others get their turn."""
-    while connection.read(_behind):
-        connection.write(_index_some)
+def index_new_entries(connection: Connection) -> None:
+    """Index the entries that are not yet in the index, in several short transactions."""
+    while connection.fetch(_IS_BEHIND) != [(0,)]:
+        connection.write(_index_batch)
 
 
-def _behind(raw: Raw) -> bool:
-    statement = "SELECT (SELECT through FROM indexed) < (SELECT ifnull(max(id), 0) FROM entries)"
-    return raw.execute(statement).fetchall() != [(0,)]
-
-
-def _index_some(raw: Raw) -> None:
+def _index_batch(raw: RawConnection) -> None:
     rows = raw.execute("SELECT through FROM indexed").fetchall()
     if len(rows) != 1:
         raise LogCorrupt("the search index is damaged; the log itself may be sound: check it")
     through, size = rows[0][0], 0
     texts: list[tuple[int, str]] = []
     cursor = raw.execute(_TEXTS, (through, _BATCH_ROWS))
-    for number, text in cursor:
+    for number, data in cursor:
         through = number
-        if text:
-            texts.append((number, _spaced(text)))
-            size += len(text)
+        if data:
+            text = data.decode("utf-8", "replace")  # nobody can ask for what is not UTF-8
+            texts.append((number, text if text.isascii() else _LETTER.sub(r" \1 ", text)))
+            size += len(data)
             if size > _BATCH_BYTES:
                 break
     cursor.close()
@@ -80,18 +80,12 @@ def _index_some(raw: Raw) -> None:
     raw.execute("UPDATE indexed SET through = ?", (through,))
 
 
-def _spaced(text: bytes) -> str:
-    """A text as the index takes it; what cannot be read of it is left out, for it cannot be asked for."""
-    plain = text.decode("utf-8", "replace")
-    return plain if plain.isascii() else _LETTER.sub(r" \1 ", plain)
-
-
 def search(
-    raw: Raw, words: list[str], session: bytes | None, limit: int, *, some: bool = False
-) -> list[Found]:
-    """The best entries with every word; where there are none, those with most of them.
+    raw: RawConnection, words: list[str], session: bytes | None, limit: int, *, some: bool = False
+) -> list[SearchHit]:
+    """Return the best entries with every word or, if there are none, those with most words.
 
-    With `some` one word is enough, and those that rare words stand in come first.
+    With `some` one word is enough, and entries with rare words come first.
     """
     number = None
     if session is not None:
@@ -100,54 +94,51 @@ def search(
             return []
         number = rows[0][0]
     quoted = [f'"{word}"' for word in words]
-    hits = _any(raw, quoted, number, limit) if some else _best(raw, " AND ".join(quoted), number, limit)
+    if some:  # words that are too common cannot be ranked in bounded time
+        rare = [word for word in quoted if len(_entries_with(raw, word, number)) < _MOST_PER_WORD]
+        hits = _rank(raw, " OR ".join(rare), number, limit) if rare else []
+    else:
+        hits = _rank(raw, " AND ".join(quoted), number, limit)
     if not hits and len(quoted) > 1:
-        hits = _most(raw, quoted, number, limit)
-    return [_found(raw, entry, score) for entry, score in hits]
+        hits = _rank_by_word_count(raw, quoted, number, limit)
+    return list(map(partial(_read_hit, raw), hits))
 
 
-def _any(raw: Raw, quoted: list[str], session: int | None, limit: int) -> list[tuple[int, float]]:
-    """The best entries with any of the words that are not too common to be ranked in bounded time."""
+def _entries_with(raw: RawConnection, word: str, session: int | None) -> set[int]:
+    """Return the ids of the newest entries with a word."""
     statement, values = (_WITH, ()) if session is None else (_WITH_IN, (session,))
-    rare = [
-        word
-        for word in quoted
-        if len(raw.execute(statement, (word, *values, _ENTRIES)).fetchall()) < _ENTRIES
-    ]
-    return _best(raw, " OR ".join(rare), session, limit) if rare else []
+    return {entry for (entry,) in raw.execute(statement, (word, *values, _MOST_PER_WORD)).fetchall()}
 
 
-def _best(raw: Raw, query: str, session: int | None, limit: int) -> list[tuple[int, float]]:
+def _rank(raw: RawConnection, query: str, session: int | None, limit: int) -> list[tuple[int, float]]:
     statement, values = (_BEST, ()) if session is None else (_BEST_IN, (session,))
     rows = raw.execute(statement, (query, *values, limit)).fetchall()
     return [(entry, score) for entry, score in rows]
 
 
-def _most(raw: Raw, quoted: list[str], session: int | None, limit: int) -> list[tuple[int, float]]:
-    """Entries with most of the words, then with the rarer ones; bounded, however common the words are."""
-    statement, values = (_WITH, ()) if session is None else (_WITH_IN, (session,))
-    having: dict[str, set[int]] = {}
-    for word in quoted:
-        rows = raw.execute(statement, (word, *values, _ENTRIES)).fetchall()
-        having[word] = {entry for (entry,) in rows}
-    rarity = {word: 1 / (1 + len(found)) for word, found in having.items()}
-    every = sum(rarity.values())
+def _rank_by_word_count(
+    raw: RawConnection, quoted: list[str], session: int | None, limit: int
+) -> list[tuple[int, float]]:
+    """Rank entries by how many of the words they have, then by rarity; the work is bounded."""
+    having = {word: _entries_with(raw, word, session) for word in quoted}
+    rarity = {word: 1 / (1 + len(entries)) for word, entries in having.items()}
+    total = sum(rarity.values())
 
     def score(entry: int) -> float:
-        return sum(1 + rarity[word] / every for word in quoted if entry in having[word])
+        return sum(1 + rarity[word] / total for word in quoted if entry in having[word])
 
     best = nlargest(max(limit, _CANDIDATES), sorted(set().union(*having.values())), key=score)
-    for word, found in having.items():
-        if len(found) == _ENTRIES:  # there may be older ones
-            older = (entry for entry in best if entry not in found)
-            found |= {entry for entry in older if raw.execute(_HAS, (word, entry)).fetchall() == [(1,)]}
+    for word, entries in having.items():
+        if len(entries) == _MOST_PER_WORD:  # older entries may have the word too
+            others = (entry for entry in best if entry not in entries)
+            entries |= {entry for entry in others if raw.execute(_HAS, (word, entry)).fetchall() == [(1,)]}
     return [(entry, score(entry)) for entry in nlargest(limit, best, key=score)]
 
 
-def _found(raw: Raw, entry: int, score: float) -> Found:
-    statement = entries("WHERE id = ?")
-    for row in raw.execute(statement, (entry,)).fetchall():
-        found = whole(row)
-        for (name,) in raw.execute("SELECT name FROM sessions WHERE id = ?", (found.session,)).fetchall():
-            return Found(session=unpacked(name), entry=found.entry, place=found.place, score=score)
+def _read_hit(raw: RawConnection, hit: tuple[int, float]) -> SearchHit:
+    entry, score = hit
+    for row in raw.execute(select_entries("WHERE id = ?"), (entry,)).fetchall():
+        stored = parse_intact_row(row)
+        for (name,) in raw.execute("SELECT name FROM sessions WHERE id = ?", (stored.session,)).fetchall():
+            return SearchHit(session=decode_text(name), entry=stored.entry, place=stored.place, score=score)
     raise LogCorrupt("the search index names an entry that is not there: check the store")

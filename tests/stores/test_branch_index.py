@@ -4,13 +4,13 @@ import pytest
 
 from refold.errors import LogCorrupt, StoreError
 from refold.stores import START, Place
-from refold.stores.lines import Lines, Spot
+from refold.stores.branch_index import BranchIndex, Extent
 
 
 def lines(*rows):
-    made = Lines()
+    made = BranchIndex()
     for place, behind in rows:
-        made.add(Place(*place), Place(*behind), "said", place[1], Spot(place[1] * 10), blame=7)
+        made.add(Place(*place), Place(*behind), "said", place[1], Extent(place[1] * 10), blame=7)
     return made
 
 
@@ -20,9 +20,9 @@ def test_places_are_known_by_line_and_number():
     assert Place(1, 3) in made
     assert Place(1, 2) not in made
     assert "place" not in made
-    assert made.spot(Place(0, 2)) == Spot(20)
+    assert made.locate(Place(0, 2)) == Extent(20)
     with pytest.raises(StoreError, match="nothing stands at"):
-        made.spot(Place(1, 2))
+        made.locate(Place(1, 2))
 
 
 def test_a_line_goes_on_behind_its_last_entry_only():
@@ -33,7 +33,7 @@ def test_a_line_goes_on_behind_its_last_entry_only():
         0,
         1,
     ]
-    assert Lines().line_behind(START) == 0
+    assert BranchIndex().line_behind(START) == 0
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_a_path_over_lost_entries_is_refused(rows):
 
 def test_what_was_stored_last_may_be_lost():
     made = lines(((0, 1), START))
-    made.reach(Place(0, 2), blame=5)
+    made.extend_to(Place(0, 2), blame=5)
     with pytest.raises(LogCorrupt) as caught:
         made.walk(Place(0, 2))
     assert caught.value.line == 5
-    assert list(made.walk(Place(0, 1))) == [Spot(10)]
+    assert list(made.walk(Place(0, 1))) == [Extent(10)]
     assert made.last_seq == 2

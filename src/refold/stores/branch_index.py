@@ -1,6 +1,6 @@
-"""The lines of one session in memory: for each entry where it is kept and what a path is filtered by.
+"""Index of one session's entries in memory: where each is kept, and the numbers that a read filters by.
 
-Holds a few numbers for each entry and no bodies. Everything only grows, so a walk that has begun goes on
+Holds a few numbers for each entry and no bodies. Everything only grows, so a read that has begun continues
 undisturbed while others append.
 """
 
@@ -10,28 +10,22 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from refold.core.log.entries import KINDS, Kind
-from refold.errors import Conflict, LogCorrupt, StoreError
-from refold.stores import START, Head, Place
-from refold.stores.paths import stretches
+from refold.errors import LogCorrupt, StoreError
+from refold.stores import START, Place
+from refold.stores.paths import split_path
 
 _CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
 
 
-def same_head(expect: Head | None, found: Head | None) -> None:
-    """Refuse to go on from a head that moved."""
-    if (expect.version if expect else None) != (found.version if found else None):
-        raise Conflict(expect.name if expect else None, found.name if found else None)
-
-
-class Spot(NamedTuple):
-    """Where an entry is kept: its number in a list, or its bytes in a file."""
+class Extent(NamedTuple):
+    """Where an entry is kept: its index in a list, or its offset and size in a file."""
 
     at: int
     size: int = 0
 
 
 class _Line:
-    """Entries that stand one behind the other."""
+    """Entries in a row. Arrays, because a tuple for each entry takes several times the memory."""
 
     __slots__ = ("at", "gaps", "kinds", "saids", "seqs", "sizes")
 
@@ -42,15 +36,11 @@ class _Line:
         self.at = array("Q")
         self.sizes = array("Q")
         self.gaps: dict[int, int] = {}
-        """Index before which entries are lost, and the line of the file that is to blame."""
-
-    def index(self, seq: int) -> int | None:
-        found = bisect_left(self.seqs, seq)
-        return found if found < len(self.seqs) and self.seqs[found] == seq else None
+        """Index before which entries are lost, and the damaged row of the file to name in the error."""
 
 
-class Lines:
-    """Where the entries of a session stand."""
+class BranchIndex:
+    """Places of the entries of one session."""
 
     def __init__(self) -> None:
         self.parents: dict[int, Place] = {}
@@ -63,26 +53,30 @@ class Lines:
 
     def _find(self, place: Place) -> tuple[_Line, int] | None:
         line = self._lines.get(place.line)
-        index = line.index(place.seq) if line else None
-        return (line, index) if line is not None and index is not None else None
+        if line is None:
+            return None
+        index = bisect_left(line.seqs, place.seq)
+        return (line, index) if index < len(line.seqs) and line.seqs[index] == place.seq else None
 
-    def spot(self, place: Place) -> Spot:
-        """Where the entry at a place is kept."""
-        found = self._find(place)
-        if not found:
+    def locate(self, place: Place) -> Extent:
+        """Return where the entry at a place is kept."""
+        hit = self._find(place)
+        if hit is None:
             raise StoreError(f"nothing stands at {tuple(place)} in this session")
-        line, index = found
-        return Spot(line.at[index], line.sizes[index])
+        line, index = hit
+        return Extent(line.at[index], line.sizes[index])
 
     def line_behind(self, place: Place) -> int:
-        """The line that goes on behind a place: its own where it is the last there, else a new one."""
+        """Return the line for an append behind a place: its own if it is last there, else a new one."""
         line = self._lines.get(place.line)
         return place.line if line and line.seqs[-1] == place.seq else self.last_line + 1
 
-    def add(self, place: Place, behind: Place, kind: Kind, said: int, spot: Spot, *, blame: int = 0) -> None:
-        """Take in an entry that stands behind another.
+    def add(
+        self, place: Place, behind: Place, kind: Kind, said: int, extent: Extent, *, blame: int = 0
+    ) -> None:
+        """Add an entry that stands behind another.
 
-        blame   the line of the file to name where what stood between the two is lost
+        blame   row of the file to name if entries between the two are lost
         """
         line = self._lines.get(place.line)
         if line is None:
@@ -96,12 +90,12 @@ class Lines:
         line.seqs.append(place.seq)
         line.saids.append(said)
         line.kinds.append(_CODES[kind])
-        line.at.append(spot.at)
-        line.sizes.append(spot.size)
-        self.reach(place)
+        line.at.append(extent.at)
+        line.sizes.append(extent.size)
+        self.extend_to(place)
 
-    def reach(self, place: Place, *, blame: int = 0) -> None:
-        """Note that entries up to a place were stored; what is not there of them is lost."""
+    def extend_to(self, place: Place, *, blame: int = 0) -> None:
+        """Record that entries up to a place were stored once; those that are missing count as lost."""
         self.last_seq = max(self.last_seq, place.seq)
         self.last_line = max(self.last_line, place.line)
         line = self._lines.get(place.line)
@@ -116,44 +110,41 @@ class Lines:
         first: int = 0,
         last: int | None = None,
         newest: bool = False,
-    ) -> Iterator[Spot]:
-        """Where the entries on the path to a place are kept; raises at once for a place that is not there."""
-        parts = [self._part(*stretch, first, last) for stretch in self._stretches(place)]
-        wanted = None if kinds is None else frozenset(_CODES[kind] for kind in kinds)
-        return _spots(parts[::-1] if newest else parts, wanted, newest=newest)
-
-    def _stretches(self, place: Place) -> list[tuple[int, int, int]]:
+    ) -> Iterator[Extent]:
+        """Iterate over where the entries on a path are kept; raises at once for an unknown place."""
         try:
-            return stretches(place, self.parents)
+            path = split_path(place, self.parents)
         except (KeyError, ValueError):
             raise StoreError(f"nothing stands at {tuple(place)} in this session") from None
+        parts = [self._select(*stretch, first, last) for stretch in path]
+        codes = None if kinds is None else frozenset(_CODES[kind] for kind in kinds)
 
-    def _part(
+        def extents() -> Iterator[Extent]:  # inner, so that the errors above come at the call
+            for line, low, high in parts[::-1] if newest else parts:
+                for index in range(high - 1, low - 1, -1) if newest else range(low, high):
+                    if codes is None or line.kinds[index] in codes:
+                        yield Extent(line.at[index], line.sizes[index])
+
+        return extents()
+
+    def _select(
         self, number: int, after: int, through: int, first: int, last: int | None
     ) -> tuple[_Line, int, int]:
+        """Find the range of a line that a stretch and the filter by messages select; refuses gaps in it."""
         line = self._lines[number]
         end = bisect_right(line.seqs, through)
         if not end or line.seqs[end - 1] != through:
             if end in line.gaps:
-                raise _lost(line.gaps[end])
+                raise _damaged_row(line.gaps[end])
             raise StoreError(f"nothing stands at {(number, through)} in this session")
         begin = bisect_right(line.seqs, after)
         low = bisect_left(line.saids, first, begin, end)
         high = end if last is None else max(low, bisect_right(line.saids, last, low, end))
         for index, blame in line.gaps.items():
             if low <= index < end and index <= high:
-                raise _lost(blame)
+                raise _damaged_row(blame)
         return line, low, high
 
 
-def _spots(
-    parts: list[tuple[_Line, int, int]], wanted: frozenset[int] | None, *, newest: bool
-) -> Iterator[Spot]:
-    for line, low, high in parts:
-        for index in range(high - 1, low - 1, -1) if newest else range(low, high):
-            if wanted is None or line.kinds[index] in wanted:
-                yield Spot(line.at[index], line.sizes[index])
-
-
-def _lost(number: int) -> LogCorrupt:
+def _damaged_row(number: int) -> LogCorrupt:
     return LogCorrupt(f"line {number} of the session's file is damaged: salvage what is left", line=number)

@@ -9,10 +9,10 @@ from refold.core.models.prices import (
     break_even,
     cache_prices,
     clearing_break_even,
-    cost,
+    find_client_price,
+    find_price,
     fold_cost,
-    price_at,
-    price_of,
+    request_cost,
 )
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
@@ -35,24 +35,24 @@ sums = st.builds(
 
 def test_a_price_is_found_by_any_spelling_of_a_model():
     """The table knows a model under the name its address has, and under a dated one."""
-    assert price_of("claude-sonnet-4-5") == SONNET
-    assert price_of("anthropic:claude-sonnet-4-20250514") == SONNET
-    assert price_of("openai:gpt-5") == GPT_5
+    assert find_price("claude-sonnet-4-5") == SONNET
+    assert find_price("anthropic:claude-sonnet-4-20250514") == SONNET
+    assert find_price("openai:gpt-5") == GPT_5
 
 
 @pytest.mark.parametrize("model", [None, "", "  ", "local", "a-model-nobody-knows"])
 def test_no_price_is_made_up(model):
     """Where nobody knows a price there is none."""
-    assert price_of(model) is None
+    assert find_price(model) is None
 
 
 def test_a_server_of_ones_own_has_no_price():
     """Whatever its model is called; who only names the model is taken at its word."""
-    assert price_at("anthropic", "claude-sonnet-4-5") == price_at("", "claude-sonnet-4-5") == SONNET
-    assert price_at("http://127.0.0.1:8080/v1", "claude-sonnet-4-5") is None
-    assert price_at("https://models.example/v1", "gpt-5") is None
-    assert price_at("local", "gpt-5") is None
-    assert price_at("openai", "") is None
+    assert find_client_price("anthropic", "claude-sonnet-4-5") == find_client_price("", "claude-sonnet-4-5") == SONNET
+    assert find_client_price("http://127.0.0.1:8080/v1", "claude-sonnet-4-5") is None
+    assert find_client_price("https://models.example/v1", "gpt-5") is None
+    assert find_client_price("local", "gpt-5") is None
+    assert find_client_price("openai", "") is None
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_writing_to_a_cache_costs_what_reading_costs_unless_it_has_a_price(price
 def test_a_request_costs_by_what_was_cached():
     """10k anew, 80k from the cache, 10k into it, 1k out."""
     usage = Usage(input=100_000, output=1_000, cache_read=80_000, cache_write=10_000)
-    assert cost(usage, SONNET) == pytest.approx(0.03 + 0.024 + 0.0375 + 0.015)
-    assert cost(usage, NO_CACHE) == pytest.approx(0.3 + 0.015)
+    assert request_cost(usage, SONNET) == pytest.approx(0.03 + 0.024 + 0.0375 + 0.015)
+    assert request_cost(usage, NO_CACHE) == pytest.approx(0.3 + 0.015)
 
 
 @given(st.builds(Usage, input=counts, output=counts, cache_read=counts, cache_write=counts))
 def test_a_report_that_cannot_be_never_costs_less_than_nothing(usage):
     """Caches that hold more than was read change nothing beyond what was read."""
     most = (usage.input * 3.75 + usage.output * 15) / 1e6
-    assert 0 <= cost(usage, SONNET) <= most * (1 + 1e-9)
+    assert 0 <= request_cost(usage, SONNET) <= most * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.core.models.prices import Spent
-from refold.core.models.spending_limits import HOUR, Bill, Caps, allowance, read_caps, together
+from refold.core.models.spending_limits import HOUR, Bill, Caps, parse_caps, remaining_allowance, total_spent
 from refold.errors import FormatError
 
 NOW = 1_000_000.0
@@ -18,7 +18,7 @@ def spent(dollars=None, tokens=0):
 def left(caps, *bills, total=None):
     """What is left after bills of so many seconds ago."""
     made = [Bill(at=NOW - ago, spent=each) for ago, each in bills]
-    return allowance(caps, total or together(bill.spent for bill in made), made, NOW)
+    return remaining_allowance(caps, total or total_spent(bill.spent for bill in made), made, NOW)
 
 
 def test_without_caps_everything_may_be_spent():
@@ -93,29 +93,29 @@ def test_a_cap_is_never_passed(cap, bills, price):
 
 def test_caps_are_read_as_people_write_them():
     """Numbers, text, a sign of the currency, sizes in thousands."""
-    caps = read_caps(
+    caps = parse_caps(
         {"max_dollars": "$2.50", "max_dollars_per_hour": 1, "max_summary_tokens_per_hour": "200k"}
     )
     assert caps == Caps(dollars=2.5, dollars_per_hour=1.0, tokens_per_hour=200_000)
     assert caps.any
     assert caps.in_dollars
-    assert read_caps(caps.named) == caps
+    assert parse_caps(caps.named) == caps
     assert Caps(dollars=0.0).named == {"max_dollars": 0.0}
-    assert read_caps({}) == Caps()
-    nothing = read_caps({"max_dollars": 0, "max_summary_tokens_per_hour": "0"})
+    assert parse_caps({}) == Caps()
+    nothing = parse_caps({"max_dollars": 0, "max_summary_tokens_per_hour": "0"})
     assert (nothing.dollars, nothing.tokens_per_hour) == (0.0, 0)
-    assert not read_caps({"max_summary_tokens_per_hour": 0}).in_dollars
+    assert not parse_caps({"max_summary_tokens_per_hour": 0}).in_dollars
 
 
 @pytest.mark.parametrize("value", ["much", -1, True, float("nan"), float("inf"), 1e6, [1], "1e9"])
 def test_what_is_no_amount_is_refused_by_name(value):
     """A slip must not become no cap."""
     with pytest.raises(FormatError, match="max_dollars_per_hour"):
-        read_caps({"max_dollars_per_hour": value})
+        parse_caps({"max_dollars_per_hour": value})
 
 
 @pytest.mark.parametrize("value", ["many", -1, False, 0.0])
 def test_what_is_no_number_of_tokens_is_refused_by_name(value):
     """Likewise."""
     with pytest.raises(FormatError, match="max_summary_tokens_per_hour"):
-        read_caps({"max_summary_tokens_per_hour": value})
+        parse_caps({"max_summary_tokens_per_hour": value})

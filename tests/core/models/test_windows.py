@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.core.models import windows
-from refold.core.models.windows import FALLBACK, Price, Table, Window, house, lookup, overlay
+from refold.core.models.windows import FALLBACK, Price, Table, Window, house_table, lookup, parse_overlay
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -86,7 +86,7 @@ def test_an_alias_on_which_the_registries_disagree_takes_the_smaller_window():
     ],
 )
 def test_every_big_provider_is_listed_and_has_a_default(provider):
-    assert len(house().models[provider]) >= 5
+    assert len(house_table().models[provider]) >= 5
     assert lookup("no-such-model-at-all", provider=provider).source == "provider default"
 
 
@@ -101,7 +101,7 @@ def test_the_table_is_small_sorted_and_has_one_model_a_line():
 
 
 def test_every_row_makes_sense_and_says_where_it_comes_from():
-    for window in house().rows():
+    for window in house_table().rows():
         assert 0 < window.tokens <= 10_000_000, window
         assert window.output_tokens is None or 0 < window.output_tokens <= window.tokens, window
         assert window.input_tokens is None or 0 < window.input_tokens < window.tokens, window
@@ -314,7 +314,7 @@ def test_whatever_a_model_is_called_there_is_a_window(model, provider):
 
 @given(
     st.sampled_from(
-        [f"{provider}/{model}" for provider, models in house().models.items() for model in models]
+        [f"{provider}/{model}" for provider, models in house_table().models.items() for model in models]
     )
 )
 def test_every_row_is_found_under_its_own_name(name):
@@ -327,7 +327,7 @@ def test_every_row_is_found_under_its_own_name(name):
 
 
 def test_a_user_sets_windows_in_toml():
-    made = overlay(
+    made = parse_overlay(
         '[windows."my-model"]\ncontext = "128k"\noutput = 8192\n[windows.other]\ncontext = 64_000\ninput = "60k"'
     )
     assert made["my-model"] == Window(128_000, 8_192, "overlay", model="my-model")
@@ -336,14 +336,14 @@ def test_a_user_sets_windows_in_toml():
 
 
 def test_a_window_may_be_set_by_its_size_alone():
-    assert overlay('[windows]\n"a" = "32k"\nb = 8192')["a"].tokens == 32_000
+    assert parse_overlay('[windows]\n"a" = "32k"\nb = 8192')["a"].tokens == 32_000
     assert lookup("a", overlay={"a": "32k"}).tokens == 32_000
     assert lookup("a", overlay={"a": 8_192}).tokens == 8_192
-    assert overlay("") == overlay("[other]\nx = 1") == {}
+    assert parse_overlay("") == parse_overlay("[other]\nx = 1") == {}
 
 
 def test_prices_may_be_set_with_the_window():
-    made = overlay("[windows.a]\ncontext = 1\nprice = { input = 1, output = 2.5, cache_read = 0.1 }")
+    made = parse_overlay("[windows.a]\ncontext = 1\nprice = { input = 1, output = 2.5, cache_read = 0.1 }")
     assert made["a"].price == Price(1.0, 2.5, 0.1, None)
 
 
@@ -369,13 +369,13 @@ def test_prices_may_be_set_with_the_window():
 )
 def test_a_mistake_in_the_overlay_is_told_with_its_place(text, path):
     with pytest.raises(FormatError) as caught:
-        overlay(text)
+        parse_overlay(text)
     assert caught.value.path == path
 
 
 def test_a_name_with_dots_that_was_not_quoted_is_told_so():
     with pytest.raises(FormatError, match="quote a name"):
-        overlay("[windows.gpt-4.1]\ncontext = 5")
+        parse_overlay("[windows.gpt-4.1]\ncontext = 5")
 
 
 def test_the_overlay_wins_over_the_table_for_the_model_and_its_dated_editions():
@@ -438,15 +438,15 @@ def test_a_name_that_several_hosts_list_and_nobody_claims_takes_the_smallest():
 
 
 def test_importing_windows_does_not_read_the_table():
-    code = "import refold.core.models.windows as w; assert w.house.cache_info().currsize == 0"
+    code = "import refold.core.models.windows as w; assert w.house_table.cache_info().currsize == 0"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_second_look_is_only_a_dictionary_access():
     lookup("gpt-4o-2024-08-06")
-    before = windows._found.cache_info().hits
+    before = windows._find_window.cache_info().hits
     lookup("gpt-4o-2024-08-06")
-    assert windows._found.cache_info().hits == before + 1
+    assert windows._find_window.cache_info().hits == before + 1
 
 
 @pytest.mark.parametrize(

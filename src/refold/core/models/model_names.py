@@ -1,8 +1,8 @@
-"""What the name of a model says: who serves it, who made it, how else it is spelt; knows no window.
+"""Reading the name of a model: who serves it, who made it, how else it is spelt; knows no window.
 
 People write one model in many ways: `gpt-4o`, `openai:gpt-4o`, `azure/gpt-4o`, `models/gemini-2.5-pro`,
-`openrouter/anthropic/claude-3.5-sonnet`, `bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0`. `read` turns
-each into a provider, a maker and the spellings under which a table may list it, the likeliest first.
+`openrouter/anthropic/claude-3.5-sonnet`, `bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0`. Each is read
+as a provider, a maker and the spellings under which a table may list it, the likeliest first.
 """
 
 import re
@@ -47,12 +47,12 @@ _SPELT: Final = {
 _PROVIDERS: Final = {spelling: name for name, spellings in _SPELT.items() for spelling in spellings.split()}
 
 ROUTERS: Final = frozenset({"huggingface", "litellm", "openrouter", "vercel"})
-"""They pass a request on: who stands behind them in the name has the window."""
+"""They pass a request on; the provider behind them in the name has the window."""
 
-LANDLORDS: Final = frozenset(
+HOSTS: Final = frozenset(
     {"cerebras", "fireworks", "github-copilot", "groq", "llamacpp", "lmstudio", "ollama", "together", "vllm"}
 )
-"""They serve other people's models under limits of their own, of which the maker's window says nothing."""
+"""They serve other makers' models under limits of their own; the maker's window says nothing about those."""
 
 # Patterns are texts: `re` compiles each when it is first used and keeps it, so that an import costs nothing.
 
@@ -96,62 +96,65 @@ _LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A model's name, read."""
+class ModelName:
+    """The parts of a model's name."""
 
     provider: str | None
-    """Who serves it, where the name or the caller says so."""
+    """Who serves it, if the name or the caller says so."""
     maker: str | None
-    """Who made it, as far as the name tells."""
+    """Who made it, if the name tells."""
     spellings: tuple[str, ...]
     """The plain lower-case name, then other ways to write it."""
     size: str | None = None
     """A window that stands in the name itself, as in `claude-sonnet-4-5[1m]`."""
 
 
-def canonical(provider: str) -> str:
-    """Give a provider its house name.
+def canonical_provider(provider: str) -> str:
+    """Return the house's name of a provider.
 
-    >>> canonical("Google AI"), canonical("vertex_ai"), canonical("my-host")
-    ('google', 'vertex', 'my-host')
+    >>> [canonical_provider(name) for name in ("Google AI", "vertex_ai", "my-host")]
+    ['google', 'vertex', 'my-host']
     """
     plain = re.sub(r"[^a-z0-9]", "", provider.lower()[:_LONGEST])
     return _PROVIDERS.get(plain, provider.strip().lower()[:_LONGEST])
 
 
 @lru_cache(maxsize=4096)
-def read(model: str, provider: str | None = None) -> Name:
-    """Read a model's name, with the provider where the caller knows it."""
+def parse_model_name(model: str, provider: str | None = None) -> ModelName:
+    """Read a model's name, with the provider if the caller knows it."""
     plain = re.sub(r"\s+", "-", model[:_LONGEST].strip().lower())
     size = re.search(_SIZE, plain)
     whole = re.sub(_WRAPPING, "", plain[: size.start()] if size else plain)
-    named, plain = _served(whole)
-    own = canonical(provider) if provider else named
+    named, plain = _split_provider(whole)
+    own = canonical_provider(provider) if provider else named
     plain = re.sub(_WRAPPING, "", plain).removeprefix("ft:")
     if match := re.fullmatch(_BEDROCK, plain):
         own, plain = own or "bedrock", match[1]
-    spellings = tuple(dict.fromkeys((plain, whole, *_others(plain))))
-    maker = next((found for each in reversed(spellings) if (found := _maker(each))), None)
-    return Name(own, maker, spellings, size[1] if size else None)
+    spellings = tuple(dict.fromkeys((plain, whole, *_other_spellings(plain))))
+    # The plainest spelling comes last and says best who made the model.
+    makers = (
+        maker for each in reversed(spellings) for maker, known in _MAKERS.items() if re.match(known, each)
+    )
+    return ModelName(own, next(makers, None), spellings, size[1] if size else None)
 
 
 def provider_of(model: str) -> str | None:
-    """Say who serves a model: as its name says, else who made it, else None.
+    """Return who serves a model: as its name says, else who made it, else None.
 
     >>> provider_of("azure/gpt-4o"), provider_of("claude-sonnet-4-5"), provider_of("my-model")
     ('azure', 'anthropic', None)
     """
-    name = read(model)
+    name = parse_model_name(model)
     return name.provider or name.maker
 
 
-def prefixes(spelling: str) -> Iterator[str]:
-    """Give every beginning of a name that ends where a name may end, the longest first.
+def name_prefixes(spelling: str) -> Iterator[str]:
+    """Yield every beginning of a name that ends where a name may end, the longest first.
 
     A name may end before a date, a revision or a word, never inside a version: `gpt-4o-2024-08-06` begins
     with `gpt-4o`, but `claude-sonnet-4-5` does not begin with `claude-sonnet-4`, nor `gpt-4.1` with `gpt-4`.
 
-    >>> list(prefixes("o1-mini-2024-09-12"))
+    >>> list(name_prefixes("o1-mini-2024-09-12"))
     ['o1-mini', 'o1']
     """
     for at in range(len(spelling) - 1, 0, -1):
@@ -160,33 +163,31 @@ def prefixes(spelling: str) -> Iterator[str]:
 
 
 def is_snapshot(spelling: str, family: str) -> bool:
-    """Whether a name is a dated or numbered edition of a family, and nothing else."""
+    """Return True for a dated or numbered edition of a family."""
     return spelling.startswith(family) and bool(re.fullmatch(_EDITION, spelling[len(family) :]))
 
 
-def _served(plain: str) -> tuple[str | None, str]:
-    found: str | None = None
+def _split_provider(plain: str) -> tuple[str | None, str]:
+    """Split providers off the front; behind a router another provider may follow."""
+    served: str | None = None
     while match := re.match(r"([a-z0-9][a-z0-9_.-]*)[:/](?=.)", plain):
         provider = _PROVIDERS.get(re.sub(r"[^a-z0-9]", "", match[1]))
-        if provider is None or (found is not None and found not in ROUTERS):
+        if provider is None or (served is not None and served not in ROUTERS):
             break
-        found, plain = provider, plain[match.end() :]
-    return found, plain
+        served, plain = provider, plain[match.end() :]
+    return served, plain
 
 
-def _others(plain: str) -> Iterator[str]:
+def _other_spellings(plain: str) -> Iterator[str]:
+    """Yield how else a table may list a model, the plainest spelling last."""
     last = plain.rpartition("/")[2]
     yield last
     bare = re.sub(_VERSION, "", last.partition(".")[2]) if re.fullmatch(_BEDROCK, last) else last
     yield bare
-    if bare.startswith("claude"):
+    if bare.startswith("claude"):  # 3.5 and 3-5, @date and -date, and the family before or behind the version
         dashed = bare.replace(".", "-").replace("@", "-").replace("-v2-", "-")
         yield dashed
         yield re.sub(_REVERSED, r"claude-\2-\1", dashed)
     if bare.startswith(("nova-", "titan-")):
         yield f"amazon.{bare}"
         yield f"amazon.{bare}:0"
-
-
-def _maker(spelling: str) -> str | None:
-    return next((maker for maker, pattern in _MAKERS.items() if re.match(pattern, spelling)), None)

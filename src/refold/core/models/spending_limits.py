@@ -1,13 +1,13 @@
-"""What summaries may cost: caps for a session and for an hour, and what they leave; knows no clock.
+"""What summaries may cost: caps for a session and for an hour, and how much is left; knows no clock.
 
     >>> caps = Caps(dollars=1.0, dollars_per_hour=0.5)
     >>> spent = Spent(calls=1, dollars=0.4)
-    >>> left = allowance(caps, spent, [Bill(at=100.0, spent=spent)], 200.0)
+    >>> left = remaining_allowance(caps, spent, [Bill(at=100.0, spent=spent)], 200.0)
     >>> round(left.dollars, 2), left.refusal(Spent(), Spent(calls=1, dollars=0.2))
     (0.1, 'the cap of $0.50 an hour would be passed: $0.40 is spent')
 
-A call is weighed before it is made, with an answer as long as it may be, so that a cap is not passed. A call
-without a known price weighs nothing in dollars until the cap is reached; tokens are always known.
+The cost of a call is estimated before it is made, for the longest answer it may give, so that no cap is
+passed. A call without a known price costs no dollars until the cap is reached; its tokens are always known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from functools import reduce
 from typing import Any, Final
 
 from refold.core.models.prices import MILLION, Spent
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import FormatError
 
 HOUR: Final = 3_600.0
@@ -25,7 +25,7 @@ HOUR: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """What the summariser's calls may take; None for no cap."""
+    """Limits on what the summariser's calls may take; None for no limit."""
 
     dollars: float | None = None
     """For the whole session."""
@@ -35,43 +35,44 @@ class Caps:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """True if there is a cap."""
         return self != _NONE
 
     @property
     def named(self) -> dict[str, float]:
-        """Those there are, by the names that people call them."""
+        """The caps that are set, by the names of their options."""
         values = zip(CAP_NAMES, (self.dollars, self.dollars_per_hour, self.tokens_per_hour), strict=True)
         return {name: value for name, value in values if value is not None}
 
     @property
     def in_dollars(self) -> bool:
-        """Whether there is one that needs prices."""
+        """True if there is a cap that needs prices."""
         return self.dollars is not None or self.dollars_per_hour is not None
 
 
 _NONE: Final = Caps()
 CAP_NAMES: Final = ("max_dollars", "max_dollars_per_hour", "max_summary_tokens_per_hour")
-"""What people call them."""
+"""The options that set the caps, in the order of the fields."""
 
 
-def read_caps(given: Mapping[str, Any]) -> Caps:
-    """The caps that somebody set by name; what is not set is no cap.
+def parse_caps(given: Mapping[str, Any]) -> Caps:
+    """Read caps that were set by name; what is not set is no cap.
 
-    >>> read_caps({"max_dollars": "2.50", "max_summary_tokens_per_hour": "200k"})
+    >>> parse_caps({"max_dollars": "2.50", "max_summary_tokens_per_hour": "200k"})
     Caps(dollars=2.5, dollars_per_hour=None, tokens_per_hour=200000)
     """
-    read = [None if given.get(name) is None else cap(name, given[name]) for name in CAP_NAMES]
+    read = [None if given.get(name) is None else parse_cap(name, given[name]) for name in CAP_NAMES]
     size = None if read[2] is None else int(read[2])
     return Caps(dollars=read[0], dollars_per_hour=read[1], tokens_per_hour=size)
 
 
-def cap(name: str, value: Any) -> float:
-    """One cap as a number: tokens, or dollars, as a number or as text."""
-    return _tokens(value) if name == CAP_NAMES[2] else _dollars(value, name)
-
-
-def _dollars(value: Any, name: str) -> float:
+def parse_cap(name: str, value: Any) -> float:
+    """Read one cap: tokens or dollars, as a number or as text."""
+    if name == CAP_NAMES[2]:
+        try:
+            return 0 if value == "0" or (value == 0 and type(value) is int) else parse_tokens(value)
+        except FormatError as error:
+            raise FormatError(str(error), path=name) from None
     amount = -1.0
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         with suppress(ValueError):
@@ -79,13 +80,6 @@ def _dollars(value: Any, name: str) -> float:
     if not 0 <= amount < MILLION:
         raise FormatError("must be an amount of dollars, such as 2.50", path=name)
     return amount
-
-
-def _tokens(value: Any) -> int:
-    try:
-        return 0 if value == "0" or (value == 0 and type(value) is int) else tokens(value)
-    except FormatError as error:
-        raise FormatError(str(error), path=CAP_NAMES[2]) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +92,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What is left; None for as much as one likes."""
+    """What may still be spent; None for no limit."""
 
     dollars: float | None = None
     tokens: int | None = None
@@ -106,15 +100,15 @@ class Allowance:
     """The cap in words, and what is spent of it."""
     tokens_cap: str = ""
     until: float | None = None
-    """When more is left again, where time alone brings it."""
+    """When more is left again, if it comes back with time."""
 
     @property
     def spent_out(self) -> bool:
-        """Whether nothing is left."""
+        """True if nothing is left."""
         return any(left is not None and left <= 0 for left in (self.dollars, self.tokens))
 
     def refusal(self, spent: Spent, next_one: Spent) -> str:
-        """Why calls may not be made that are expected to take so much, after what was spent since; or ""."""
+        """Return why the next calls may not be made, after what was spent since; "" if they may."""
         dollars = (spent.dollars or 0.0) + (next_one.dollars or 0.0)
         if self.dollars is not None and (dollars > self.dollars or self.dollars <= 0):
             return self.dollars_cap
@@ -124,15 +118,15 @@ class Allowance:
         return ""
 
 
-def allowance(caps: Caps, total: Spent, bills: Sequence[Bill], at: float) -> Allowance:
-    """What caps leave after all that was spent in a session, and in its last hour."""
+def remaining_allowance(caps: Caps, total: Spent, bills: Sequence[Bill], at: float) -> Allowance:
+    """Return what the caps leave after all that was spent in a session, and in its last hour."""
     recent = [bill for bill in bills if abs(at - bill.at) < HOUR]
-    hour = together(bill.spent for bill in recent)
+    hour = total_spent(bill.spent for bill in recent)
     until = min((bill.at + HOUR for bill in recent), default=None)
     whole = _left(caps.dollars, total.dollars)
     hourly = _left(caps.dollars_per_hour, hour.dollars)
     tokens = None if caps.tokens_per_hour is None else caps.tokens_per_hour - hour.tokens
-    told = f"the cap of {caps.tokens_per_hour or 0:,} tokens an hour {{}}: {hour.tokens:,} are spent"
+    tokens_cap = f"the cap of {caps.tokens_per_hour or 0:,} tokens an hour {{}}: {hour.tokens:,} are spent"
     words = _words("a session", caps.dollars, total, whole)
     dollars, passes = whole, False
     if hourly is not None and (whole is None or hourly < whole):
@@ -141,13 +135,13 @@ def allowance(caps: Caps, total: Spent, bills: Sequence[Bill], at: float) -> All
         dollars=dollars,
         tokens=tokens,
         dollars_cap=words,
-        tokens_cap=told.format(_reached(tokens)),
+        tokens_cap=tokens_cap.format(_reached(tokens)),
         until=until if passes or (tokens is not None and dollars is None) else None,
     )
 
 
-def together(sums: Iterable[Spent]) -> Spent:
-    """All of them as one sum."""
+def total_spent(sums: Iterable[Spent]) -> Spent:
+    """Add several sums up."""
     return reduce(Spent.plus, sums, Spent())
 
 

@@ -4,25 +4,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from refold.core.models.model_names import Name, is_snapshot, prefixes, read
+from refold.core.models.model_names import ModelName, is_snapshot, name_prefixes, parse_model_name
 from refold.core.models.window_table import Price, Window
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import FormatError
 
 Overlay: TypeAlias = Mapping[str, Window | str | int]
-"""Windows by model; a plain number or a setting like `"128k"` will do."""
+"""Windows by model; a value may also be a number or a setting such as `"128k"`."""
 
 _KEYS: Final = frozenset({"context", "input", "output", "price"})
 _PRICES: Final = ("input", "output", "cache_read", "cache_write")
 
 
-def overlay(text: str) -> Mapping[str, Window]:
-    r"""Read the windows a user sets from the text of a TOML file; other parts of the file are left alone.
+def parse_overlay(text: str) -> Mapping[str, Window]:
+    r"""Read the windows that a user sets from the text of a TOML file; other parts of it are left alone.
 
-    >>> overlay('[windows."my-model"]\ncontext = "128k"\noutput = 8192')["my-model"].tokens
+    >>> parse_overlay('[windows."my-model"]\ncontext = "128k"\noutput = 8192')["my-model"].tokens
     128000
     """
-    import tomllib
+    import tomllib  # slow to import, and most people set no window
 
     try:
         listed = tomllib.loads(text).get("windows", {})
@@ -30,48 +30,46 @@ def overlay(text: str) -> Mapping[str, Window]:
         raise FormatError(f"this is not TOML: {error}") from error
     if not isinstance(listed, dict):
         raise FormatError('windows must be tables such as [windows."my-model"]', path="windows")
-    return {model: _window(model, value) for model, value in listed.items()}
+    return {model: _parse_window(model, value) for model, value in listed.items()}
 
 
-def lay(name: Name, found: Window | None, over: Overlay) -> Window | None:
-    """Lay what the user set over what a table found; None where the user set nothing for this model.
+def apply_overlay(name: ModelName, listed: Window | None, overlay: Overlay) -> Window | None:
+    """Return the window that the user set for a model; None if the user set none.
 
-    The name itself and its dated editions are meant in any case; a longer name that only begins so is meant
-    where the table does not list it: `gpt-4o` says nothing about `gpt-4o-mini`.
+    A key means the model of its name and dated editions of it. It means a longer name that only begins so if
+    the table does not list that name: `gpt-4o` says nothing about `gpt-4o-mini`.
     """
-    meant = {key: reach for key in over if (reach := _reach(name, read(key)))}
-    if not meant:
+    matches = {key: match for key in overlay if (match := _match(name, parse_model_name(key)))}
+    if not matches:
         return None
-    key = max(meant, key=lambda each: meant[each])
-    same, length = meant[key]
-    if same or found is None or (found.source != "table" and length >= len(found.model)):
-        return _laid(key, over[key], found)
-    return None
+    key = max(matches, key=lambda each: matches[each])
+    is_same, length = matches[key]
+    if not (is_same or listed is None or (listed.source != "table" and length >= len(listed.model))):
+        return None
+    value = overlay[key]
+    if isinstance(value, Window):
+        window = replace(value, source="overlay", model=key)
+    else:
+        window = Window(parse_tokens(value), None, "overlay", model=key)
+    if listed is None or listed.source not in {"table", "prefix"}:
+        return window
+    # What the user did not set comes from the table; an answer is never longer than the window.
+    output = window.output_tokens or (listed.output_tokens and min(listed.output_tokens, window.tokens))
+    return replace(window, output_tokens=output, price=window.price or listed.price, provider=listed.provider)
 
 
-def _reach(name: Name, key: Name) -> tuple[bool, int] | None:
-    """Tell whether a key means the very model, and how much of its name the key covers; None for no part."""
+def _match(name: ModelName, key: ModelName) -> tuple[bool, int] | None:
+    """Return whether a key means the very model, and how much of its name it covers; None for no match."""
     plain = key.spellings[0]
     if key.provider and key.provider != (name.provider or name.maker):
         return None
     if plain in name.spellings or any(is_snapshot(each, plain) for each in name.spellings):
         return True, len(plain)
-    begins = any(plain == each for spelling in name.spellings for each in prefixes(spelling))
+    begins = any(plain == each for spelling in name.spellings for each in name_prefixes(spelling))
     return (False, len(plain)) if begins else None
 
 
-def _laid(key: str, value: Window | str | int, found: Window | None) -> Window:
-    if isinstance(value, Window):
-        window = replace(value, source="overlay", model=key)
-    else:
-        window = Window(tokens(value), None, "overlay", model=key)
-    if found is None or found.source not in {"table", "prefix"}:
-        return window
-    output = window.output_tokens or (found.output_tokens and min(found.output_tokens, window.tokens))
-    return replace(window, output_tokens=output, price=window.price or found.price, provider=found.provider)
-
-
-def _window(model: str, value: Any) -> Window:
+def _parse_window(model: str, value: Any) -> Window:
     path = f'windows."{model}"'
     fields = value if isinstance(value, dict) else {"context": value}
     if unknown := sorted(set(fields) - _KEYS):
@@ -79,27 +77,24 @@ def _window(model: str, value: Any) -> Window:
         raise FormatError(f"knows context, input, output and price, not {unknown[0]!r}{hint}", path=path)
     if "context" not in fields:
         raise FormatError('needs a context, such as context = "128k"', path=path)
-    sizes = {
-        key: _tokens(fields[key], f"{path}.{key}") for key in ("context", "input", "output") if key in fields
-    }
+    sizes: dict[str, int] = {}
+    for key in ("context", "input", "output"):
+        if key in fields:
+            try:
+                sizes[key] = parse_tokens(fields[key])
+            except FormatError as error:
+                raise FormatError(str(error), path=f"{path}.{key}") from None
     return Window(
         sizes["context"],
         sizes.get("output"),
         "overlay",
         input_tokens=sizes.get("input"),
         model=model,
-        price=_price(fields["price"], f"{path}.price") if "price" in fields else None,
+        price=_parse_price(fields["price"], f"{path}.price") if "price" in fields else None,
     )
 
 
-def _tokens(value: Any, path: str) -> int:
-    try:
-        return tokens(value)
-    except FormatError as error:
-        raise FormatError(str(error), path=path) from None
-
-
-def _price(value: Any, path: str) -> Price:
+def _parse_price(value: Any, path: str) -> Price:
     if not isinstance(value, dict) or not {"input", "output"} <= set(value) <= set(_PRICES):
         raise FormatError(
             "must be a table with input, output and perhaps cache_read and cache_write", path=path

@@ -1,17 +1,15 @@
 """A window as a value, and a table of windows; knows no file and no document."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from refold.core.models.model_names import LANDLORDS, Name, is_snapshot, prefixes
+from refold.core.models.model_names import HOSTS, ModelName, is_snapshot, name_prefixes
 
 FALLBACK: Final = 128_000
-"""The window of a model that nobody knows. Too small folds for nothing; too large is caught by a refusal."""
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+"""The window of a model that nobody knows: what most models of 2025 have, and two of the documents take. If
+it is too small, history is folded for nothing; if too large, the provider refuses once and it is learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much a model takes, and who says so."""
+    """How many tokens a model takes, and who says so."""
 
     tokens: int
     """All that fits: what goes in and what comes out."""
@@ -44,10 +42,10 @@ class Window:
     as_of: str = ""
     """The day on which its newest source was current."""
     detail: str = ""
-    """Who says which number."""
+    """The source of each number."""
 
     def usable(self, reserve: int = 0) -> int:
-        """Tell how many tokens may go in when `reserve` is kept for the answer.
+        """Return how many tokens may go in when `reserve` is kept for the answer.
 
         >>> Window(400_000, 128_000, "table", input_tokens=272_000).usable(64_000)
         272000
@@ -57,49 +55,76 @@ class Window:
 
 Row: TypeAlias = int | Mapping[str, Any]
 """A window as a table holds it: a number, or a number with its caps, price and sources."""
-Shelves: TypeAlias = Mapping[str | None, Mapping[str, Row]]
-"""Rows by provider; None for the rows of all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Windows by provider and plain name, with what to say where a name is not listed."""
+    """Windows by provider and plain name, with defaults for names that are not listed."""
 
     name: str
     _: KW_ONLY
     models: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
     defaults: Mapping[str, int] = field(default_factory=dict)
     fallback: int = FALLBACK
-    rule: Callable[[Name], int | None] | None = None
+    rule: Callable[[ModelName], int | None] | None = None
     """Infers a window from a name; asked before the rows."""
     strict: bool = False
-    """A named provider's own rows only; else the maker's rows count for whoever serves the model."""
+    """True: only a named provider's own rows count. False: the maker's rows count for whoever serves it."""
     sources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Name and day of each source, by its letter."""
 
     def rows(self) -> Iterator[Window]:
-        """Give every row as a window, in the order of the table."""
+        """Yield every row as a window, in the order of the table."""
         for provider, models in self.models.items():
-            for model, row in models.items():
-                yield self.window(provider, model, row, "table")
+            for model in models:
+                yield self._window(provider, model, "table")
 
-    def find(self, name: Name) -> Window | None:
+    def find(self, name: ModelName) -> Window | None:
         """Find a window: by rule, by name, by the longest prefix, by the provider's default."""
         if self.rule and (inferred := self.rule(name)):
             return Window(inferred, None, "table", model=name.spellings[0], provider=name.provider or "")
-        return self._listed(name) or self.default(name.provider or name.maker)
+        return self._find_row(name) or self.default(name.provider or name.maker)
 
     def default(self, provider: str | None) -> Window | None:
-        """Give the window of a provider's unknown models."""
+        """Return the window of a provider's unknown models."""
         if not provider or provider not in self.defaults:
             return None
         return Window(self.defaults[provider], None, "provider default", provider=provider)
 
-    def window(self, provider: str, model: str, row: Row, source: str) -> Window:
+    def _find_row(self, name: ModelName) -> Window | None:
+        only_own = bool(name.provider) and (self.strict or name.provider in HOSTS)
+        providers = dict.fromkeys((name.provider,) if only_own else (name.provider, name.maker))
+        own = [dict.fromkeys(self.models.get(each, ()), each) for each in providers if each]
+        every = [] if only_own else [_smallest_owners(self)]
+        best = self._find_prefix(own, name)
+        # An edition of a family that the provider lists is that family, whoever else lists the edition.
+        if best and any(is_snapshot(spelling, best.model) for spelling in name.spellings):
+            return self._find_exact(own, name) or best
+        return self._find_exact([*own, *every], name) or best or self._find_prefix(every, name)
+
+    def _find_exact(self, owners: Sequence[Mapping[str, str]], name: ModelName) -> Window | None:
+        for owner in owners:
+            for spelling in name.spellings:
+                if spelling in owner:
+                    return self._window(owner[spelling], spelling, "table")
+        return None
+
+    def _find_prefix(self, owners: Sequence[Mapping[str, str]], name: ModelName) -> Window | None:
+        for owner in owners:
+            known = [each for spelling in name.spellings for each in name_prefixes(spelling) if each in owner]
+            if known:
+                longest = max(known, key=len)
+                return self._window(owner[longest], longest, "prefix")
+        return None
+
+    def _window(self, provider: str, model: str, source: str) -> Window:
         """Make a window of a row."""
+        row = self.models[provider][model]
         if isinstance(row, int):
             return Window(row, None, source, model=model, provider=provider)
         letters = str(row["from"]).split()
+        parts = zip(("context", "input", "output", "price"), letters, strict=True)
+        named = {part: [self.sources[each][0] for each in letter] for part, letter in parts if letter != "-"}
         return Window(
             row["context"],
             row.get("output"),
@@ -109,58 +134,24 @@ class Table:
             provider=provider,
             price=Price(*row["price"]) if "price" in row else None,
             as_of=max(self.sources[letter][1] for letter in letters[0]),
-            detail=self._told(letters),
+            detail="; ".join(f"{part}: {' and '.join(names)}" for part, names in named.items()),
         )
-
-    def _told(self, letters: list[str]) -> str:
-        parts = zip(("context", "input", "output", "price"), letters, strict=True)
-        told = {part: [self.sources[each][0] for each in letter] for part, letter in parts if letter != "-"}
-        return "; ".join(f"{part}: {' and '.join(names)}" for part, names in told.items())
-
-    def _listed(self, name: Name) -> Window | None:
-        alone = name.provider and (self.strict or name.provider in LANDLORDS)
-        who = [name.provider] if alone else [name.provider, name.maker]
-        own: Shelves = {each: self.models.get(each, _NOTHING) for each in who if each}
-        every: Shelves = {} if alone else {None: _every(self)}
-        best = self._prefix(own, name)
-        if best and any(is_snapshot(each, best.model) for each in name.spellings):
-            return self._exact(own, name) or best
-        return self._exact({**own, **every}, name) or best or self._prefix(every, name)
-
-    def _exact(self, shelves: Shelves, name: Name) -> Window | None:
-        for provider, shelf in shelves.items():
-            for spelling in name.spellings:
-                if spelling in shelf:
-                    return self._take(provider, spelling, "table")
-        return None
-
-    def _prefix(self, shelves: Shelves, name: Name) -> Window | None:
-        for provider, shelf in shelves.items():
-            known = [each for spelling in name.spellings for each in prefixes(spelling) if each in shelf]
-            if known:
-                return self._take(provider, max(known, key=len), "prefix")
-        return None
-
-    def _take(self, provider: str | None, model: str, source: str) -> Window:
-        owner = provider or _owner(self, model)
-        return self.window(owner, model, self.models[owner][model], source)
 
 
 @lru_cache(maxsize=16)
-def _every(table: Table) -> Mapping[str, Row]:
-    """Give all rows by name; where several list one, the smallest holds, for nobody said who serves it."""
-    made: dict[str, Row] = {}
-    for shelf in table.models.values():
-        for model, row in shelf.items():
-            if model not in made or _size(row) < _size(made[model]):
-                made[model] = row
-    return made
+def _smallest_owners(table: Table) -> Mapping[str, str]:
+    """Return the provider of each model; if several list it, the one with the smallest window.
 
+    Nobody said who serves the model, and a window that is too small only folds early.
+    """
 
-def _owner(table: Table, model: str) -> str:
-    row = _every(table)[model]
-    return next(provider for provider, shelf in table.models.items() if shelf.get(model) is row)
+    def size(provider: str, model: str) -> int:
+        row = table.models[provider][model]
+        return row if isinstance(row, int) else int(row["context"])
 
-
-def _size(row: Row) -> int:
-    return row if isinstance(row, int) else int(row["context"])
+    owners: dict[str, str] = {}
+    for provider, models in table.models.items():
+        for model in models:
+            if model not in owners or size(provider, model) < size(owners[model], model):
+                owners[model] = provider
+    return owners

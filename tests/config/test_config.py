@@ -59,7 +59,7 @@ def test_caps_are_set_like_everything_else(tmp_path):
     with pytest.raises(FormatError, match=r"REFOLD_MAX_DOLLARS: max_dollars: must be an amount of dollars"):
         config.load({"HOME": "/nowhere", "REFOLD_MAX_DOLLARS": "much"}, tmp_path)
     with pytest.raises(FormatError, match=r"max_summary_tokens_per_hour: .* is not a number of tokens"):
-        config.parse("max_summary_tokens_per_hour = -1")
+        config.parse_settings("max_summary_tokens_per_hour = -1")
 
 
 def test_an_empty_variable_sets_nothing(tmp_path):
@@ -95,7 +95,7 @@ def test_the_process_is_looked_at_by_default(tmp_path, monkeypatch):
     ],
 )
 def test_each_platform_has_its_own_place(platform, variables, expected):
-    assert config._home(variables, platform) == Path(expected)
+    assert config._config_folder(variables, platform) == Path(expected)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_each_platform_has_its_own_place(platform, variables, expected):
 )
 def test_a_broken_file_is_one_clear_line_with_its_name(text, said):
     with pytest.raises(FormatError, match=said) as caught:
-        config.parse(text, "here.toml")
+        config.parse_settings(text, "here.toml")
     assert str(caught.value).startswith("here.toml: ")
     assert "\n" not in str(caught.value)
 
@@ -136,11 +136,11 @@ def test_a_file_that_is_not_text_is_an_error(tmp_path):
 
 def test_no_windows_leave_the_policy_as_it_is():
     policy = presets.get("ripple")
-    assert config.laid_over(policy, {}) is policy
+    assert config.with_windows(policy, {}) is policy
 
 
 def test_a_window_of_the_user_wins_over_the_table():
-    policy = config.laid_over(presets.get("refold"), {"gpt-4o": 50_000})
+    policy = config.with_windows(presets.get("refold"), {"gpt-4o": 50_000})
     assert policy.window("gpt-4o") == Window(
         50_000,
         16_384,
@@ -154,7 +154,7 @@ def test_a_window_of_the_user_wins_over_the_table():
 
 
 def test_a_window_of_the_user_silences_the_warning_for_an_unknown_model():
-    policy = config.laid_over(presets.get("refold"), {"my-model": "64k"})
+    policy = config.with_windows(presets.get("refold"), {"my-model": "64k"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert policy.window("my-model").tokens == 64_000
@@ -163,7 +163,7 @@ def test_a_window_of_the_user_silences_the_warning_for_an_unknown_model():
 
 
 def test_a_policy_that_forbids_a_guess_takes_the_user_s_window():
-    policy = config.laid_over(presets.get("refold", unknown_window=None), {"my-model": 64_000})
+    policy = config.with_windows(presets.get("refold", unknown_window=None), {"my-model": 64_000})
     assert policy.window("my-model").tokens == 64_000
     with pytest.raises(WindowUnknown):
         policy.window("other-model")

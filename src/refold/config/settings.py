@@ -17,27 +17,28 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from refold.config.values import ABOUT, derived, shown_store, store_of, value_of
+from refold.config.values import SETTINGS, choose_store, derive_settings, hide_password, parse_value
 from refold.core.compaction.policy import Policy
-from refold.core.models.model_names import read
+from refold.core.models.model_names import parse_model_name
 from refold.core.models.spending_limits import CAP_NAMES
-from refold.core.models.window_overlay import Overlay, lay, overlay
+from refold.core.models.window_overlay import Overlay, apply_overlay, parse_overlay
 from refold.core.models.windows import Window
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 
 FILE: Final = "refold.toml"
-NAMES: Final = tuple(ABOUT)
+NAMES: Final = tuple(SETTINGS)
 """What may be set by name, in the file as it stands here and in the environment as `REFOLD_` and capitals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a user set for every call."""
+    """The settings of a user, for every call."""
 
     policy: str | None = None
     model: str | None = None
@@ -45,9 +46,9 @@ class Settings:
     ask: str | None = None
     """Who summarises: an address, several, or a command."""
     store: str | None = None
-    """Where sessions rest."""
+    """Where sessions are stored."""
     token_threshold: int | None = None
-    """Tokens from which on it is time to compact, whatever the policy says."""
+    """Tokens at which compaction starts, whatever the policy says."""
     summarization_enabled: bool | None = None
     summarization_provider: str | None = None
     summarization_model: str | None = None
@@ -63,58 +64,56 @@ class Settings:
 
     @property
     def caps(self) -> dict[str, Any]:
-        """What summaries may cost, as `refold.open` takes it; only what is set."""
+        """The caps on what summaries may cost that are set, as `refold.open` takes them."""
         values = {name: getattr(self, name) for name in CAP_NAMES}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def load(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
-    """Read what is set for somebody who works in this folder."""
+    """Load the settings of a user who works in this folder."""
     variables = os.environ if environment is None else environment
-    path = find(variables, folder or Path())
-    settings = Settings() if path is None else parse(_text(path), str(path))
+    path = find_file(variables, folder or Path())
+    settings = Settings() if path is None else parse_settings(_read_text(path), str(path))
     for name in NAMES:
         variable = f"REFOLD_{name.upper()}"
         if value := variables.get(variable, "").strip():
             settings = _with(settings, name, value, variable)
-    for name, value, source in derived({name: getattr(settings, name) for name in NAMES}, settings.sources):
+    values = {name: getattr(settings, name) for name in NAMES}
+    for name, value, source in derive_settings(values, settings.sources):
         settings = replace(settings, **{name: value}, sources={**settings.sources, name: source})
     return settings
 
 
 def default_store(environment: Mapping[str, str] | None = None) -> str | None:
-    """The store that the environment alone names, for calls of the library; None for the usual one."""
+    """Return the store that the environment names, for calls of the library; None for the usual one.
+
+    The file of settings is not read: a library must not change with the folder a program is started in.
+    """
     variables = os.environ if environment is None else environment
-    given = {
-        name: variables.get(f"REFOLD_{name.upper()}", "").strip() for name in ("store", "memory_enabled")
-    }
-    enabled = value_of("memory_enabled", given["memory_enabled"]) if given["memory_enabled"] else None
-    return store_of(given["store"] or None, enabled=enabled)
+    address = variables.get("REFOLD_STORE", "").strip()
+    switch = variables.get("REFOLD_MEMORY_ENABLED", "").strip()
+    enabled = parse_value("memory_enabled", switch) if switch else None
+    return choose_store(address or None, enabled=enabled)
 
 
-def find(variables: Mapping[str, str], folder: Path) -> Path | None:
-    """The file that holds: the one that REFOLD_CONFIG names, one in this folder, one in the user's own."""
+def find_file(variables: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the file of settings: that of REFOLD_CONFIG, one in this folder, or one in the user's own."""
     if named := variables.get("REFOLD_CONFIG", ""):
         return Path(named)
-    places = (folder / FILE, _home(variables) / "refold" / FILE)
-    return next((path for path in places if _there(path)), None)
+    for path in (folder / FILE, _config_folder(variables) / "refold" / FILE):
+        with suppress(OSError):  # a file in a folder that may not be read counts as none
+            if path.is_file():
+                return path
+    return None
 
 
-def _there(path: Path) -> bool:
-    """Whether there is such a file; one in a folder that may not be looked at is not."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def parse(text: str, name: str = FILE) -> Settings:
-    """Read the text of a file; the name is for messages."""
-    import tomllib  # dear to import, and most people have no file
+def parse_settings(text: str, name: str = FILE) -> Settings:
+    """Read the text of a file of settings; the name is for messages."""
+    import tomllib  # slow to import, and most people have no file
 
     try:
         values = tomllib.loads(text)
-        windows = overlay(text)
+        windows = parse_overlay(text)
     except tomllib.TOMLDecodeError as error:
         raise FormatError(f"is not TOML: {error}", path=name) from None
     except FormatError as error:
@@ -129,55 +128,54 @@ def parse(text: str, name: str = FILE) -> Settings:
     for key in NAMES:
         if key in values:
             settings = _with(settings, key, values[key], name)
-    if settings.store is not None and settings.store != shown_store(settings.store):
+    if settings.store is not None and settings.store != hide_password(settings.store):
         raise FormatError("may hold no password: set REFOLD_STORE instead", path=f"{name}: store")
     return settings
 
 
-def tuned(policy: Policy, settings: Settings) -> Policy:
-    """The policy with the user's windows, and the user's own line from which on it is time to compact."""
-    policy = laid_over(policy, settings.windows)
+def apply_settings(policy: Policy, settings: Settings) -> Policy:
+    """Return the policy with the user's windows and the user's own threshold for compaction."""
+    policy = with_windows(policy, settings.windows)
     line = settings.token_threshold
     if line is None:
         return policy
     trigger = replace(policy.trigger, fraction=1.0, cap=line, history=None, history_asking=None)
     target = policy.target
-    if target is not None:  # it aims below the line, or it would be time again at once
+    if target is not None:  # aim below the threshold, or compaction would start again at once
         target = replace(target, cap=line if target.cap is None else min(line, target.cap))
     return replace(policy, trigger=trigger, target=target)
 
 
-def laid_over(policy: Policy, windows: Overlay) -> Policy:
-    """The policy with the user's windows laid over its own table."""
+def with_windows(policy: Policy, windows: Overlay) -> Policy:
+    """Return the policy with the user's windows over its own table."""
     if not windows:
         return policy
-    return replace(policy, window=lambda model: _window(policy, windows, model))
 
+    def find_window(model: str | None) -> Window:
+        if not model or not model.strip():
+            return policy.window(model)
+        with warnings.catch_warnings():
+            # The policy may warn or refuse only if the user's table does not know the model either.
+            warnings.simplefilter("ignore", RefoldWarning)
+            try:
+                window = policy.window(model)
+            except WindowUnknown:
+                window = None
+        listed = window if window is not None and window.source != "fallback" else None
+        return apply_overlay(parse_model_name(model), listed, windows) or policy.window(model)
 
-def _window(policy: Policy, windows: Overlay, model: str | None) -> Window:
-    """The user's window where one is meant, else what the policy says, with its warning if it has one."""
-    if not model or not model.strip():
-        return policy.window(model)
-    with warnings.catch_warnings():
-        # the policy may only warn or refuse once it is clear that the user's table is silent as well
-        warnings.simplefilter("ignore", RefoldWarning)
-        try:
-            found = policy.window(model)
-        except WindowUnknown:
-            found = None
-    listed = found if found is not None and found.source != "fallback" else None
-    return lay(read(model), listed, windows) or policy.window(model)
+    return replace(policy, window=find_window)
 
 
 def _with(settings: Settings, name: str, value: Any, source: str) -> Settings:
     try:
-        value = value_of(name, value)
+        value = parse_value(name, value)
     except FormatError as error:
         raise FormatError(str(error).removeprefix(f"{name}: "), path=f"{source}: {name}") from None
     return replace(settings, **{name: value}, sources={**settings.sources, name: source})
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -186,8 +184,8 @@ def _text(path: Path) -> str:
         raise RefoldError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _home(variables: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """The folder in which a user's programs keep their settings."""
+def _config_folder(variables: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Return the folder in which a user's programs keep their settings."""
     home = Path(variables.get("HOME", "") or os.path.expanduser("~"))  # noqa: PTH111  # Path's own may raise
     if chosen := variables.get("XDG_CONFIG_HOME", ""):
         return Path(chosen)

@@ -50,7 +50,7 @@ def find_client_price(provider: str, model: str) -> Price | None:
 def cache_prices(price: Price) -> tuple[float, float]:
     """Return the price of a token that is read from the cache, and of one that is written to it.
 
-    A provider without a price for reading has no cache. Without a price for writing, that costs as input does.
+    A provider without a price for reading has no cache. Without one for writing, that costs what input does.
     """
     if price.cache_read is None:
         return price.input, price.input

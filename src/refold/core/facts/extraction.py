@@ -154,7 +154,7 @@ def _read_call(
     arguments = _read_arguments(call)
     facts.add_todo_items(arguments, at)
     text = f"{call.name} {_main_argument(call)}".strip()
-    files = file_operations.find_call_files([Message("assistant", (call,))])
+    files = file_operations.find_files([Message("assistant", (call,))])
     for path in files.read:
         facts.add("file", path, "read", at=at, weight=3.0)
     for path in files.modified:

@@ -15,7 +15,7 @@ from refold.core.facts.words import (
     assigned_name,
     capitalised_words,
     compile_patterns,
-    decision_anchors,
+    read_patterns,
     split_words,
     word_lists,
 )
@@ -75,7 +75,7 @@ def split_sentences(text: str) -> list[str]:
 def may_hold_decision(text: str) -> bool:
     """True if a text may hold decisions or promises; a fast check before its sentences are read."""
     low = text.lower()
-    return any(anchor in low for anchor in decision_anchors())
+    return any(anchor in low for anchor in read_patterns("facts")["decision_anchors"])
 
 
 def is_decision(sentence: str) -> bool:

@@ -17,18 +17,18 @@ _ASSIGNMENT: Final = re.compile(
 )
 
 
-def read_data(name: str) -> str:
-    """Read a data file of this room."""
+def read_data(name: str, room: str = "facts") -> str:
+    """Read a data file of a room of the core."""
     from importlib.resources import files  # slow to import; only a program that looks for facts needs it
 
-    return files("refold.core.facts").joinpath(f"data/{name}").read_text(encoding="utf-8")
+    return files(f"refold.core.{room}").joinpath(f"data/{name}").read_text(encoding="utf-8")
 
 
-def read_toml(name: str) -> dict[str, Any]:
-    """Read a TOML file of this room."""
+def read_toml(name: str, room: str = "facts") -> dict[str, Any]:
+    """Read a TOML file of a room of the core."""
     import tomllib
 
-    return tomllib.loads(read_data(name))
+    return tomllib.loads(read_data(name, room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,16 @@ def common_words() -> frozenset[str]:
 
 
 @cache
-def compile_patterns(template: str, *names: str) -> re.Pattern[str]:
-    """Compile lists of `data/patterns.toml` into one pattern; each `{}` in the template takes one list."""
-    patterns = _pattern_lists()
+def read_patterns(room: str) -> dict[str, Any]:
+    """Read the patterns of a room of the core, once."""
+    return read_toml("patterns.toml", room)
+
+
+@cache
+def compile_patterns(template: str, *names: str, room: str = "facts") -> re.Pattern[str]:
+    """Compile lists of a room's `data/patterns.toml` into one pattern; each `{}` takes one list."""
+    patterns = read_patterns(room)
     return re.compile(template.format(*("|".join(patterns[name]) for name in names)), re.IGNORECASE)
-
-
-@cache
-def _pattern_lists() -> dict[str, list[str]]:
-    return read_toml("patterns.toml")
-
-
-@cache
-def decision_anchors() -> tuple[str, ...]:
-    """Give the words of which each decision and each promise has one."""
-    return tuple(_pattern_lists()["decision_anchors"])
 
 
 def assigned_name(sentence: str) -> str:

@@ -1,6 +1,6 @@
-"""The state of the work where a history is cut: who has the next word; computed, never guessed from prose.
+"""The state of the work where a history is cut: who has the next word. Computed from roles and endings.
 
-A model that goes on from a summary must neither stop nor run on. The state is data in the summary's
+A model that continues from a summary must neither stop nor run on. The state is data in the summary's
 metadata and one sentence in its text.
 """
 
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message
-from refold.core.messages.speakers import speaker
+from refold.core.messages.speakers import find_speaker
 from refold.core.messages.tool_pairs import open_calls
 
-State: TypeAlias = Literal["working", "awaiting user", "awaiting tool", "awaiting approval", "finished"]
+WorkState: TypeAlias = Literal["working", "awaiting user", "awaiting tool", "awaiting approval", "finished"]
 
-SENTENCES: Final[dict[State, str]] = {
+STATE_SENTENCES: Final[dict[WorkState, str]] = {
     "working": "State: the assistant was at work and goes on.",
     "awaiting user": "State: the assistant waits for the user's answer.",
     "awaiting tool": "State: a tool call waits for its result.",
     "awaiting approval": "State: the assistant asked for approval and must not go on without it.",
     "finished": "State: finished; the user speaks next.",
 }
-"""Short, because they stand in every view."""
+"""Short, because one of them stands in every view."""
 
 _APPROVAL: Final = re.compile(
     r"\b(?:shall i|should i|may i|do you want me to|would you like me to|ok(?:ay)? to|permission"
@@ -30,25 +30,25 @@ _APPROVAL: Final = re.compile(
     re.IGNORECASE,
 )
 _TAIL: Final = 600
-"""Characters of the last words in which a question is looked for."""
+"""Characters at the end of the last message in which a question is looked for."""
 
 
-def state_of(messages: Sequence[Message]) -> State:
-    """Who has the next word at the end of these messages."""
+def find_state(messages: Sequence[Message]) -> WorkState:
+    """Find who has the next word at the end of these messages."""
     if open_calls(messages):
         return "awaiting tool"
     for message in reversed(messages):
-        voice = speaker(message)
+        voice = find_speaker(message)
         if voice in {"tool", "user"}:
             return "working"
         if voice == "assistant":
-            return "working" if message.calls else _after(message.text)
+            return "working" if message.calls else _state_after(message.text)
     return "working"
 
 
-def _after(words: str) -> State:
-    """The state behind the last words of a model that calls no tool."""
-    end = words.rstrip()[-_TAIL:]
+def _state_after(text: str) -> WorkState:
+    """Find the state behind the last message of a model that calls no tool."""
+    end = text.rstrip()[-_TAIL:]
     if _APPROVAL.search(end):
         return "awaiting approval"
     last = end.rsplit("\n", 1)[-1]

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from refold.core.messages import transcript
 from refold.core.messages.message import EMPTY, Document, File, ToolCall
 from refold.core.messages.transcript import neutralise, parse_arguments
-from refold.policies.codebuddy import codebuddy_layout
-from refold.policies.neurolink import neurolink_layout
-from refold.policies.opal import opal_layout
-from refold.policies.ripple import format_arguments, ripple_layout
-from refold.policies.umwelten_texts import umwelten_layout
+from refold.policies.systems.codebuddy import codebuddy_layout
+from refold.policies.systems.neurolink import neurolink_layout
+from refold.policies.systems.opal import opal_layout
+from refold.policies.systems.ripple import format_arguments, ripple_layout
+from refold.policies.systems.umwelten_texts import umwelten_layout
 from refold.testing import (
     assistant,
     call,
@@ -182,9 +182,7 @@ def test_codebuddy_caps_a_message_at_10000_characters_and_says_how_many_are_gone
     """CodeBuddy's page, prompt wrapping: per-message cap 10,000 characters and `[... N chars truncated]`."""
     whole, cut = "x" * 10_000, "x" * 10_007
     assert codebuddy_layout(0, user(whole)) == f'<message role="User">{whole}</message>'
-    assert (
-        codebuddy_layout(0, user(cut)) == f'<message role="User">{whole}[... 7 chars truncated]</message>'
-    )
+    assert codebuddy_layout(0, user(cut)) == f'<message role="User">{whole}[... 7 chars truncated]</message>'
 
 
 def test_codebuddy_shows_two_hundred_characters_of_arguments():

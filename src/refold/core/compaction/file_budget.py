@@ -15,7 +15,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.messages.text_cutting import boundary_before, byte_size, first_line, fit_text, well_formed
+from refold.core.messages.text_boundaries import boundary_before, well_formed
+from refold.core.messages.text_cutting import byte_size, first_line, fit_text
 from refold.errors import FormatError
 
 FILE_READ_BUDGET_FRACTION: Final = 0.6

@@ -1,9 +1,9 @@
-"""Which files a conversation read and which it changed, told from tool calls; opens no file.
+"""Find the files that a conversation read and changed, from its tool calls; opens no file.
 
-Tools are known by name and argument, as data: `COMMON_TOOLS` knows those of common coding agents; a policy may
-bring a vocabulary of its own. What a user or a tool *says* about files is ignored; only calls
-count. A file that was read and later changed counts as changed alone. Lists keep the order of first
-occurrence and travel across rounds: in a summary's metadata, or as two tags in its text.
+Tools are known by name and argument, as data: `COMMON_TOOLS` knows those of common coding agents, and a
+policy may bring a vocabulary of its own. Text about files, by a user or a tool, is ignored; only calls count.
+A file that was read and later changed counts as changed. Lists keep the order of first occurrence. They
+survive later compactions in a summary's metadata, or as two tags in its text.
 """
 
 import json
@@ -11,22 +11,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from refold.core.messages.message import EMPTY, Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message import EMPTY, Message, Text, ToolCall, ToolResult
 from refold.core.messages.text_cutting import first_line
 
 Kind: TypeAlias = Literal["read", "modified"]
 
 SALVAGE_CHARS: Final = 65_536
-"""How much of broken arguments, or of a line, is searched for a path; it nearly always comes first."""
+"""Characters of broken arguments, or of a line, that are searched for a path. It nearly always comes first,
+so fewer would rarely lose one; more would let hostile text take longer."""
 PATH_CHARS: Final = 4_096
-"""A longer word is no path on any system."""
+"""PATH_MAX on Linux: a longer word is no path on any system."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOps:
-    """Paths that were read only, and paths that were changed."""
+    """Paths that were only read, and paths that were changed."""
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
@@ -46,28 +47,28 @@ class FileRead:
     call_id: str
     path: str
     extent: str = ""
-    """Which piece of the file was asked for, empty for all of it. A later read of all of it, or of the same
-    piece, makes an earlier one superfluous; a later read of another piece does not."""
+    """The piece of the file that was asked for, empty for all of it. A later read of all of it, or of the
+    same piece, makes an earlier one superfluous; a later read of another piece does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """Which tools read and which change files, and where they name them."""
+    """The tools that read or change files, and the arguments that name the files."""
 
     tools: Mapping[str, Kind]
     paths: frozenset[str]
     """Arguments that name a file, or a list of files."""
     commands: Mapping[str, Kind] = EMPTY
-    """What an editor tool does under its argument `command`."""
+    """The effect of an editor tool, by its argument `command`."""
     editors: frozenset[str] = frozenset()
     patchers: frozenset[str] = frozenset()
     """Tools that take a patch with `*** Update File: path` lines."""
     exact: bool = False
-    """Names must match to the letter; else `readFile`, `read-file` and `mcp__fs__read_file` are one."""
+    """True if names must match exactly; else `readFile`, `read-file` and `mcp__fs__read_file` are one."""
 
-    def name(self, written: str) -> str:
-        """A tool's or argument's name as this vocabulary spells it."""
-        return written if self.exact else _plain(written)
+    def spell(self, name: str) -> str:
+        """Return the name of a tool or argument as this vocabulary spells it."""
+        return name if self.exact else _plain_name(name)
 
 
 _READERS: Final = (
@@ -84,40 +85,31 @@ _PATHS: Final = (
     "path filepath absolutepath abspath relativepath relativeworkspacepath filename targetfile "
     "notebookpath targetnotebook file paths filepaths files operations replacements"
 )
-_COMMANDS: Final[Mapping[str, Kind]] = {
-    "view": "read",
-    "create": "modified",
-    "str_replace": "modified",
-    "insert": "modified",
-    "undo_edit": "modified",
-}
 COMMON_TOOLS: Final = Vocabulary(
     tools={**dict.fromkeys(_READERS.split(), "read"), **dict.fromkeys(_WRITERS.split(), "modified")},
     paths=frozenset(_PATHS.split()),
-    commands=_COMMANDS,
+    commands={
+        "view": "read",
+        "create": "modified",
+        "str_replace": "modified",
+        "insert": "modified",
+        "undo_edit": "modified",
+    },
     editors=frozenset({"strreplacebasededittool", "strreplaceeditor", "texteditor", "fileeditor"}),
     patchers=frozenset({"applypatch"}),
 )
-"""Also Claude Code, Codex, Gemini CLI, opencode, pi, Cline, Copilot, OpenHands and the MCP file server."""
-
-
-def find_call_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> FileOps:
-    """The files that the tool calls of these messages read and changed."""
-    uses = [_use(call, vocabulary) for message in messages for call in message.calls]
-    read = (path for use in uses if use.kind == "read" for path in use.paths)
-    modified = (path for use in uses if use.kind == "modified" for path in use.paths)
-    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
+"""Tools of Claude Code, Codex, Gemini CLI, opencode, pi, Cline, Copilot, OpenHands, MCP's file server."""
 
 
 def merge_files(earlier: FileOps, later: FileOps) -> FileOps:
-    """Both rounds together; what was changed in either is changed, and no longer only read."""
+    """Return the files of both rounds; a file changed in either counts as changed, and not as read."""
     modified = dict.fromkeys((*earlier.modified, *later.modified))
     read = dict.fromkeys(path for path in (*earlier.read, *later.read) if path not in modified)
     return FileOps(tuple(read), tuple(modified))
 
 
 def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> FileOps:
-    """The files of a history that may hold summaries of earlier rounds anywhere: theirs and the calls'."""
+    """Return the files of the tool calls, and of the summaries of earlier rounds anywhere in the history."""
     read: list[str] = []
     modified: list[str] = []
     for message in messages:
@@ -128,62 +120,48 @@ def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_T
             continue
         for call in message.parts:
             if type(call) is ToolCall:
-                use = _use(call, vocabulary)
+                use = _find_use(call, vocabulary)
                 (read if use.kind == "read" else modified).extend(use.paths)
     return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
 def read_summary_files(message: Message) -> FileOps:
-    """The files a summary remembers: from its metadata, else from the tags in its text."""
+    """Return the files that a summary lists: in its metadata, else in the tags in its text."""
     if "read_files" in message.meta or "modified_files" in message.meta:
-        read, modified = (_strings(message.meta.get(key)) for key in ("read_files", "modified_files"))
+        read, modified = (_keep_paths(message.meta.get(key)) for key in ("read_files", "modified_files"))
     else:
-        read, modified = (_tagged(message.text, tag) for tag in ("read-files", "modified-files"))
+        read, modified = (_read_tag(message.text, tag) for tag in ("read-files", "modified-files"))
     return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
 
-def format_file_tags(ops: FileOps) -> str:
-    """The lists as two tags, one path a line; `from_summary` reads them back, whatever the paths hold.
-
-    >>> print(as_tags(FileOps(read=("a.py",))))
-    <read-files>
-    a.py
-    </read-files>
-    """
-    blocks = (("read-files", ops.read), ("modified-files", ops.modified))
-    return "\n\n".join(
-        "\n".join((f"<{tag}>", *map(_written, paths), f"</{tag}>")) for tag, paths in blocks if paths
-    )
-
-
 def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> list[FileRead]:
-    """The tool results that show one file each, in order, matched to their calls by id.
+    """Return the tool results that show one file each, in order, matched to their calls by id.
 
-    A failed read shows nothing, and a result for several files is not one file's; neither is listed. Only a
-    transcript without a single tool call is read as plain text, and there only what tools answered.
+    A failed read shows nothing, and a result for several files is not one file's; neither is listed. A
+    transcript without a single tool call is read as plain text, and there only the words of tools.
     """
     if not any(message.calls for message in messages):
-        return _plain_reads(messages)
-    found: list[FileRead] = []
+        return _find_reads_in_text(messages)
+    reads: list[FileRead] = []
     open_calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
         for position, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 open_calls[part.id] = part  # an id used again belongs to the nearest call before it
             elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_calls:
-                use = _use(open_calls[part.call_id], vocabulary)
-                if use.kind == "read" and len(use.paths) == 1:
-                    extent = None if use.arguments is None else _extent(use.arguments)
+                use = _find_use(open_calls[part.call_id], vocabulary)
+                if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
+                    extent = _find_extent(use.arguments)
                     if extent is not None:
-                        found.append(FileRead(index, position, part.call_id, use.paths[0], extent))
-    return found
+                        reads.append(FileRead(index, position, part.call_id, use.paths[0], extent))
+    return reads
 
 
 # -- tool calls ---------------------------------------------------------------------------------------------
 
 
 class _Use(NamedTuple):
-    """What one call does to which files; `arguments` are None where they are broken."""
+    """The effect of one call on files; `arguments` are None if they are broken."""
 
     kind: Kind = "read"
     paths: tuple[str, ...] = ()
@@ -192,36 +170,42 @@ class _Use(NamedTuple):
 
 _NO_USE: Final = _Use()
 _SEPARATORS: Final = str.maketrans("", "", "_- ")
-_PIECES: Final = ("offset", "limit", "start", "end", "line", "viewrange", "range", "page", "head", "tail")
-"""How the arguments begin that ask for a piece of a file."""
-_PATCHED: Final = re.compile(
+_EXTENTS: Final = ("offset", "limit", "start", "end", "line", "viewrange", "range", "page", "head", "tail")
+"""Beginnings of the arguments that ask for a piece of a file."""
+_PATCHED_FILE: Final = re.compile(
     rf"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S.{{0,{PATH_CHARS}}})$", re.MULTILINE
 )
-_PAIR: Final = re.compile(rf'"(\w{{1,64}})"\s{{0,16}}:\s{{0,16}}("(?:[^"\\\n]|\\.){{1,{PATH_CHARS}}}")')
+_JSON_PAIR: Final = re.compile(rf'"(\w{{1,64}})"\s{{0,16}}:\s{{0,16}}("(?:[^"\\\n]|\\.){{1,{PATH_CHARS}}}")')
 
 
 @lru_cache(maxsize=1024)
-def _plain(written: str) -> str:
-    return re.split(r"__|[.:/]", written)[-1].translate(_SEPARATORS).lower()
+def _plain_name(name: str) -> str:
+    """Return a name without its namespace and separators: `mcp__fs__read_file` is `readfile`."""
+    return re.split(r"__|[.:/]", name)[-1].translate(_SEPARATORS).lower()
 
 
-def _use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
-    name = vocabulary.name(call.name)
+def _find_use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
+    name = vocabulary.spell(call.name)
     if name in vocabulary.patchers:
-        return _Use("modified", _patched(call.arguments))
+        return _Use("modified", _find_patched(call.arguments))
     kind = vocabulary.tools.get(name)
     if kind is None and name not in vocabulary.editors:
         return _NO_USE
-    arguments = _parsed(call.arguments)
-    known = _salvaged(call.arguments) if arguments is None else arguments
+    arguments = known = _parse_arguments(call.arguments)
+    if known is None:
+        # The arguments were cut off or are not quite JSON: take the first string of each name.
+        salvaged: dict[str, Any] = {}
+        for pair in _JSON_PAIR.finditer(str(call.arguments), 0, SALVAGE_CHARS):
+            salvaged.setdefault(pair[1], _unquote(pair[2]))
+        known = salvaged
     kind = kind or vocabulary.commands.get(str(known.get("command")))
     if kind is None:
         return _NO_USE
-    return _Use(kind, _paths(known, vocabulary), arguments)
+    return _Use(kind, _find_paths(known, vocabulary), arguments)
 
 
-def _parsed(arguments: Any) -> Mapping[str, Any] | None:
-    """Arguments as a mapping; None where they are not JSON."""
+def _parse_arguments(arguments: Any) -> Mapping[str, Any] | None:
+    """Return arguments as a mapping; None if they are not JSON."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -230,50 +214,48 @@ def _parsed(arguments: Any) -> Mapping[str, Any] | None:
     return arguments if isinstance(arguments, Mapping) else EMPTY
 
 
-def _salvaged(arguments: Any) -> Mapping[str, Any]:
-    """The words of arguments that were cut off or are not quite JSON, the first of each name."""
-    found: dict[str, Any] = {}
-    for pair in _PAIR.finditer(arguments, 0, SALVAGE_CHARS):
-        found.setdefault(pair[1], _unquoted(pair[2]))
-    return found
-
-
-def _paths(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The files that arguments name, one, a list, or a list of objects; the first that names any decides."""
-    for value in _named(arguments, vocabulary):
+def _find_paths(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the files that arguments name: one, a list, or a list of objects; the first that has any."""
+    for value in _path_values(arguments, vocabulary):
         if isinstance(value, str) and 0 < len(value) <= PATH_CHARS and not value.isspace():
             return (value,)
         items = value if isinstance(value, list | tuple) else (value,)
-        names = [_named(item, vocabulary)[:1] if isinstance(item, Mapping) else [item] for item in items]
-        if paths := _strings([name for group in names for name in group]):
+        named: list[Any] = []
+        for item in items:
+            named += _path_values(item, vocabulary)[:1] if isinstance(item, Mapping) else [item]
+        if paths := _keep_paths(named):
             return tuple(dict.fromkeys(paths))
     return ()
 
 
-def _named(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> list[Any]:
-    plain = str if vocabulary.exact else _plain
-    return [value for key, value in arguments.items() if plain(str(key)) in vocabulary.paths]
+def _path_values(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> list[Any]:
+    return [value for key, value in arguments.items() if vocabulary.spell(str(key)) in vocabulary.paths]
 
 
-def _patched(arguments: Any) -> tuple[str, ...]:
-    """The files of a patch that stands bare or in one of the arguments."""
-    values = (_parsed(arguments) or EMPTY).values()
+def _find_patched(arguments: Any) -> tuple[str, ...]:
+    """Return the files of a patch, which is the arguments themselves or one of them."""
+    values = (_parse_arguments(arguments) or EMPTY).values()
     for text in (*values, arguments):
-        if isinstance(text, str) and (found := _PATCHED.findall(text.replace("\r\n", "\n"))):
-            return tuple(path.rstrip() for path in found)
+        if isinstance(text, str) and (paths := _PATCHED_FILE.findall(text.replace("\r\n", "\n"))):
+            return tuple(path.rstrip() for path in paths)
     return ()
 
 
-def _extent(arguments: Mapping[str, Any]) -> str | None:
-    pieces = {str(key): value for key, value in arguments.items() if _plain(str(key)).startswith(_PIECES)}
-    asked = {key: value for key, value in pieces.items() if value is not None}
+def _find_extent(arguments: Mapping[str, Any]) -> str | None:
+    """Return the piece of a file that arguments ask for, as text that can be compared; None if it cannot."""
+    asked = {
+        str(key): value
+        for key, value in arguments.items()
+        if value is not None and _plain_name(str(key)).startswith(_EXTENTS)
+    }
     try:
         return json.dumps(asked, sort_keys=True) if asked else ""
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _strings(values: Any) -> list[str]:
+def _keep_paths(values: Any) -> list[str]:
+    """Return the values that can be paths; nothing if they are not a list."""
     if not isinstance(values, list | tuple):
         return []
     return [
@@ -284,85 +266,99 @@ def _strings(values: Any) -> list[str]:
 # -- tags in a summary's text -------------------------------------------------------------------------------
 
 _BULLETS: Final = ("- ", "* ", "• ")
-_NOTHING: Final = frozenset({"none", "(none)", "n/a", "-", "*", "•"})
-"""What models write into an empty list."""
+_NONE_WORDS: Final = frozenset({"none", "(none)", "n/a", "-", "*", "•"})
+"""Words that models write into an empty list."""
 
 
-def _written(path: str) -> str:
-    """A path as one line that cannot close its tag: as it is, or as a JSON string where it is odd."""
+def format_file_tags(ops: FileOps) -> str:
+    """Return the lists as two tags, one path a line; `read_summary_files` reads every path back.
+
+    >>> print(format_file_tags(FileOps(read=("a.py",))))
+    <read-files>
+    a.py
+    </read-files>
+    """
+    blocks = (("read-files", ops.read), ("modified-files", ops.modified))
+    return "\n\n".join(
+        "\n".join((f"<{tag}>", *map(_format_path, paths), f"</{tag}>")) for tag, paths in blocks if paths
+    )
+
+
+def _format_path(path: str) -> str:
+    """Return a path as one line that cannot close its tag: as it is, or as a JSON string if it is odd."""
     odd = not path.isprintable() or "<" in path or path != path.strip() or not path
-    if odd or path.startswith(('"', "`", *_BULLETS)) or path.lower() in _NOTHING:
+    if odd or path.startswith(('"', "`", *_BULLETS)) or path.lower() in _NONE_WORDS:
         return json.dumps(path).replace("<", "\\u003c")
     return path
 
 
-def _tagged(text: str, tag: str) -> list[str]:
-    """The paths in every block of a tag; a block that is never closed is none."""
+def _read_tag(text: str, tag: str) -> list[str]:
+    """Return the paths in every block of a tag; a block that is never closed counts for nothing."""
     opening, closing = f"<{tag}>", f"</{tag}>"
-    found: list[str] = []
+    paths: list[str] = []
     end = text.find(closing)
     at = 0
     while end >= 0:
         start = text.rfind(opening, at, end)
         if start >= 0:
-            found += filter(None, map(_path_in, text[start + len(opening) : end].split("\n")))
+            paths += filter(None, map(_read_path, text[start + len(opening) : end].split("\n")))
         at = end + len(closing)
         end = text.find(closing, at)
-    return found
+    return paths
 
 
-def _path_in(line: str) -> str:
+def _read_path(line: str) -> str:
     line = line.strip()
-    if line.lower() in _NOTHING:
+    if line.lower() in _NONE_WORDS:
         return ""
     if line.startswith(_BULLETS):
         line = line[2:].lstrip()
     if line.startswith("`"):
         return line[1:].partition("`")[0]
-    return _unquoted(line) if line.startswith('"') else line
+    return _unquote(line) if line.startswith('"') else line
 
 
-def _unquoted(written: str) -> str:
+def _unquote(quoted: str) -> str:
     try:
-        value = json.loads(written, strict=False)
+        value = json.loads(quoted, strict=False)
     except ValueError:
-        return written.strip('"')
-    return value if isinstance(value, str) else written
+        return quoted.strip('"')
+    return value if isinstance(value, str) else quoted
 
 
 # -- transcripts without calls ------------------------------------------------------------------------------
 
-_SAID: Final = re.compile(
+# A published pattern for reads, with word boundaries added and `file` taken as a word, not as a path. A false
+# match only lets an older read of the same path be dropped as superfluous.
+_READ_PHRASE: Final = re.compile(
     r"(?<![\w.-])(?:read_?file|reading|read|cat)(?=[\s:(])"
     r"(?:\s{1,4}(?:the\s{1,4})?file(?=[\s:]))?[\s:(]{1,4}"
     rf"(?:(?P<mark>['\"`])(?P<quoted>[^'\"`\n]{{1,{PATH_CHARS}}})(?P=mark)"
     rf"|(?P<bare>[^\s'\"`(]{{1,{PATH_CHARS}}}))",
     re.IGNORECASE,
 )
-"""NeuroLink's pattern for reads, with word boundaries and `file` as a word, not a path."""
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"(?!\w+://)(?:.*[/\\].*|.*\w\.[A-Za-z]\w{0,9}|\.\w.*)", re.DOTALL)
 
 
-def _plain_reads(messages: Sequence[Message]) -> list[FileRead]:
-    return [
-        FileRead(index, position, getattr(part, "call_id", ""), path)
-        for index, message in enumerate(messages)
-        for position, part in enumerate(message.parts)
-        if _is_answer(part, message) and (path := _said(first_line(part.text, len(part.text))))
-    ]
+def _find_reads_in_text(messages: Sequence[Message]) -> list[FileRead]:
+    reads: list[FileRead] = []
+    for index, message in enumerate(messages):
+        for position, part in enumerate(message.parts):
+            if isinstance(part, ToolResult) and not part.is_error:
+                call_id, text = part.call_id, part.text
+            elif isinstance(part, Text) and message.role == "tool":
+                call_id, text = "", part.text
+            else:
+                continue
+            if path := _find_read_phrase(first_line(text, len(text))):
+                reads.append(FileRead(index, position, call_id, path))
+    return reads
 
 
-def _is_answer(part: Part, message: Message) -> TypeGuard[Text | ToolResult]:
-    """Whether a tool speaks here, and did not fail."""
-    return (isinstance(part, ToolResult) and not part.is_error) or (
-        isinstance(part, Text) and message.role == "tool"
-    )
-
-
-def _said(line: str) -> str:
-    """The path that a line says was read; empty where it says no such thing."""
-    for found in _SAID.finditer(line, 0, SALVAGE_CHARS):
-        quoted, bare = found["quoted"], (found["bare"] or "").rstrip(".,;:!?)]}")
+def _find_read_phrase(line: str) -> str:
+    """Return the path that a line claims to have read; empty if it claims none."""
+    for match in _READ_PHRASE.finditer(line, 0, SALVAGE_CHARS):
+        quoted, bare = match["quoted"], (match["bare"] or "").rstrip(".,;:!?)]}")
         if quoted and (not re.search(r"\s", quoted) or _LOOKS_LIKE_A_PATH.fullmatch(quoted)):
             return quoted
         if bare and _LOOKS_LIKE_A_PATH.fullmatch(bare):

@@ -1,12 +1,12 @@
-"""Messages and their parts, as values that never change; knows no provider's wire shape.
+"""Messages and their parts, as values that never change; knows no provider's wire format.
 
 A message has a role and parts. One wire item (an OpenAI message, a Responses item, an Anthropic message, a
-Gemini content) is one `Message`, so that counts and positions mean the same thing on both sides. A tool
-result is a *part*: it stands in a `tool` message or, where a provider wants it so, in a `user` message.
+Gemini content) is one `Message`, so counts and positions mean the same on both sides (docs/decisions/0001).
+A tool result is a *part*: it stands in a `tool` message or, if a provider wants it so, in a `user` message.
 
-`Message.wire` remembers the JSON value the message was read from. It does not take part in equality. A
-message whose parts are still the very tuple that was read is untouched and is written back to the byte;
-`dataclasses.replace(message, parts=...)` therefore makes it touched without any flag.
+`Message.wire` holds the JSON value that the message was read from. It is not part of equality. A message
+whose parts are the same tuple that was read is untouched and is written back byte for byte;
+`dataclasses.replace(message, parts=...)` therefore marks it as touched without a flag.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 class EmptyMapping(Mapping[str, Any]):
-    """The mapping without entries; one value that nobody can change, fit for a default."""
+    """The mapping without entries: immutable and hashable, so it can be a default."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class EmptyMapping(Mapping[str, Any]):
 
 EMPTY: Final[Mapping[str, Any]] = EmptyMapping()
 SUMMARY: Final = "summarization"
-"""The `source` of every message that a fold put in the place of others."""
+"""The `source` of every message that replaces others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Text:
 
     text: str
     extra: Mapping[str, Any] = EMPTY
-    """Fields of the wire value that refold does not know; carried along."""
+    """Fields of the wire value that refold does not know; written back unchanged."""
 
     __repr__ = short_repr
 
@@ -73,7 +73,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document, its text if it has any, or its inline data."""
+    """A document: its text, its inline data, or its address."""
 
     _: KW_ONLY
     text: str | None = None
@@ -88,7 +88,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file named by id, address or name; audio and video travel so as well."""
+    """A file by id, address or name; also used for audio and video."""
 
     _: KW_ONLY
     name: str | None = None
@@ -103,7 +103,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model's reasoning; verbatim with its signature, or absent."""
+    """A model's reasoning. It is kept verbatim with its signature, or removed as a whole."""
 
     text: str
     _: KW_ONLY
@@ -117,7 +117,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to run a tool."""
+    """A model's request to run a tool."""
 
     id: str
     name: str
@@ -130,7 +130,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered."""
+    """The output of a tool."""
 
     call_id: str
     content: tuple["Part", ...]
@@ -144,12 +144,12 @@ class ToolResult:
     @property
     def text(self) -> str:
         """The visible text of the result."""
-        return _joined(self.content)
+        return _join_text(self.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something refold does not understand and therefore never changes: carried whole or dropped whole."""
+    """A value that refold does not understand and never changes: kept whole or removed whole."""
 
     kind: str
     value: Any
@@ -162,14 +162,14 @@ Part: TypeAlias = Text | Image | Document | File | Thinking | ToolCall | ToolRes
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Where a message came from: the format, the JSON value, and the value of each part."""
+    """The origin of a message: the format, the JSON value, and the value of each part."""
 
     format: str
     value: Any
     parts: tuple[Part, ...] = ()
     """The parts as read, in order."""
     raws: tuple[Any, ...] = ()
-    """The JSON value of each of them; empty where the message has only one string."""
+    """The JSON value of each part; empty if the message is one string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,9 @@ class Message:
     id: str | None = None
     name: str | None = None
     source: str | None = None
-    """`"summarization"` for what a fold put there, else None."""
+    """`"summarization"` if a fold put the message there, else None."""
     meta: Mapping[str, Any] = EMPTY
-    """Structured facts about a summary: generation, files, what it covers."""
+    """Facts about a summary: generation, files, the messages it covers."""
     pinned: bool = False
     """A pinned message is in every view."""
     wire: Wire | None = field(default=None, compare=False, repr=False)
@@ -197,12 +197,12 @@ class Message:
 
     def __post_init__(self) -> None:
         if type(self.parts) is not tuple:
-            object.__setattr__(self, "parts", _as_parts(self.parts))
+            object.__setattr__(self, "parts", _to_parts(self.parts))
 
     @property
     def text(self) -> str:
         """The visible text: text parts only, joined by newlines."""
-        return _joined(self.parts)
+        return _join_text(self.parts)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -211,27 +211,27 @@ class Message:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The tool results this message brings."""
+        """The tool results in this message."""
         return tuple(part for part in self.parts if type(part) is ToolResult)
 
     @property
     def is_summary(self) -> bool:
-        """Whether a fold put this message here."""
+        """True if a fold put this message here."""
         return self.source == SUMMARY
 
     @property
     def is_user_turn(self) -> bool:
-        """Whether a person speaks here: a user message that answers no tool call."""
+        """True if a person speaks here: a user message without a tool result."""
         return self.role == "user" and not any(type(part) is ToolResult for part in self.parts)
 
 
-def _joined(parts: tuple[Part, ...]) -> str:
+def _join_text(parts: tuple[Part, ...]) -> str:
     if len(parts) == 1 and type(parts[0]) is Text:
         return parts[0].text
     return "\n".join(part.text for part in parts if type(part) is Text)
 
 
-def _as_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
+def _to_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
     if isinstance(value, str):
         return (Text(value),)
     if isinstance(value, Part):

@@ -1,4 +1,4 @@
-"""The text of a message: what a reader or a counter takes for its words."""
+"""Return a message as text, for readers and for counters; knows no provider."""
 
 import json
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from refold.core.messages.message import (
 )
 
 CALL_ALLOWANCE: Final = 200
-"""Characters of tool arguments that a system's own overhead per message covers; too low counts more."""
+"""Characters of tool arguments that the allowance per message covers; a lower value counts more tokens."""
 
 
-def body(message: Message) -> str:
-    """The visible text of a message and of its tool results, joined by newlines."""
+def visible_text(message: Message) -> str:
+    """Return the visible text of a message and of its tool results, joined by newlines."""
     parts = message.parts
     if len(parts) == 1:
         only = parts[0]
@@ -29,27 +29,27 @@ def body(message: Message) -> str:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The arguments of a call as JSON text."""
+    """Return the arguments of a call as JSON text."""
     if isinstance(call.arguments, str):
         return call.arguments
     return json_text(call.arguments)
 
 
 def json_text(value: Any) -> str:
-    """Any value as JSON text; what is no JSON inside it as Python shows it."""
+    """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=_as_json)
+        return json.dumps(value, ensure_ascii=False, default=_to_json)
     except (TypeError, ValueError, RecursionError):
         return "[nested too deeply to show, or no JSON at all]"
 
 
-def _as_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def body_and_large_calls(message: Message) -> str:
-    """The visible text, and each tool call whose arguments are more than the allowance."""
-    text = body(message)
+def visible_text_and_large_calls(message: Message) -> str:
+    """Return the visible text, and each tool call whose arguments exceed the allowance."""
+    text = visible_text(message)
     for call in message.calls:
         arguments = arguments_text(call)
         if len(arguments) > CALL_ALLOWANCE:
@@ -57,8 +57,8 @@ def body_and_large_calls(message: Message) -> str:
     return text
 
 
-def everything(message: Message) -> str:
-    """All that a model reads as text: words, thinking, calls with arguments, results, opaque blocks."""
+def full_text(message: Message) -> str:
+    """Return everything that a model reads as text: text, thinking, calls, results, opaque blocks."""
     parts = message.parts
     if len(parts) == 1:
         return _part_text(parts[0])

@@ -1,31 +1,29 @@
-"""The last step before a view is written: pairs mended and the shape's own demands met.
+"""Make a view acceptable to its provider, as the last step before it is written.
 
-A right cut leaves nothing to do here, and then the very list comes back. What it can do: close dead calls,
-give stray results a call, give calls that share an id ids of their own, write system messages inside the
-history as user messages where the shape wants that, take out empty text where it is refused, and let a user
-speak first.
+A correct cut leaves nothing to do here, and then the same list comes back. Otherwise this closes dead calls,
+gives stray results a call and calls that share an id ids of their own, writes system messages inside the
+history as user messages, removes empty text that a provider refuses, and lets a user speak first.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.messages.call_ids import renamed
-from refold.core.messages.message import Message, Part, Text, ToolResult
-from refold.core.messages.repair import UNAVAILABLE, Orphans, mend
+from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.repair import UNAVAILABLE, Orphans, repair_tool_pairs
 from refold.core.messages.rewrite import map_parts
-from refold.core.messages.tool_pairs import Links
+from refold.core.messages.tool_pairs import Links, Place, link
 from refold.core.messages.wire_rules import Shape
 
 OPENING: Final = "[The conversation continues here.]"
-"""What the user says where a shape wants the user to speak first."""
+"""Text of the user message that is inserted where the user has to speak."""
 NOTHING: Final = "[empty message]"
-"""What stands in a message that a shape refuses to have empty."""
+"""Text of a message that may not be empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """A list that a provider takes, and how many messages had to be touched."""
+class Normalized:
+    """A list that a provider accepts, and how many messages were touched."""
 
     messages: Sequence[Message]
     changed: int = 0
@@ -33,42 +31,42 @@ class Settled:
     results: int = 0
 
 
-def settle(
+def normalize(
     messages: Sequence[Message],
     *,
     shape: Shape,
     orphans: Orphans = "call",
     missing: str = UNAVAILABLE,
     links: Links | None = None,
-) -> Settled:
-    """Mend what a provider would refuse; idempotent. `links` are those of the messages, if known."""
-    plain = renamed(_demanded(messages, shape), shape)
+) -> Normalized:
+    """Fix everything that a provider would refuse; idempotent. `links`: of these messages, if known."""
+    plain = make_call_ids_unique(_fix_content(messages, shape), shape)
     links = links if plain is messages else None
-    mended = mend(plain, shape=shape, orphans=orphans, missing=missing, links=links)
-    done = _spaced(_opened(mended.messages, shape), shape)
+    repaired = repair_tool_pairs(plain, shape=shape, orphans=orphans, missing=missing, links=links)
+    done = _insert_user_turns(repaired.messages, shape)
     if done is messages:
-        return Settled(messages)
+        return Normalized(messages)
     old = {id(message) for message in messages}
     new = sum(id(message) not in old for message in done)
-    return Settled(done, max(1, new), mended.calls, mended.results)
+    return Normalized(done, max(1, new), repaired.calls, repaired.results)
 
 
-def _demanded(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
-    """The list with system messages and empty text as the shape wants them."""
+def _fix_content(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """Return the list with system messages and empty text as the wire format wants them."""
     if shape.system_inside and shape.allows_empty and not shape.needs_content:
         return messages
-    done = [_written(message, shape) for message in messages]
-    return messages if all(new is old for new, old in zip(done, messages, strict=True)) else done
+    fixed = [_fix_message(message, shape) for message in messages]
+    return messages if all(new is old for new, old in zip(fixed, messages, strict=True)) else fixed
 
 
-def _written(message: Message, shape: Shape) -> Message:
+def _fix_message(message: Message, shape: Shape) -> Message:
     if message.role == "system" and not shape.system_inside:
         message = replace(message, role="user")
     if shape.needs_content:
         if not message.parts:
             return replace(message, parts=(Text(""),))
         if any(type(part) is ToolResult and not part.content for part in message.parts):
-            return map_parts(message, _answered)
+            return map_parts(message, _fill_empty_result)
     if shape.allows_empty:
         return message
     full = tuple(part for part in message.parts if type(part) is not Text or part.text.strip())
@@ -77,28 +75,57 @@ def _written(message: Message, shape: Shape) -> Message:
     return replace(message, parts=full or (Text(NOTHING),))
 
 
-def _answered(part: Part) -> Part:
-    """A tool result that says nothing says so with an empty text."""
+def _fill_empty_result(part: Part) -> Part:
     if isinstance(part, ToolResult) and not part.content:
         return replace(part, content=(Text(""),))
     return part
 
 
-def _opened(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
-    """The list with a user's word in front where the shape wants the user to speak first."""
-    first = next((i for i, message in enumerate(messages) if message.role != "system"), None)
-    if first is None or not shape.starts_with_user or messages[first].role == "user":
+def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """Return the list with every call id used once in it, or once in a message if that is all that is wanted.
+
+    A later call with a used id gets a new one, and so do its results. The same list comes back if all ids
+    differ.
+    """
+    new_ids: dict[Place, str] = {}
+    used: set[str] = set()
+    tried: dict[str, int] = {}  # the last number tried for each id, so that many equal ids stay linear
+    for index, message in enumerate(messages):
+        used = used if shape.unique_ids else set()
+        for place, part in enumerate(message.parts):
+            if type(part) is not ToolCall:
+                continue
+            name = part.id
+            while name in used:
+                tried[part.id] = tried.get(part.id, 1) + 1
+                name = f"{part.id}_{tried[part.id]}"
+            used.add(name)
+            if name != part.id:
+                new_ids[index, place] = name
+    if not new_ids:
         return messages
-    return [*messages[:first], Message("user", (Text(OPENING),)), *messages[first:]]
+    new_ids |= {result: new_ids[call] for result, call in link(messages).answers.items() if call in new_ids}
+    renamed = list(messages)
+    for index in {index for index, _ in new_ids}:
+        parts = list(messages[index].parts)
+        for place, part in enumerate(parts):
+            if isinstance(part, ToolCall | ToolResult) and (name := new_ids.get((index, place))):
+                field = "id" if isinstance(part, ToolCall) else "call_id"
+                parts[place] = replace(part, **{field: name})  # type: ignore[arg-type]  # one of its own fields
+        renamed[index] = replace(messages[index], parts=tuple(parts))
+    return renamed
 
 
-def _spaced(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
-    """The list with a user's word before calls that would stand behind another reply."""
+def _insert_user_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """Return the list with a user message where the user must speak: first, or before a tool call."""
+    first = next((i for i, message in enumerate(messages) if message.role != "system"), None)
+    if first is not None and shape.starts_with_user and messages[first].role != "user":
+        messages = [*messages[:first], Message("user", (Text(OPENING),)), *messages[first:]]
     if not shape.calls_behind_user:
         return messages
-    done: list[Message] = []
+    spaced: list[Message] = []
     for message in messages:
-        if message.calls and done and done[-1].role == "assistant":
-            done.append(Message("user", (Text(OPENING),)))
-        done.append(message)
-    return messages if len(done) == len(messages) else done
+        if message.calls and spaced and spaced[-1].role == "assistant":
+            spaced.append(Message("user", (Text(OPENING),)))
+        spaced.append(message)
+    return messages if len(spaced) == len(messages) else spaced

@@ -1,8 +1,8 @@
-"""Mends tool traffic: every call gets its result and every result its call, in a shape's own way.
+"""Repair tool traffic: every call gets its result and every result its call, in the order a format wants.
 
-A floor: a right cut needs none. It is deterministic, idempotent, and gives back the very list where nothing
-was wrong. Dead calls get a result that says so; stray results get a call, or leave; results that stand in
-the wrong place are moved behind their call; of two answers to one call the first wins.
+A correct cut needs no repair. This is deterministic and idempotent, and returns the same list if nothing was
+wrong. A dead call gets a result that says so. A stray result gets a call, or leaves. A result in the wrong
+place moves behind its call. Of two results of one call the first wins.
 """
 
 from collections.abc import Sequence
@@ -15,59 +15,66 @@ from refold.core.messages.tool_pairs import Links, Place, link, may_continue_uni
 from refold.core.messages.wire_rules import CANONICAL, Shape
 
 UNAVAILABLE: Final = "[Tool result unavailable - conversation was compacted]"
-"""NeuroLink's words for a result that is gone."""
+"""Text of the result that a dead call gets; policies may set their own."""
 
 Orphans: TypeAlias = Literal["call", "drop"]
 """Whether a stray result gets a call or leaves."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedPairs:
     """A repaired list and how much had to be done."""
 
     messages: Sequence[Message]
     calls: int = 0
     """Dead calls that got a result."""
     results: int = 0
-    """Results that got a call, were moved to where they belong, or were dropped."""
+    """Results that got a call, were moved, or were dropped."""
 
 
-def mend(
+def repair_tool_pairs(
     messages: Sequence[Message],
     *,
     shape: Shape = CANONICAL,
     orphans: Orphans = "call",
     missing: str = UNAVAILABLE,
     links: Links | None = None,
-) -> Mended:
-    """Give every dead call a result and every stray result a call, adjacent, in the shape's own way."""
+) -> RepairedPairs:
+    """Put a result behind every dead call and a call before every stray result, as the format wants it."""
     links = link(messages) if links is None else links
     waiting = open_calls(messages, links, across_messages=shape.results_anywhere)
     dead = {place: call for place, call in links.unanswered.items() if place[0] not in waiting}
-    moved = _misplaced(messages, links, shape)
-    shuffled = _shuffled(messages, shape)
-    if not dead and not links.orphans and not moved and not shuffled:
-        return Mended(messages)
-    found = {links.answers[index, place]: messages[index].parts[place] for index, place in moved}
-    found |= {place: _gone(call, missing) for place, call in dead.items()}
-    late = _late(found, _ends(messages, shape))
-    stray = {} if orphans == "drop" else _without_call(messages, links)
-    draft = _Draft(shape, {*moved, *links.orphans}, stray)
+    misplaced = _find_misplaced(messages, links, shape)
+    shuffled = 0
+    if shape.results_in_user:
+        shuffled = sum(_must_join(before, message, shape) for before, message in pairwise(messages))
+        shuffled += sum(map(_has_late_results, messages))
+    if not dead and not links.orphans and not misplaced and not shuffled:
+        return RepairedPairs(messages)
+    results = {links.answers[index, place]: messages[index].parts[place] for index, place in misplaced}
+    for place, call in dead.items():
+        results[place] = ToolResult(call.id, (Text(missing),), name=call.name or None, is_error=True)
+    ends = _find_unit_ends(messages, shape)
+    late: dict[int, list[Part]] = {}
+    for place in sorted(results):
+        late.setdefault(ends[place[0]], []).append(results[place])
+    stray = {} if orphans == "drop" else _find_uncalled(messages, links)
+    draft = _Draft(shape, {*misplaced, *links.orphans}, stray)
     for index, message in enumerate(messages):
         draft.write(index, message)
-        draft.done += _as_results(late.get(index, ()), shape)
+        draft.done += _result_messages(late.get(index, ()), shape)
     draft.release()
-    done = _gathered(draft.done, shape, messages) if shape.results_in_user else draft.done
-    return Mended(done, len(dead), len(links.orphans) + len(moved) + shuffled)
+    done = _join_results(draft.done, shape, messages) if shape.results_in_user else draft.done
+    return RepairedPairs(done, len(dead), len(links.orphans) + len(misplaced) + shuffled)
 
 
 # -- what is wrong -----------------------------------------------------------------------------------------
 
 
-def _misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[Place]:
-    """Results before their call, in the assistant's own message, or with more than results between."""
-    moved: list[Place] = []
-    others = [0]
+def _find_misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[Place]:
+    """Return the results before their call, in an assistant message, or with more than results between."""
+    misplaced: list[Place] = []
+    others = [0]  # how many messages up to each index are more than results in their place
     for index, message in enumerate(messages):
         stays, results = False, 0
         for place, part in enumerate(message.parts):
@@ -79,34 +86,26 @@ def _misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[
                 continue
             apart = index > call[0] and others[index] > others[call[0] + 1] and not shape.results_anywhere
             if index <= call[0] or message.role == "assistant" or apart:
-                moved.append((index, place))
+                misplaced.append((index, place))
             else:
                 stays = True
-        only = 0 < results == len(message.parts)
-        others.append(others[-1] + (not only and (not stays or bool(message.calls))))
-    return moved
+        only_results = 0 < results == len(message.parts)
+        others.append(others[-1] + (not only_results and (not stays or bool(message.calls))))
+    return misplaced
 
 
-def _shuffled(messages: Sequence[Message], shape: Shape) -> int:
-    """How many messages must be rewritten where results come first and all of a unit in one message."""
-    if not shape.results_in_user:
-        return 0
-    joined = sum(_joins(before, message, shape) for before, message in pairwise(messages))
-    return joined + sum(map(_results_late, messages))
-
-
-def _joins(before: Message, message: Message, shape: Shape) -> bool:
-    """Whether two neighbours must be one: both bring results and the provider does not join them itself."""
+def _must_join(before: Message, message: Message, shape: Shape) -> bool:
+    """True if two neighbours must be one: both hold results, and the provider does not join them itself."""
     mixed = len(before.results) < len(before.parts)
-    return _same_unit(before, message) and (mixed or not shape.alternates)
+    return _is_same_unit(before, message) and (mixed or not shape.alternates)
 
 
-def _same_unit(before: Message, message: Message) -> bool:
+def _is_same_unit(before: Message, message: Message) -> bool:
     return bool(before.results and message.results) and not before.calls
 
 
-def _results_late(message: Message) -> bool:
-    """Whether something stands before a tool result in its message."""
+def _has_late_results(message: Message) -> bool:
+    """True if anything stands before a tool result in its message."""
     kinds = [type(part) is ToolResult for part in message.parts]
     return True in kinds and not all(kinds[: sum(kinds)])
 
@@ -114,8 +113,8 @@ def _results_late(message: Message) -> bool:
 # -- what is put in its place ------------------------------------------------------------------------------
 
 
-def _ends(messages: Sequence[Message], shape: Shape) -> list[int]:
-    """Behind which message the results of each message's calls come: its own, or the last of its unit."""
+def _find_unit_ends(messages: Sequence[Message], shape: Shape) -> list[int]:
+    """Return behind which message the results of each message's calls come: its own, or its unit's last."""
     ends = list(range(len(messages)))
     last: int | None = None
     for index in range(len(messages) - 1, -1, -1) if shape.results_anywhere else ():
@@ -127,27 +126,15 @@ def _ends(messages: Sequence[Message], shape: Shape) -> list[int]:
     return ends
 
 
-def _late(found: dict[Place, Part], ends: list[int]) -> dict[int, list[Part]]:
-    """The results that must be put behind each message, in the order of the calls they answer."""
-    late: dict[int, list[Part]] = {}
-    for place in sorted(found):
-        late.setdefault(ends[place[0]], []).append(found[place])
-    return late
-
-
-def _gone(call: ToolCall, missing: str) -> ToolResult:
-    return ToolResult(call.id, (Text(missing),), name=call.name or None, is_error=True)
-
-
-def _without_call(messages: Sequence[Message], links: Links) -> dict[Place, ToolResult]:
-    """Stray results whose id nobody calls; the others are second answers and leave."""
+def _find_uncalled(messages: Sequence[Message], links: Links) -> dict[Place, ToolResult]:
+    """Return the stray results whose id nobody calls; the others are second results and leave."""
     called = {call.id for message in messages for call in message.calls}
-    lonely: dict[Place, ToolResult] = {}
+    uncalled: dict[Place, ToolResult] = {}
     for place, result in links.orphans.items():
         if result.call_id not in called:
-            lonely[place] = result
+            uncalled[place] = result
             called.add(result.call_id)
-    return lonely
+    return uncalled
 
 
 @dataclass(slots=True)
@@ -158,7 +145,7 @@ class _Draft:
     leaving: set[Place]
     stray: dict[Place, ToolResult]
     done: list[Message] = field(default_factory=list)
-    held: list[Message] = field(default_factory=list)
+    waiting: list[Message] = field(default_factory=list)
     """Stray results and their calls; they wait until the results of the unit before them are written."""
 
     def write(self, index: int, message: Message) -> None:
@@ -168,71 +155,68 @@ class _Draft:
             part for place, part in zip(places, message.parts, strict=True) if place not in self.leaving
         )
         results = tuple(part for part in rest if type(part) is ToolResult)
-        lonely = self._called(message, [self.stray[place] for place in places if place in self.stray])
+        called = self._call_strays(message, [self.stray[place] for place in places if place in self.stray])
         if not results and (rest or not message.parts):
             self.release()
-        if any(type(part) is ToolCall for part in rest) and (lonely or self.held):  # a new unit begins here
-            self._put(message, results)
-            self.held += lonely
+        if any(type(part) is ToolCall for part in rest) and (
+            called or self.waiting
+        ):  # a new unit begins here
+            self._append(message, results)
+            self.waiting += called
             self.release()
-            self._put(message, tuple(part for part in rest if type(part) is not ToolResult))
+            self._append(message, tuple(part for part in rest if type(part) is not ToolResult))
         else:
-            self._put(message, rest)
-            self.held += lonely
+            self._append(message, rest)
+            self.waiting += called
 
     def release(self) -> None:
-        """Write what waits."""
-        self.done += self.held
-        self.held = []
+        """Write the messages that wait."""
+        self.done += self.waiting
+        self.waiting = []
 
-    def _put(self, message: Message, parts: tuple[Part, ...]) -> None:
+    def _append(self, message: Message, parts: tuple[Part, ...]) -> None:
         if parts or not message.parts:
             left = message if len(parts) == len(message.parts) else replace(message, parts=parts)
-            self.done.append(_results_first(left) if self.shape.results_in_user else left)
+            self.done.append(_put_results_first(left) if self.shape.results_in_user else left)
 
-    def _called(self, message: Message, results: Sequence[ToolResult]) -> list[Message]:
-        """Stray results behind a call of their own; a message that holds nothing else stays as it is."""
+    def _call_strays(self, message: Message, results: Sequence[ToolResult]) -> list[Message]:
+        """Return stray results behind a call of their own; a message of nothing else stays as it is."""
         if not results:
             return []
-        calls = Message("assistant", tuple(_call_for(result) for result in results))
-        whole = len(results) == len(message.parts) and message.role != "assistant"
-        return [calls, *([message] if whole else _as_results(results, self.shape))]
+        calls = []
+        for result in results:
+            note = f"[Tool call for {result.name or 'tool'} - conversation was compacted]"
+            calls.append(ToolCall(result.call_id, result.name or "tool", {"note": note}))
+        is_whole = len(results) == len(message.parts) and message.role != "assistant"
+        answers = [message] if is_whole else _result_messages(results, self.shape)
+        return [Message("assistant", tuple(calls)), *answers]
 
 
-def _call_for(result: ToolResult) -> ToolCall:
-    note = f"[Tool call for {result.name or 'tool'} - conversation was compacted]"
-    return ToolCall(result.call_id, result.name or "tool", {"note": note})
-
-
-def _as_results(parts: Sequence[Part], shape: Shape) -> list[Message]:
-    """Results as messages of their own: one for all, or one each, as the shape wants it."""
+def _result_messages(parts: Sequence[Part], shape: Shape) -> list[Message]:
+    """Return results as messages: one for all, or one each, as the format wants it."""
     if shape.results_in_user and parts:
         return [Message("user", tuple(parts))]
     return [Message("tool", (part,)) for part in parts]
 
 
-def _results_first(message: Message) -> Message:
-    if not _results_late(message):
+def _put_results_first(message: Message) -> Message:
+    if not _has_late_results(message):
         return message
-    results = [part for part in message.parts if type(part) is ToolResult]
-    return replace(
-        message, parts=(*results, *(part for part in message.parts if type(part) is not ToolResult))
-    )
+    # Sorting is stable: results and other parts keep their order among themselves.
+    return replace(message, parts=tuple(sorted(message.parts, key=lambda part: type(part) is not ToolResult)))
 
 
-def _gathered(messages: Sequence[Message], shape: Shape, given: Sequence[Message]) -> list[Message]:
-    """Join neighbouring result messages where the provider does not, and those that were made here."""
+def _join_results(messages: Sequence[Message], shape: Shape, given: Sequence[Message]) -> list[Message]:
+    """Join neighbouring result messages if the provider does not, and those that were made here."""
     old = {id(message) for message in given}
     done: list[Message] = []
     for message in messages:
         before = done[-1] if done else None
-        if before is not None and _same_unit(before, message):
-            made = id(before) not in old or id(message) not in old
-            if made or _joins(before, message, shape):
-                both = replace(
-                    message, parts=before.parts + message.parts, pinned=before.pinned or message.pinned
-                )
-                done[-1] = _results_first(both)
+        if before is not None and _is_same_unit(before, message):
+            is_new = id(before) not in old or id(message) not in old
+            if is_new or _must_join(before, message, shape):
+                parts, pinned = before.parts + message.parts, before.pinned or message.pinned
+                done[-1] = _put_results_first(replace(message, parts=parts, pinned=pinned))
                 continue
         done.append(message)
     return done

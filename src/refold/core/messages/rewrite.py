@@ -1,4 +1,4 @@
-"""Rewrites parts of messages; a message in which nothing changed comes back as the same object."""
+"""Rewrite parts of messages; a message in which nothing changed comes back as the same object."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +7,7 @@ from refold.core.messages.message import Message, Part, Text, ToolResult
 
 
 def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Message:
-    """Put each part through a function; None takes the part out."""
+    """Return the message with each part changed by a function; None removes the part."""
     parts = tuple(new for new in map(change, message.parts) if new is not None)
     same = len(parts) == len(message.parts) and all(
         new is old for new, old in zip(parts, message.parts, strict=True)
@@ -15,8 +15,8 @@ def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Messag
     return message if same else replace(message, parts=parts)
 
 
-def with_text(result: ToolResult, text: str) -> ToolResult:
-    """A tool result that says something else."""
+def replace_result_text(result: ToolResult, text: str) -> ToolResult:
+    """Return a tool result with another text."""
     return ToolResult(
         result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
     )

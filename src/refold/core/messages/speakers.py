@@ -1,7 +1,7 @@
-"""Who speaks in a message: a person, the model, a tool, or a program that writes in a person's place.
+"""Find who speaks in a message: a person, the model, a tool, or a program that writes as the user.
 
-Agents without tool calls send what a command printed as a user's message, and editors add reminders to a
-user's words. Neither is a person's wish, so neither may become one. On doubt a person speaks.
+Agents without tool calls send the output of a command as a user message, and editors add reminders to a
+user's words. Neither is a person's request, so neither may become one. In doubt a person speaks.
 """
 
 import re
@@ -11,9 +11,11 @@ from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message
 
-Voice: TypeAlias = Literal["user", "assistant", "tool", "system", "summary"]
+Speaker: TypeAlias = Literal["user", "assistant", "tool", "system", "summary"]
 
-_OBSERVED: Final = re.compile(
+# Beginnings that agents such as mini-swe-agent, SWE-agent, Cline and Claude Code write. A pattern too many
+# hides a person's request, one too few takes a tool output for a request.
+_PROGRAM_TEXT: Final = re.compile(
     r"\s{0,20}(?:<(?:returncode|output|observation|tool_response|tool_result|function_results?|stdout|stderr"
     r"|bash-std(?:out|err)|local-command-std(?:out|err)|local-command-caveat|task-notification"
     r"|environment_details|tool_use_error)\b[^>\n]{0,200}>"
@@ -27,17 +29,20 @@ _OBSERVED: Final = re.compile(
     r"|no (?:valid )?(?:tool calls?|actions?|commands?|code blocks?) (?:was|were) found in\b)",
     re.IGNORECASE,
 )
-"""How agents that call no tools begin the message that brings an observation, or says what they did wrong."""
-_ADDED: Final = re.compile(
+"""Beginnings of messages in which an agent reports an output, or corrects the model, as the user."""
+_ADDED_BLOCK: Final = re.compile(
     r"<(system-reminder|command-message|command-name|command-args|local-command-stdout|environment_context"
     r"|user_instructions|ide_opened_file|ide_selection)>.{0,20000}?</\1>",
     re.DOTALL,
 )
-"""What programs put into a user's message."""
+"""Blocks that programs add to a user's message."""
+_NAME_IN_FRONT: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): ")
+_NAME_REPEATS: Final = 3
+"""Messages that must begin with a name before it counts as a speaker's; fewer take "Note: " for a name."""
 
 
-def speaker(message: Message) -> Voice:
-    """Who speaks in a message."""
+def find_speaker(message: Message) -> Speaker:
+    """Return who speaks in a message."""
     if message.is_summary:
         return "summary"
     if message.role == "user":
@@ -46,36 +51,31 @@ def speaker(message: Message) -> Voice:
 
 
 def is_observation(message: Message) -> bool:
-    """Whether a user's message only brings what a command printed."""
-    return message.role == "user" and observed(message.text)
+    """True if a user message only reports the output of a command."""
+    return message.role == "user" and is_program_text(message.text)
 
 
-def observed(text: str) -> bool:
-    """Whether a text begins as programs begin what they send in a user's place."""
-    return _OBSERVED.match(text[:400]) is not None
+def is_program_text(text: str) -> bool:
+    """True if a text begins like the messages that programs send as the user."""
+    return _PROGRAM_TEXT.match(text[:400]) is not None
 
 
-def spoken(messages: Sequence[Message]) -> list[int]:
-    """Where a person speaks; where only programs do, where they do."""
+def find_user_turns(messages: Sequence[Message]) -> list[int]:
+    """Return the positions where a person speaks; where only programs do, their positions."""
     turns = [
         index for index, message in enumerate(messages) if message.is_user_turn and not message.is_summary
     ]
     return [index for index in turns if not is_observation(messages[index])] or turns
 
 
-def own_words(text: str) -> str:
-    """A user's text without what programs put into it."""
-    return _ADDED.sub("", text) if "</" in text else text
+def remove_program_text(text: str) -> str:
+    """Return a user's text without the blocks that programs added."""
+    return _ADDED_BLOCK.sub("", text) if "</" in text else text
 
 
-_BY_NAME: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): ")
-_SPOKE: Final = 3
-"""How often a name must stand in front of what is said to be a speaker's."""
-
-
-def named(messages: Sequence[Message]) -> frozenset[str]:
-    """The names of people who speak in one role, where most of what is said begins with a name."""
-    said = [message.text[:40] for message in messages if message.is_user_turn and not message.is_summary]
-    names = Counter(found[1] for text in said if (found := _BY_NAME.match(text)))
-    often = frozenset(name for name, times in names.items() if times >= _SPOKE)
-    return often if sum(names[name] for name in often) * 2 > len(said) else frozenset()
+def find_speaker_names(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the names of people who share one role, if most messages begin with a name."""
+    starts = [message.text[:40] for message in messages if message.is_user_turn and not message.is_summary]
+    names = Counter(match[1] for text in starts if (match := _NAME_IN_FRONT.match(text)))
+    speakers = frozenset(name for name, times in names.items() if times >= _NAME_REPEATS)
+    return speakers if sum(names[name] for name in speakers) * 2 > len(starts) else frozenset()

@@ -1,6 +1,6 @@
-"""Whether a history that was sound is still sound with one more message; looks at the new message only.
+"""Decide whether a valid history stays valid with one more message; looks at the new message only.
 
-Says yes where it is sure; where it is not, `settle` has to look at the whole history.
+Says yes only if it is sure. Otherwise `normalize` has to look at the whole history.
 """
 
 from dataclasses import dataclass, field
@@ -11,34 +11,34 @@ from refold.core.messages.wire_rules import Shape
 
 
 @dataclass(slots=True)
-class Soundness:
-    """What has to be known of a sound history to judge the next message; changes as it grows."""
+class ValidityTracker:
+    """The facts about a valid history that decide on its next message; changes as the history grows."""
 
     shape: Shape
     waiting: set[str] = field(default_factory=set)
-    """Calls that have no result yet."""
+    """Calls without a result."""
     ids: set[str] = field(default_factory=set)
-    """Every call's id, where no two may share one."""
+    """Every call id, if no two calls may share one."""
     role: str = ""
-    """Who spoke last; system messages do not count."""
-    goes_on: bool = False
-    """Whether more calls may join those that wait: nothing but calls stands behind the first of them."""
-    thought: bool = False
-    """Whether the last message was a thought of its own that has to lead to something."""
+    """Role of the last message that is not a system message."""
+    unit_is_open: bool = False
+    """True if more calls may join the waiting ones: only calls stand behind the first of them."""
+    must_continue: bool = False
+    """True if the last message was only reasoning, which has to lead to an item."""
 
-    def follows(self, message: Message) -> bool:
-        """Whether the history is surely sound with this message; if so, the message is taken into account."""
+    def accepts(self, message: Message) -> bool:
+        """True if the history is surely valid with this message; the message is then taken into account."""
         kinds = {type(part) for part in message.parts}
-        if not kinds or not self._content(message, kinds) or not self._speaker(message, kinds):
+        if not kinds or not self._accepts_content(message, kinds) or not self._accepts_role(message, kinds):
             return False
-        if not (self._results(message) if ToolResult in kinds else self._calls(message)):
+        if not (self._accepts_results(message) if ToolResult in kinds else self._accepts_calls(message)):
             return False
         self.role = self.role if message.role == "system" else message.role
-        self.goes_on = may_continue_unit(message)
-        self.thought = self.shape.results_anywhere and Thinking in kinds
+        self.unit_is_open = may_continue_unit(message)
+        self.must_continue = self.shape.results_anywhere and Thinking in kinds
         return True
 
-    def _content(self, message: Message, kinds: set[type]) -> bool:
+    def _accepts_content(self, message: Message, kinds: set[type]) -> bool:
         if self.shape.needs_content and (
             kinds == {Thinking} or any(not result.content for result in message.results)
         ):
@@ -47,8 +47,8 @@ class Soundness:
             part.text.strip() for part in message.parts if type(part) is Text
         )
 
-    def _speaker(self, message: Message, kinds: set[type]) -> bool:
-        if self.thought and message.role != "assistant":
+    def _accepts_role(self, message: Message, kinds: set[type]) -> bool:
+        if self.must_continue and message.role != "assistant":
             return False
         if message.role == "system":
             return self.shape.system_inside
@@ -56,28 +56,29 @@ class Soundness:
             return False
         return not (ToolCall in kinds and self.shape.calls_behind_user and self.role == "assistant")
 
-    def _results(self, message: Message) -> bool:
-        found = [result.call_id for result in message.results]
-        right = "user" if self.shape.results_in_user else "tool"
-        if message.role not in (right, "tool") or message.calls or len(set(found)) != len(found):
+    def _accepts_results(self, message: Message) -> bool:
+        ids = [result.call_id for result in message.results]
+        role = "user" if self.shape.results_in_user else "tool"
+        if message.role not in (role, "tool") or message.calls or len(set(ids)) != len(ids):
             return False
-        if not self.waiting.issuperset(found):
+        if not self.waiting.issuperset(ids):
             return False
-        left = self.waiting.difference(found)
+        left = self.waiting.difference(ids)
         if self.shape.results_in_user:
-            # all of a unit in one message, and in front of everything else
-            right_way = not left and all(type(part) is ToolResult for part in message.parts[: len(found)])
+            # all results of a unit stand in one message, before everything else
+            is_valid = not left and all(type(part) is ToolResult for part in message.parts[: len(ids)])
         else:
-            right_way = not left or len(found) == len(message.parts)
-        if right_way:
+            is_valid = not left or len(ids) == len(message.parts)
+        if is_valid:
             self.waiting = left
-        return right_way
+        return is_valid
 
-    def _calls(self, message: Message) -> bool:
+    def _accepts_calls(self, message: Message) -> bool:
         ids = [call.id for call in message.calls]
         if message.role == "tool" or (ids and message.role != "assistant"):
             return False
-        if self.waiting and not (self.shape.results_anywhere and self.goes_on and ids and may_continue_unit(message)):
+        joins = self.shape.results_anywhere and self.unit_is_open and ids and may_continue_unit(message)
+        if self.waiting and not joins:
             return False
         if "" in ids or len(set(ids)) != len(ids) or self.waiting.union(self.ids).intersection(ids):
             return False

@@ -1,19 +1,19 @@
-"""What a wire format accepts, as far as cutting, mending and checking have to know it."""
+"""The rules of a wire format that cutting, repair and checks have to know."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The grammar of a wire format in a few answers."""
+    """The rules of one wire format."""
 
     name: str
     results_in_user: bool = False
-    """Tool results are parts of a user message right behind the call (Anthropic, Gemini)."""
+    """Tool results are parts of a user message directly behind the call (Anthropic, Gemini)."""
     results_anywhere: bool = False
     """Tool results may stand anywhere behind their call, and each call is an item of its own (Responses)."""
     unique_ids: bool = False
-    """No two calls of a history share an id; else no two of one message."""
+    """No two calls of a history share an id; else no two calls of one message."""
     system_inside: bool = True
     """System messages may stand inside the history; else they are written as user messages."""
     starts_with_user: bool = False
@@ -30,14 +30,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason why a provider would refuse a history."""
+    """One reason for a provider to refuse a history."""
 
     index: int | None
-    """Position of the message, or None where the history as a whole is meant."""
+    """Position of the message, or None for the history as a whole."""
     rule: str
     """Short stable name of the rule, e.g. `result-without-call`."""
     message: str
-    """What is wrong and where, in one sentence."""
+    """One sentence that says what is wrong and where."""
 
 
 CANONICAL = Shape(name="refold")

@@ -1,0 +1,510 @@
+"""Files that a conversation read and changed."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.messages.file_operations import (
+    COMMON_TOOLS,
+    FileOps,
+    FileRead,
+    find_file_reads,
+    find_files,
+    format_file_tags,
+    merge_files,
+    read_summary_files,
+)
+from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
+from refold.policies.systems.opal import OPAL_TOOLS
+
+
+def calls(*pairs, ident="c"):
+    """An assistant message with calls given as (tool, arguments)."""
+    return Message(
+        "assistant", tuple(ToolCall(f"{ident}{n}", tool, args) for n, (tool, args) in enumerate(pairs))
+    )
+
+
+def result(call_id, text="content", **more):
+    return Message("tool", (ToolResult(call_id, (Text(text),), **more),))
+
+
+def one(tool, arguments, vocabulary=COMMON_TOOLS):
+    return find_files([calls((tool, arguments))], vocabulary=vocabulary)
+
+
+READ_A, CHANGED_A = FileOps(read=("a",)), FileOps(modified=("a",))
+
+
+class TestOpal:
+    """Opal, "File operations" and case 15."""
+
+    def test_read_write_edit(self):
+        """Case 15: read foo, write bar, edit baz."""
+        messages = [
+            calls(("read_file", {"path": "foo"})),
+            result("c0"),
+            calls(("write_file", {"path": "bar"}), ("edit_file", {"path": "baz"})),
+        ]
+        assert find_files(messages, vocabulary=OPAL_TOOLS) == FileOps(read=("foo",), modified=("bar", "baz"))
+
+    def test_duplicates_once(self):
+        """Case 15: a file that is read twice is listed once, where it came first."""
+        messages = [calls(*(("read_file", {"path": path}) for path in "abac"))]
+        assert find_files(messages, vocabulary=OPAL_TOOLS).read == ("a", "b", "c")
+
+    def test_other_tools_are_ignored(self):
+        """Case 15: the shell is ignored, and so are tools that only the house knows."""
+        messages = [calls(("shell", {"command": "cat foo", "path": "foo"}), ("Read", {"path": "foo"}))]
+        assert not find_files(messages, vocabulary=OPAL_TOOLS)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {},
+            {"path": None},
+            {"path": 3},
+            {"path": ""},
+            {"path": "  "},
+            {"file_path": "a"},
+            {"path": {"x": 1}},
+            "",
+            "[]",
+            "3",
+        ],
+    )
+    def test_missing_path_is_ignored(self, arguments):
+        """Case 15: a call without a path names no file."""
+        assert one("read_file", arguments, OPAL_TOOLS) == FileOps()
+
+    def test_words_of_users_and_tools_are_ignored(self):
+        """Case 15: only calls count."""
+        messages = [Message("user", "read_file foo"), result("c9", '{"path": "foo"}')]
+        assert find_files(messages, vocabulary=OPAL_TOOLS) == FileOps()
+
+    def test_nothing_gives_nothing(self):
+        """Case 15: [] gives empty lists."""
+        assert find_files([], vocabulary=OPAL_TOOLS) == FileOps((), ())
+
+    @pytest.mark.parametrize("vocabulary", [OPAL_TOOLS, COMMON_TOOLS])
+    def test_coding_session(self, vocabulary):
+        """Case 17: read and later edited is only changed; read only stays read; what was written is changed."""
+        messages = [
+            Message("user", "Add a metrics page"),
+            calls(("read_file", {"path": "lib/router.ex"}), ("read_file", '{"path": "lib/collector.ex"}')),
+            result("c0"),
+            result("c1"),
+            calls(("write_file", {"path": "lib/metrics_page.ex", "content": "..."})),
+            result("c0"),
+            calls(("edit_file", {"path": "lib/router.ex"})),
+            result("c0"),
+            calls(("read_file", {"path": "test/page_test.exs"})),
+            result("c0"),
+            calls(("write_file", {"path": "test/metrics_test.exs"}), ("shell", {"command": "mix test"})),
+            result("c0"),
+            Message("assistant", "Done."),
+        ]
+        assert len(messages) == 13
+        ops = find_files(messages, vocabulary=vocabulary)
+        assert ops.read == ("lib/collector.ex", "test/page_test.exs")
+        assert ops.modified == ("lib/metrics_page.ex", "lib/router.ex", "test/metrics_test.exs")
+
+
+class TestMerge:
+    def test_rounds(self):
+        """Opal, "File operations": earlier first, unique, and read-then-changed promoted."""
+        earlier = FileOps(read=("a", "b"), modified=("x",))
+        later = FileOps(read=("c", "a", "x"), modified=("b", "y", "x"))
+        assert merge_files(earlier, later) == FileOps(read=("a", "c"), modified=("x", "b", "y"))
+
+    @given(*[st.builds(FileOps, *[st.lists(st.sampled_from("abcdef")).map(tuple)] * 2)] * 3)
+    def test_laws(self, one, two, three):
+        """Merging is associative and idempotent, loses no file, and keeps the lists apart."""
+        both = merge_files(one, two)
+        assert merge_files(both, three) == merge_files(one, merge_files(two, three))
+        assert merge_files(both, both) == both
+        assert merge_files(both, FileOps()) == merge_files(FileOps(), both) == both
+        assert not set(both.read) & set(both.modified)
+        assert set(both.read) | set(both.modified) == {*one.read, *one.modified, *two.read, *two.modified}
+        assert set(both.modified) == {*one.modified, *two.modified}
+
+    def test_gather_finds_summaries_anywhere(self):
+        """Opal, known fault: lists were lost when the summary was not the first message."""
+        summary = Message("user", format_file_tags(FileOps(("r",), ("m",))), source=SUMMARY)
+        messages = [
+            Message("system", "s"),
+            calls(("read_file", {"path": "first"})),
+            summary,
+            calls(("edit_file", {"path": "r"})),
+        ]
+        assert find_files(messages) == FileOps(read=("first",), modified=("m", "r"))
+        assert find_files([]) == FileOps()
+
+
+class TestHouse:
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("Read", {"file_path": "a"}),
+            ("read", {"filePath": "a"}),
+            ("read", {"path": "a"}),
+            ("read_file", {"absolute_path": "a"}),
+            ("read_file", {"target_file": "a"}),
+            ("readFile", {"filename": "a"}),
+            ("ReadFile", {"path": "a"}),
+            ("read-file", {"path": "a"}),
+            ("mcp__filesystem__read_text_file", {"path": "a"}),
+            ("functions.read_file", {"path": "a"}),
+            ("read_many_files", {"paths": ["a"]}),
+            ("read_file", {"files": [{"path": "a"}]}),
+            ("fs_read", {"operations": [{"mode": "Line", "path": "a"}]}),
+            ("view", {"path": "a"}),
+            ("str_replace_based_edit_tool", {"command": "view", "path": "a"}),
+            ("str_replace_editor", '{"command": "view", "path": "a", "view_range": [1, 2]}'),
+            ("read_file", {"path": None, "file_path": "a"}),
+        ],
+    )
+    def test_readers(self, tool, arguments):
+        assert one(tool, arguments) == READ_A
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("Write", {"file_path": "a", "content": "path"}),
+            ("Edit", {"replace_all": False, "file_path": "a"}),
+            ("MultiEdit", {"file_path": "a", "edits": [{"old_string": "x"}]}),
+            ("NotebookEdit", {"notebook_path": "a"}),
+            ("replace", {"file_path": "a"}),
+            ("write_to_file", {"path": "a"}),
+            ("insert_edit_into_file", {"filePath": "a"}),
+            ("multi_replace_string_in_file", {"replacements": [{"filePath": "a"}, {"filePath": "a"}]}),
+            ("str_replace_based_edit_tool", {"command": "create", "path": "a"}),
+            ("str_replace_based_edit_tool", {"command": "str_replace", "path": "a"}),
+            ("str_replace_editor", {"command": "insert", "path": "a"}),
+            ("apply_patch", "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch"),
+            ("apply_patch", json.dumps({"input": "*** Begin Patch\r\n*** Add File: a\r\n+x\r\n"})),
+            ("apply_patch", {"patch": "*** Delete File: a \n"}),
+        ],
+    )
+    def test_writers(self, tool, arguments):
+        assert one(tool, arguments) == CHANGED_A
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("bash", {"command": "cat a", "path": "a"}),
+            ("Grep", {"pattern": "x", "path": "a"}),
+            ("list_directory", {"path": "a"}),
+            ("thread", {"path": "a"}),
+            ("str_replace_based_edit_tool", {"path": "a"}),
+            ("str_replace_based_edit_tool", {"command": "dance", "path": "a"}),
+            ("Read", {"offset": 3}),
+            ("Read", {"file_path": "x" * 5_000}),
+            ("Read", {"files": [{"name": 1}, {}, 7]}),
+            ("apply_patch", {}),
+            ("apply_patch", {"input": 7}),
+            ("apply_patch", "no patch"),
+            ("apply_patch", ["odd"]),
+            ("Read", ["a"]),
+            ("Read", None),
+            ("", {"path": "a"}),
+        ],
+    )
+    def test_neither(self, tool, arguments):
+        assert one(tool, arguments) == FileOps()
+
+    def test_a_patch_may_move_and_touch_several(self):
+        patch = "*** Begin Patch\n*** Update File: old.py\n*** Move to: new.py\n*** Add File: b c.py\n*** End Patch"
+        assert one("apply_patch", {"input": patch}).modified == ("old.py", "new.py", "b c.py")
+
+    def test_several_files_in_one_read(self):
+        assert one("read_multiple_files", {"paths": ["b", "a", "b", 3]}).read == ("b", "a")
+
+    @pytest.mark.parametrize(
+        ("broken", "path"),
+        [
+            ('{"path": "a/b.py", "content": "cut o', "a/b.py"),
+            ('{"file_path": "tab\\tbed", oops}', "tab\tbed"),
+            (r'{"path": "C:\Users\x.py", }', r"C:\Users\x.py"),
+            ('{"content": "say \\"path\\": \\"no\\"", "path": "yes", ', "yes"),
+            ("{'path': \"x\"", None),
+            ('{"path": "never closed', None),
+            ("[" * 100_000, None),
+        ],
+    )
+    def test_broken_arguments_are_salvaged(self, broken, path):
+        """A call that was cut off still names its file when the path came first."""
+        assert one("write_file", broken).modified == ((path,) if path else ())
+
+    def test_salvage_knows_the_command(self):
+        assert one("str_replace_editor", '{"command": "view", "path": "a", "x": ') == READ_A
+
+    def test_hostile_arguments_take_linear_time(self):
+        nested = {}
+        for _ in range(100_000):
+            nested = {"path": nested, "files": [nested]}
+        start = time.process_time()
+        for hostile in (
+            '"a":"' * 100_000,
+            '"path" ' * 100_000,
+            "\\" * 500_000,
+            '{"path":"' + "\\\\" * 200_000,
+            nested,
+        ):
+            one("read_file", hostile)
+            one("apply_patch", hostile)
+        one("apply_patch", "*** Update File: " * 100_000)
+        assert time.process_time() - start < 3
+
+    @given(
+        st.sampled_from(["read_file", "Write", "apply_patch", "str_replace_editor", "shell"]),
+        st.text()
+        | st.dictionaries(
+            st.sampled_from(["path", "file_path", "command", "files", "x"]),
+            st.recursive(
+                st.none() | st.booleans() | st.text(),
+                lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            ),
+        ),
+    )
+    def test_any_arguments_are_survived(self, tool, arguments):
+        """Whatever a model writes as arguments, the lists hold paths that say something."""
+        written = [arguments] if isinstance(arguments, str) else [arguments, json.dumps(arguments)]
+        found = {one(tool, each) for each in written}
+        assert len(found) == 1
+        ops = found.pop()
+        assert all(path.strip() for path in (*ops.read, *ops.modified))
+
+
+PATHS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),
+    st.sampled_from(
+        [
+            "None",
+            "n/a",
+            "-",
+            "- a",
+            "* a",
+            "`a`",
+            '"a"',
+            "</read-files>",
+            "<read-files>",
+            "a\nb",
+            "a\r",
+            " a",
+            "a ",
+            "\\",
+            "&lt;",
+            "\udc80",
+        ]
+    ),
+)
+
+
+class TestSummary:
+    def test_tags(self):
+        """Opal, "Summary sections": two tags with one path a line; an empty list has no tag."""
+        assert format_file_tags(FileOps(("a", "b c"), ("d",))) == (
+            "<read-files>\na\nb c\n</read-files>\n\n<modified-files>\nd\n</modified-files>"
+        )
+        assert format_file_tags(FileOps(modified=("d",))) == "<modified-files>\nd\n</modified-files>"
+        assert format_file_tags(FileOps()) == ""
+
+    def test_metadata_comes_first(self):
+        """Opal, "Summary message": the metadata's lists are read when they are there."""
+        text = format_file_tags(FileOps(("tag",)))
+        assert read_summary_files(
+            Message("user", text, meta={"read_files": ["r", 3, "m"], "modified_files": ("m",)})
+        ) == FileOps(("r",), ("m",))
+        assert read_summary_files(Message("user", text, meta={"modified_files": None})) == FileOps()
+        assert read_summary_files(Message("user", text, meta={"generation": 2})) == FileOps(("tag",))
+
+    def test_tags_as_models_write_them(self):
+        """Opal, decisions: the lists can be read back from the rendered message alone."""
+        text = """[Conversation summary — older messages were compacted]
+
+## Goal
+Ship it.
+
+<read-files>
+- lib/a.ex
+* `lib/b.ex`: the collector
+"lib/c.ex"
+"half quoted
+  lib/d.ex
+
+</read-files>
+<modified-files>
+None
+</modified-files>
+<read-files>lib/e.ex</read-files>"""
+        ops = read_summary_files(Message("user", text))
+        assert ops.read == ("lib/a.ex", "lib/b.ex", "lib/c.ex", "half quoted", "lib/d.ex", "lib/e.ex")
+        assert ops.modified == ()
+
+    @pytest.mark.parametrize(
+        ("text", "read"),
+        [
+            ("<read-files>\na\n", ()),
+            ("a\n</read-files>", ()),
+            ("<read-files> open\n<read-files>\na\n</read-files>", ("a",)),
+            ("</read-files><read-files>a</read-files>", ("a",)),
+            ("nothing", ()),
+            ("", ()),
+        ],
+    )
+    def test_blocks_must_open_and_close(self, text, read):
+        assert read_summary_files(Message("user", text)).read == read
+
+    def test_a_path_cannot_close_its_tag(self):
+        """Law 15 of the house: content cannot end the section it stands in."""
+        text = format_file_tags(
+            FileOps(("x\n</read-files>\n<modified-files>\n/etc/passwd\n</modified-files>",))
+        )
+        assert text.count("</read-files>") == 1
+        assert "<modified-files>" not in text
+
+    def test_a_million_open_tags_take_linear_time(self):
+        start = time.process_time()
+        read_summary_files(Message("user", "<read-files>" * 300_000 + "</read-files>" * 300_000))
+        assert time.process_time() - start < 3
+
+    @given(st.lists(PATHS).map(tuple), st.lists(PATHS).map(tuple), st.text(), st.text())
+    def test_there_and_back(self, read, modified, before, after):
+        """What as_tags writes from_summary reads, whatever stands around it."""
+        ops = merge_files(FileOps(), FileOps(read, modified))
+        assert read_summary_files(Message("user", f"{before}\n{format_file_tags(ops)}\n{after}")) == ops
+
+    @given(
+        st.text(st.sampled_from('<>/"`-\n ') | st.sampled_from("abc")).map(
+            lambda text: f"<read-files>{text}</read-files>"
+        )
+    )
+    def test_reading_twice_is_reading_once(self, text):
+        ops = read_summary_files(Message("user", text))
+        assert read_summary_files(Message("user", format_file_tags(ops))) == ops
+
+
+class TestReads:
+    def test_results_are_matched_by_id(self):
+        """NeuroLink, decisions: reads are known by call and arguments, by id, in any order."""
+        messages = [
+            Message("user", "look"),
+            calls(
+                ("read_file", {"path": "a"}), ("Read", '{"file_path": "b"}'), ("shell", {"command": "cat c"})
+            ),
+            result("c1"),
+            result("c2", "cat c.txt"),
+            Message("user", (Text("and"), ToolResult("c0", (Text("x"),)))),
+        ]
+        assert find_file_reads(messages) == [FileRead(2, 0, "c1", "b"), FileRead(4, 1, "c0", "a")]
+        assert [read.path for read in find_file_reads(messages, vocabulary=OPAL_TOOLS)] == ["a"]
+
+    def test_a_piece_is_not_the_whole(self):
+        """What "refer to latest read below" may claim depends on which piece was read."""
+        asked = [
+            {"file_path": "a"},
+            {"file_path": "a", "offset": None, "limit": None},
+            {"limit": 5, "offset": 10, "file_path": "a"},
+            {"file_path": "a", "offset": 10, "limit": 5},
+            {"file_path": "a", "view_range": [1, 20]},
+        ]
+        messages = [calls(*(("Read", each) for each in asked)), *(result(f"c{n}") for n in range(5))]
+        extents = [read.extent for read in find_file_reads(messages)]
+        assert extents[:2] == ["", ""]
+        assert extents[2] == extents[3] == '{"limit": 5, "offset": 10}'
+        assert extents[4] == '{"view_range": [1, 20]}'
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "more"),
+        [
+            ("read_file", {"path": "a"}, {"is_error": True}),
+            ("read_file", '{"path": "a", "offset": 3', {}),
+            ("read_file", {"path": "a", "offset": {1, 2}}, {}),
+            ("read_multiple_files", {"paths": ["a", "b"]}, {}),
+            ("write_file", {"path": "a"}, {}),
+            ("read_file", {}, {}),
+        ],
+    )
+    def test_results_that_do_not_show_one_file(self, tool, arguments, more):
+        assert find_file_reads([calls((tool, arguments)), result("c0", "content", **more)]) == []
+
+    def test_an_id_used_again_belongs_to_the_nearest_call(self):
+        """Fault C04: the nearest call before the result is meant."""
+        messages = [
+            result("c0"),
+            calls(("read_file", {"path": "a"})),
+            result("c0"),
+            calls(("read_file", {"path": "b"})),
+            result("c0"),
+        ]
+        assert [(read.message, read.path) for read in find_file_reads(messages)] == [(2, "a"), (4, "b")]
+
+    @pytest.mark.parametrize(
+        ("text", "path"),
+        [
+            ("read_file 'src/index.ts'\n" + "x" * 5_000, "src/index.ts"),
+            ('readFile "src/index.ts"', "src/index.ts"),
+            ("read_file(src/index.ts)", "src/index.ts"),
+            ("Read file 'config.json'", "config.json"),
+            ("Read file config.json:", "config.json"),
+            ("Read the file `my notes.txt` now", "my notes.txt"),
+            ("Read file: Makefile.am", "Makefile.am"),
+            ("read 'Makefile'", "Makefile"),
+            ("\n\n  Reading src/a.py...\n1 import os", "src/a.py"),
+            ("$ cat /etc/hosts", "/etc/hosts"),
+            ("cat .env", ".env"),
+            ("I read the docs and then read lib\\x.py.", "lib\\x.py"),
+        ],
+    )
+    def test_plain_transcripts(self, text, path):
+        """NeuroLink, case 12 and known faults: the pattern finds the path, never the word `file`."""
+        assert find_file_reads([Message("user", "go"), result("t1", text)]) == [FileRead(1, 0, "t1", path)]
+        assert find_file_reads([Message("tool", text)]) == [FileRead(0, 0, "", path)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "I read the docs",
+            "thread safety",
+            "We concat strings",
+            "I have read 3.5 books",
+            "read https://example.org/x.html",
+            "already read 'all of it'",
+            "readme.md",
+            "spread a/b",
+            "Read file",
+            "read",
+            "result\nread_file 'late.txt'",
+            "",
+        ],
+    )
+    def test_prose_is_not_a_read(self, text):
+        """NeuroLink, known fault "Dedup regex": words are not paths."""
+        assert find_file_reads([Message("tool", text)]) == []
+
+    @pytest.mark.parametrize("role", ["user", "assistant", "system"])
+    def test_only_tools_are_believed(self, role):
+        """NeuroLink, known fault "Dedup regex": whole assistant messages could be replaced."""
+        assert find_file_reads([Message(role, "read_file 'a.py'")]) == []
+
+    def test_the_pattern_is_not_used_where_there_are_calls(self):
+        """NeuroLink, decisions: only for transcripts without tool calls; failed reads never."""
+        messages = [calls(("shell", {"command": "x"})), result("c0", "read_file 'a.py'")]
+        assert find_file_reads(messages) == []
+        assert find_file_reads([result("c0", "read_file 'a.py'", is_error=True)]) == []
+
+    def test_hostile_lines_take_linear_time(self):
+        start = time.process_time()
+        for hostile in (
+            "read " * 400_000,
+            "read '" * 400_000,
+            "read" + " " * 2_000_000,
+            "read " + "a" * 2_000_000,
+            "cat (" * 400_000,
+        ):
+            find_file_reads([Message("tool", hostile)])
+        assert time.process_time() - start < 5

@@ -24,11 +24,11 @@ from typing import Any, Final
 from bench import peering, retention_model
 from bench.extractive import Extractive
 
-from refold.evals import answers, planting, reuse
-from refold.evals.layouts import Dataset, read
+from refold.evals.datasets import Dataset, read_dataset
+from refold.evals.measures import answers, planted_facts, reuse
+from refold.evals.methods import Comparison, Method, Wire, open_methods
 from refold.evals.peers import MOST_ASKS, Peer, PeerFailed
-from refold.evals.printing import line_of
-from refold.evals.ways import Contest, Way, Wire, open_ways
+from refold.evals.tables import format_row
 
 RESULTS: Final = peering.BENCH / "results"
 RUNS, TALKS, RULES, FACTS, ROUNDS = 8, 20, 30, 20, (1, 3, 10)
@@ -40,50 +40,53 @@ SECONDS: Final = 30.0
 ALONE: Final = "refold, no model"
 
 
-def measured(found: Dataset, contest: Contest, seed: int, only: str = "") -> Iterator[dict[str, Any]]:
+def measured(found: Dataset, comparison: Comparison, seed: int, only: str = "") -> Iterator[dict[str, Any]]:
     """The rows of all measures, or of one kind."""
     for kind, made in MEASURES.items():
         if only in {"", kind}:
-            yield from made(found, contest, seed)
+            yield from made(found, comparison, seed)
 
 
-def _reused(found: Dataset, contest: Contest, seed: int) -> Iterator[dict[str, Any]]:
+def _reused(found: Dataset, comparison: Comparison, seed: int) -> Iterator[dict[str, Any]]:
     chance = random.Random(seed)  # noqa: S311  # the same runs for everybody
     runs = chance.sample(found.runs, min(RUNS, len(found.runs)))
     if runs:
-        yield from reuse.measured("agent runs", runs, contest, (REUSED,))
+        yield from reuse.measure_reuse("agent runs", runs, comparison, (REUSED,))
     if found.transcripts:
-        yield from reuse.measured("transcripts", found.transcripts, contest, (REUSED,))
+        yield from reuse.measure_reuse("transcripts", found.transcripts, comparison, (REUSED,))
 
 
-def _answered(found: Dataset, contest: Contest, _seed: int) -> Iterator[dict[str, Any]]:
+def _answered(found: Dataset, comparison: Comparison, _seed: int) -> Iterator[dict[str, Any]]:
     for name, talks in found.asked():
         if talks:
             kinds = (answers.ANYWHERE, answers.WORDS)
-            yield from answers.measured(name, talks[:TALKS], contest, (ANSWERED,), kinds)
+            yield from answers.measure_answers(name, talks[:TALKS], comparison, (ANSWERED,), kinds)
 
 
-def _planted(found: Dataset, contest: Contest, seed: int) -> Iterator[dict[str, Any]]:
-    pool = planting.pool_of(found, seed)
-    sets = {"constraints (fresh)": planting.rules("fresh")[:RULES], "facts": planting.facts(FACTS, seed)}
+def _planted(found: Dataset, comparison: Comparison, seed: int) -> Iterator[dict[str, Any]]:
+    pool = planted_facts.collect_talks(found, seed)
+    sets = {
+        "constraints (fresh)": planted_facts.read_rules("fresh")[:RULES],
+        "facts": planted_facts.make_facts(FACTS, seed),
+    }
     for name, planted in sets.items():
-        yield from planting.measured(name, planted, pool, contest, ROUNDS)
+        yield from planted_facts.measure_planted(name, planted, pool, comparison, ROUNDS)
 
 
 MEASURES: Final = {"reuse": _reused, "answers": _answered, "planted": _planted}
 
 
-def taught(ways: Sequence[Way], seed: int) -> Extractive:
+def taught(ways: Sequence[Method], seed: int) -> Extractive:
     """The summariser, when it has heard every way's instructions over two talks that share nothing."""
     made = Extractive()
-    quiet = Contest(ways, made, lambda *_: None)
+    quiet = Comparison(ways, made, lambda *_: None)
     for way in ways:
         heard: list[list[set[str]]] = []
         for number in (1, 2):
             made.heard = []
-            pool = planting.pool_of(Dataset(), seed + number)
-            rounds = planting.Rounds(way, quiet, pool, 2)
-            planting.folded(rounds, planting.next_talk(pool, 0)[0], 9, lambda *_: None)
+            pool = planted_facts.collect_talks(Dataset(), seed + number)
+            rounds = planted_facts.Rounds(way, quiet, pool, 2)
+            planted_facts.fold_rounds(rounds, planted_facts.next_talk(pool, 0)[0], 9, lambda *_: None)
             heard.append(made.heard)
         made.learn(*heard)
     made.heard = None
@@ -190,9 +193,9 @@ def main() -> None:
             one.close()
 
 
-def _ways(policies: Sequence[str], taking: Sequence[Peer]) -> list[Way]:
+def _ways(policies: Sequence[str], taking: Sequence[Peer]) -> list[Method]:
     """Ours, ours without the summariser, the plain ways and the libraries."""
-    ways = open_ways(policies, taking)
+    ways = open_methods(policies, taking)
     house = next(way for way in ways if way.name == "refold")
 
     def alone(history: Wire, budget: int, _ask: Any) -> Wire:
@@ -209,13 +212,13 @@ def _without(options: argparse.Namespace, taking: Sequence[Peer], about: dict[st
         about | {"summariser": "bench/extractive.py"},
         options.measure,
     )
-    found = read(options.dataset, seed=options.seed, told=told)
-    contest = Contest(ways, taught(ways, options.seed), told)
+    found = read_dataset(options.dataset, seed=options.seed, progress=told)
+    contest = Comparison(ways, taught(ways, options.seed), told)
     rows: list[dict[str, Any]] = []
     for row in measured(found, contest, options.seed, options.measure):
         rows.append(row)
         record.put(rows)
-        print(f"{row['measure']:<48} {line_of(row)}{_failures(row)}", flush=True)
+        print(f"{row['measure']:<48} {format_row(row)}{_failures(row)}", flush=True)
     record.put(rows, whole=True)
 
 
@@ -224,9 +227,9 @@ def _with_model(options: argparse.Namespace, taking: Sequence[Peer], about: dict
     with retention_model.Model(options.model) as model:
         about |= {"summariser": model.name, "summary_tokens": retention_model.SUMMARY_TOKENS}
         record = Record(options.json or RESULTS / "retention-model.json", about)
-        found = read(options.dataset, seed=options.seed, told=told)
+        found = read_dataset(options.dataset, seed=options.seed, progress=told)
         rows: list[dict[str, Any]] = []
-        contest = Contest(ways, model, told)
+        contest = Comparison(ways, model, told)
         for rows in retention_model.measured(found, contest, options.seed, options.minutes):
             record.put(rows)
         record.put(rows, whole=True)

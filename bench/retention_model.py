@@ -14,10 +14,10 @@ from bench.extractive import opened
 
 from refold.clients import open_client
 from refold.core.compaction.flow import Answer, Ask
-from refold.evals import planting
-from refold.evals.layouts import Dataset
-from refold.evals.tallies import Tally, row
-from refold.evals.ways import Contest, tokens
+from refold.evals.datasets import Dataset
+from refold.evals.measures import planted_facts
+from refold.evals.methods import Comparison, count_tokens
+from refold.evals.tables import Tally, make_row
 
 FIRST_TOKENS, LATER_TOKENS = 250, 500
 """Of the talk in which rules and facts are said, and of what is said after them, about: more than a view
@@ -63,14 +63,16 @@ class Model:
         )
 
 
-def measured(found: Dataset, contest: Contest, seed: int, minutes: float) -> Iterator[list[dict[str, Any]]]:
+def measured(
+    found: Dataset, comparison: Comparison, seed: int, minutes: float
+) -> Iterator[list[dict[str, Any]]]:
     """All rows so far, after every talk and every way."""
     until = time.monotonic() + minutes * 60
-    pool = planting.pool_of(found, seed, FIRST_TOKENS)
+    pool = planted_facts.collect_talks(found, seed, FIRST_TOKENS)
     chance = random.Random(seed)  # noqa: S311  # the same talks for everybody
     order = chance.sample(range(len(pool)), min(MOST, len(pool)))
-    tallies = {(kind, way.name): Tally() for kind in ("rules", "facts") for way in contest.ways}
-    rules, facts = planting.rules("fresh"), planting.facts(MOST * GROUP, seed)
+    tallies = {(kind, way.name): Tally() for kind in ("rules", "facts") for way in comparison.ways}
+    rules, facts = planted_facts.read_rules("fresh"), planted_facts.make_facts(MOST * GROUP, seed)
     for number, at in enumerate(order):
         if time.monotonic() > until:
             return
@@ -79,23 +81,23 @@ def measured(found: Dataset, contest: Contest, seed: int, minutes: float) -> Ite
             "facts": facts[number * GROUP : (number + 1) * GROUP],
         }
         said = [one.text for pair in zip(*mine.values(), strict=True) for one in pair]
-        talk, later = planting.next_talk(pool, at, FIRST_TOKENS * 2 // 3)
-        rest, _ = planting.next_talk(pool, later, LATER_TOKENS)
-        history = planting.opened([*planting.said_in(talk, said), *rest])
-        size = tokens(history)
-        for way in contest.ways:
-            contest.told(f"talk {number + 1}, {size:,} tokens, {way.name}", number, len(order))
+        talk, later = planted_facts.next_talk(pool, at, FIRST_TOKENS * 2 // 3)
+        rest, _ = planted_facts.next_talk(pool, later, LATER_TOKENS)
+        history = planted_facts.with_system_prompt([*planted_facts.insert_statements(talk, said), *rest])
+        size = count_tokens(history)
+        for way in comparison.ways:
+            comparison.progress(f"talk {number + 1}, {size:,} tokens, {way.name}", number, len(order))
             begun = time.monotonic()
-            trial = contest.trial(way, history, int(size * SHARE))
+            trial = comparison.trial(way, history, int(size * SHARE))
             print(
                 f"talk {number + 1} ({size:,} tokens), {way.name}: {trial.asks} asks,"
                 f" {time.monotonic() - begun:.0f} s {trial.why}",
                 flush=True,
             )
             for kind, planted in mine.items():
-                seen = planting.Seen(trial, size, int(size * SHARE))
-                planting.count(planted, seen, tallies[kind, way.name])
+                seen = planted_facts.FoldedView(trial, size, int(size * SHARE))
+                planted_facts.count_kept(planted, seen, tallies[kind, way.name])
         yield [
-            row(f"planted {kind}, one fold", way, tally, talks=number + 1)
+            make_row(f"planted {kind}, one fold", way, tally, talks=number + 1)
             for (kind, way), tally in tallies.items()
         ]

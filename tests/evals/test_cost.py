@@ -10,8 +10,8 @@ import pytest
 from refold.core.models.windows import Price
 from refold.errors import RefoldError
 from refold.evals import EVALS, cost
-from refold.evals.costing import ALL, bill, grid, measure
-from refold.evals.traces import traces
+from refold.evals.cost_search import ALL, iter_knobs, measure, price_run
+from refold.evals.traces import read_traces
 from refold.replay import NONE, play
 
 WORDS = "the work goes on step by step and nobody knows how it will end "
@@ -80,7 +80,7 @@ def report(folder):
 
 
 def test_traces_come_with_what_was_reported(folder):
-    found = traces(folder)
+    found = read_traces(folder)
     assert {kind: len(each) for kind, each in found.items()} == {
         "swe-bench-trajectories": 2,
         "claude-code": 1,
@@ -95,13 +95,13 @@ def test_traces_come_with_what_was_reported(folder):
 
 
 def test_one_kind_alone_and_torn_lines(folder, tmp_path):
-    notes = traces(folder / "claude-code")
+    notes = read_traces(folder / "claude-code")
     assert list(notes) == ["claude-code"]
     torn = (folder / "claude-code" / "a.jsonl").read_text() + '\n{"type": "assistant", "mess'
     (tmp_path / "torn.jsonl").write_text(torn)
     (tmp_path / "other.json").write_text("[1, {}]")
     (tmp_path / "half.traj.json").write_text('{"messages": [')
-    assert len(traces(tmp_path)["claude-code"][0].messages) == 24
+    assert len(read_traces(tmp_path)["claude-code"][0].messages) == 24
 
 
 def test_every_preset_stands_beside_nothing_and_the_best(report):
@@ -150,15 +150,17 @@ def test_the_replay_is_checked_against_the_reports(report):
 
 
 def test_a_bill_at_any_price_is_that_of_a_run_at_this_price(folder):
-    recorded = traces(folder)["swe-bench-trajectories"][0]
+    recorded = read_traces(folder)["swe-bench-trajectories"][0]
     price = Price(3, 15, 0.3, 3.75)
     for policy in (NONE, "opal"):
         plain = play(recorded, policy, window=12_000)
-        assert bill(plain, price) == pytest.approx(play(recorded, policy, window=12_000, price=price).dollars)
+        assert price_run(plain, price) == pytest.approx(
+            play(recorded, policy, window=12_000, price=price).dollars
+        )
 
 
 def test_the_search_turns_knobs_of_the_house():
-    points = list(grid())
+    points = list(iter_knobs())
     assert len(points) > 20
     assert {
         "history_tokens": 40_000,
@@ -189,7 +191,7 @@ class Shown:
 
 
 def test_at_the_terminal(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("refold.evals.costing.grid", lambda: iter(SEARCH))
+    monkeypatch.setattr("refold.evals.cost_search.iter_knobs", lambda: iter(SEARCH))
     parser = ArgumentParser()
     cost.arguments(parser)
     shown, out = Shown(), tmp_path / "cost.json"

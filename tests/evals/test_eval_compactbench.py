@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.evals.layouts import read
+from refold.evals.datasets import read_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "bench" / ".envs" / "compactbench" / "bin" / "python"
@@ -28,7 +28,7 @@ def ran(tmp_path, *arguments):
 
 
 def test_our_templates_are_templates():
-    found = read(OWN).templates
+    found = read_dataset(OWN).templates
     assert len(found) == len(list(OWN.glob("*.yaml"))) >= 5
 
 

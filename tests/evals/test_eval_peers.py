@@ -7,7 +7,7 @@ import pytest
 
 from refold.core.compaction.flow import Answer
 from refold.errors import AnswerFailed, RefoldError
-from refold.evals.peers import Peer, PeerFailed, _answered, peer
+from refold.evals.peers import Peer, PeerFailed, _answer_peer, parse_peer
 
 PROGRAM = str(Path(__file__).with_name("peer_example.py"))
 TALK = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
@@ -86,11 +86,11 @@ def test_a_peer_may_count_as_everybody_is_counted_and_knows_the_window(started):
 
 
 def test_how_an_answer_ended_is_told_to_the_peer():
-    assert _answered("?", lambda _question: Answer(text="cut", finish="length")) == {
+    assert _answer_peer("?", lambda _question: Answer(text="cut", finish="length")) == {
         "answer": "cut",
         "finish": "length",
     }
-    assert _answered("?", lambda _question: Answer(text="whole")) == {"answer": "whole"}
+    assert _answer_peer("?", lambda _question: Answer(text="whole")) == {"answer": "whole"}
 
 
 def test_what_a_peer_says_about_something_else_is_passed_over(started):
@@ -98,11 +98,11 @@ def test_what_a_peer_says_about_something_else_is_passed_over(started):
 
 
 def test_a_peer_is_named_on_the_command_line():
-    made = peer("lang='python -c 1'")
+    made = parse_peer("lang='python -c 1'")
     assert (made.name, made.words) == ("lang", ("python -c 1",))
     for wrong in ("lang", "=x", "lang=", "lang='"):
         with pytest.raises(RefoldError, match="--peer"):
-            peer(wrong)
+            parse_peer(wrong)
 
 
 def test_a_program_that_is_not_there_is_said():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from refold.evals.reader import LAST, UNKNOWN, answer, reply
+from refold.evals.reader.stand_in import LAST, UNKNOWN, answer_question, reply
 
 PROSE = """SUMMARY:
 USER: For the regatta, let's rent the red boats.
@@ -61,8 +61,8 @@ def test_a_question_gets_what_the_artifact_says(artifact, question, holds, lacks
 
 
 def test_nothing_is_known_of_an_empty_artifact():
-    assert answer("(no summary or structured state)", "Who keeps the time?") == UNKNOWN
-    assert answer("", "Is it raining?") == "No."
+    assert answer_question("(no summary or structured state)", "Who keeps the time?") == UNKNOWN
+    assert answer_question("", "Is it raining?") == "No."
 
 
 def test_a_talk_goes_on_with_words_of_the_artifact_and_none_of_the_prompt():

@@ -1,8 +1,8 @@
-"""What is kept, what gets through, what it costs: measures that anybody can run on their own data.
+"""Measures that users run on their own data: what a fold keeps, what gets through, what it costs.
 
-Each eval is a module of its name here, with `arguments(parser)`, `run(args, screen)` that gives the exit
-status, and `EXAMPLES`; `refold eval NAME` finds it in `EVALS`. `args.answerer` is who answers, where the eval
-takes `--ask`; what a screen must be able to do is `Screen`.
+`refold eval NAME` runs the module of that name. The module has `arguments(parser)`, `EXAMPLES`, and
+`run(args, screen)`, which returns the exit status. `args.answerer` is the summariser, if the eval takes
+`--ask`.
 """
 
 from typing import Final, Literal, Protocol, TypeAlias
@@ -16,27 +16,27 @@ EVALS: Final = {
     "counts": "how far our count is from what providers reported, request by request",
     "cost": "what folding costs and saves on real usage traces, beside the best policy a search finds",
 }
-"""Each eval with what it measures."""
+"""The evals, each with what it measures."""
 
 
 class Screen(Protocol):
-    """Where an eval writes; the terminal program's screen is one."""
+    """The part of a screen that an eval needs."""
 
     @property
     def width(self) -> int:
-        """Columns there are."""
+        """The number of columns."""
 
     def line(self, text: str = "") -> None:
         """Print one line of the result."""
 
     def note(self, text: str) -> None:
-        """Print one line beside it."""
+        """Print one line for the person, apart from the result."""
 
     def data(self, text: str) -> None:
-        """Print text that another program reads."""
+        """Print text for another program."""
 
     def paint(self, text: str, style: Style) -> str:
-        """Colour a text, where colours are shown."""
+        """Colour a text if the screen shows colours."""
 
     def show(self, doing: str, done: int = 0, whole: int = 0) -> None:
-        """Tell how far the work is, on a terminal only."""
+        """Show progress, on a terminal only."""

@@ -19,9 +19,9 @@ from compactbench.providers import (  # type: ignore[import-not-found,unused-ign
 
 from refold.calls.compact import acompact
 from refold.core.facts.ledger import LEDGER_SHARE
-from refold.evals.reader import reply
-from refold.evals.states import state_of
-from refold.evals.ways import Wire, texts, tokens
+from refold.evals.methods import Wire, count_tokens, iter_texts
+from refold.evals.reader.stand_in import reply
+from refold.evals.reader.states import make_state
 
 SHARE: Final = 0.5
 """Tokens of the view, as a share of the talk's."""
@@ -49,14 +49,14 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
         messages = [{"role": turn.role.value, "content": turn.content} for turn in transcript.turns]
         return CompactionArtifact(
             summaryText=await self._text(messages),
-            structured_state=state_of(messages, max(LEAST, int(tokens(messages) * LEDGER_SHARE))),
+            structured_state=make_state(messages, max(LEAST, int(count_tokens(messages) * LEDGER_SHARE))),
             selectedSourceTurnIds=[turn.id for turn in transcript.turns],
             methodMetadata={"method": self.name, "version": self.version, "policy": self.policy},
         )
 
     async def _text(self, messages: Wire) -> str:
         """The view that the policy makes; nothing where the talk is short."""
-        size = tokens(messages)
+        size = count_tokens(messages)
         if size <= LEAST:
             return ""
         done = await acompact(
@@ -82,7 +82,7 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
 
 def _spoken(message: dict[str, Any]) -> str:
     """A message with its speaker, without whom nobody knows what was asked and what was answered."""
-    text = "\n".join(texts(message))
+    text = "\n".join(iter_texts(message))
     return text if text.startswith("<") else f"{str(message.get('role', '')).upper()}: {text}"
 
 
@@ -108,7 +108,7 @@ class Neurolink(Refold):
 
 
 class Reader(Provider):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so
-    """Answers without a model: `refold.evals.reader`."""
+    """Answers without a model: `refold.evals.reader.stand_in`."""
 
     key: ClassVar[str] = "refold-reader"
 

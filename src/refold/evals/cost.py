@@ -1,13 +1,13 @@
-"""`refold eval cost`: what folding costs and saves on real usage traces, beside the best policy found."""
+"""`refold eval cost`: measure what folding costs and saves, beside the best policy that a search finds."""
 
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.evals import Screen
-from refold.evals.costing import ALL, PRICES, WITHIN, Report, Row, measure
+from refold.evals.cost_search import ALL, PRICES, WITHIN, Report, Row, measure
 
 if TYPE_CHECKING:
     from refold.replay.playing import Summaries
@@ -21,14 +21,14 @@ EXAMPLES: Final = """\
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Say what the eval takes."""
+    """Add the options of the eval."""
     parser.add_argument(
         "dataset", metavar="DATASET", help="a folder of agent runs and transcripts with usage"
     )
     parser.add_argument("--window", metavar="SIZE", default="200k", help="the window of the model (200k)")
-    told = "only without summaries by a model, or only with stand-ins of their expected length"
+    text = "only without summaries by a model, or only with stand-ins of their expected length"
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--without-model", action="store_true", help=told)
+    group.add_argument("--without-model", action="store_true", help=text)
     group.add_argument("--with-model", action="store_true", help="the other of the two")
     parser.add_argument(
         "--sample", metavar="N", type=int, help="the first so many conversations of each kind"
@@ -42,10 +42,10 @@ def run(args: Namespace, screen: Screen) -> int:
     ways = ways[:1] if args.without_model else ways[1:] if args.with_model else ways
     report = measure(
         Path(args.dataset),
-        window=tokens(args.window),
+        window=parse_tokens(args.window),
         summaries=ways,
         sample=args.sample,
-        told=screen.show,
+        progress=screen.show,
     )
     text = json.dumps(report.as_dict(), indent=1) + "\n"
     if args.json == "-":

@@ -12,8 +12,8 @@ from refold.core.compaction.budget import Trigger
 from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals import Screen
-from refold.evals.printing import write
-from refold.evals.traces import traces
+from refold.evals.tables import write_json
+from refold.evals.traces import read_traces
 from refold.policies import presets
 from refold.replay import Recorded
 
@@ -44,27 +44,27 @@ def run(args: Namespace, screen: Screen) -> int:
             f"{row['kind']:<24} {row['way']:<22} {row['requests']:>6,} {row['mean']:6.2%} {row['p95']:6.2%}"
             f" {row['bias']:+6.2%}"
         )
-    write(args.json, {"command": "refold eval counts DATASET", "rows": rows})
+    write_json(args.json, {"command": "refold eval counts DATASET", "rows": rows})
     return 0
 
 
 def measure(folder: Path, screen: Screen) -> list[dict[str, Any]]:
     """One row for each kind of data and way of counting."""
     rows: list[dict[str, Any]] = []
-    for kind, recorded in traces(folder).items():
+    for kind, recorded in read_traces(folder).items():
         errors: dict[str, list[float]] = {}
-        told = [one for one in recorded if len(one.usages) > 1]
-        for number, one in enumerate(told):
-            screen.show(f"{kind}: {one.name}", number, len(told))
-            for way, error in _errors(one):
+        text = [one for one in recorded if len(one.usages) > 1]
+        for number, one in enumerate(text):
+            screen.show(f"{kind}: {one.name}", number, len(text))
+            for way, error in _request_errors(one):
                 errors.setdefault(way, []).append(error)
-        rows += [_row(kind, way, found) for way, found in errors.items()]
+        rows += [_make_row(kind, way, found) for way, found in errors.items()]
     if not rows:
         raise RefoldError(f"{folder} holds no agent runs or transcripts with reported usage")
     return rows
 
 
-def _errors(one: Recorded) -> Iterator[tuple[str, float]]:
+def _request_errors(one: Recorded) -> Iterator[tuple[str, float]]:
     """The errors of one conversation, request by request, as shares of what was reported."""
     policy = replace(presets.get("refold"), trigger=Trigger(enabled=False))
     characters = 0
@@ -74,14 +74,16 @@ def _errors(one: Recorded) -> Iterator[tuple[str, float]]:
             usage = one.usages.get(index)
             if usage is not None:
                 used = session.prepare().budget.used
-                yield from _judged(used, characters, usage, before)
+                yield from _count_errors(used, characters, usage, before)
                 session.observe(usage)
                 before = usage
             session.say(message)
             characters += len(str(message.get("content")))
 
 
-def _judged(used: int, characters: int, usage: Usage, before: Usage | None) -> Iterator[tuple[str, float]]:
+def _count_errors(
+    used: int, characters: int, usage: Usage, before: Usage | None
+) -> Iterator[tuple[str, float]]:
     real = usage.context
     if before is None:
         yield "first request", used / real - 1
@@ -92,7 +94,7 @@ def _judged(used: int, characters: int, usage: Usage, before: Usage | None) -> I
             yield f"over {LONG:,} tokens", used / real - 1
 
 
-def _row(kind: str, way: str, errors: Sequence[float]) -> dict[str, Any]:
+def _make_row(kind: str, way: str, errors: Sequence[float]) -> dict[str, Any]:
     ranked = sorted(map(abs, errors))
     return {
         "kind": kind,

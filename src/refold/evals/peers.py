@@ -1,11 +1,11 @@
-"""Other systems as processes that speak JSON lines on standard input and output; knows none of them.
+"""Run other systems as processes that exchange JSON lines; knows none of them.
 
     to it     {"id": 1, "op": "fold", "messages": [...], "budget": 4000}
     from it   {"id": 1, "ask": "..."}          answered by {"id": 1, "answer": "..."}, or an error
     from it   {"id": 1, "count": "..."}        answered by {"id": 1, "tokens": 12}, as everybody is measured
     from it   {"id": 1, "messages": [...]}     the end; or {"id": 1, "error": "..."}
 
-`{"op": "about"}` gives its name and version. What it prints on standard error is its own affair.
+`{"op": "about"}` returns its name and version. Its standard error is passed through.
 """
 
 import json
@@ -22,25 +22,25 @@ from refold.core.tokens.estimate import estimate
 from refold.errors import RefoldError
 
 PATIENCE: Final = 600.0
-"""Seconds that one fold of a peer may take; those in which it waits for an answer are not counted."""
+"""Seconds for one fold of a peer, without the time in which it waits for an answer."""
 STARTING: Final = 180.0
-"""Seconds that it may take at least to say who it is: some load for long."""
+"""Least seconds for the first reply; some peers load slowly."""
 MOST_ASKS: Final = 100
-"""How often a peer may ask in one fold: one that asks more goes round in circles."""
+"""Questions in one fold; a peer that asks more is in a loop."""
 _BLOCK: Final = 1 << 16
 
 
 class PeerFailed(RefoldError):
-    """Another system did not give a view."""
+    """Another system returned no view."""
 
 
 class PeerLate(PeerFailed):
-    """It took too long."""
+    """Another system took too long."""
 
 
 @dataclass(slots=True)
 class Peer:
-    """One other system, started when it is first needed."""
+    """One other system; its process starts at the first use."""
 
     name: str
     words: tuple[str, ...]
@@ -51,25 +51,25 @@ class Peer:
     _count: int = 0
 
     def fold(self, messages: list[dict[str, Any]], budget: int, ask: Callable[[Any], Any] | None) -> Any:
-        """The view that it makes of these messages."""
+        """Return the system's view of these messages."""
         self._count += 1
-        plain = [_plain(message) for message in messages]
-        wish = {"id": self._count, "op": "fold", "messages": plain, "budget": budget, "counts": True}
+        plain = [_strip_nulls(message) for message in messages]
+        request = {"id": self._count, "op": "fold", "messages": plain, "budget": budget, "counts": True}
         if window := getattr(ask, "window", None):
-            wish["window"] = window
-        told = self._talk(wish, ask, self.patience)
-        view = told.get("messages")
+            request["window"] = window
+        reply = self._talk(request, ask, self.patience)
+        view = reply.get("messages")
         if not isinstance(view, list) or not all(isinstance(one, dict) for one in view):
-            raise PeerFailed(f"{self.name}: {str(told.get('error') or 'gave no list of messages')[:300]}")
+            raise PeerFailed(f"{self.name}: {str(reply.get('error') or 'gave no list of messages')[:300]}")
         return view
 
     def about(self) -> dict[str, Any]:
-        """Its name and version, as it tells them."""
+        """Return the system's name and version."""
         self._count += 1
         return self._talk({"id": self._count, "op": "about"}, None, max(self.patience, STARTING))
 
     def close(self) -> None:
-        """End it: no more input, a moment to leave, then by force."""
+        """End the process: close its input, wait two seconds, then kill it."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -91,14 +91,14 @@ class Peer:
         left, asks = seconds, 0
         while True:
             begin = time.monotonic()
-            told = self._hear(left)
+            reply = self._hear(left)
             left -= time.monotonic() - begin
-            if told.get("id") not in {request["id"], None}:
-                continue  # what it had to say about something that was given up
-            if "count" in told:
-                self._say({"id": request["id"], "tokens": estimate(str(told["count"]))})
-            elif "ask" not in told:
-                return told
+            if reply.get("id") not in {request["id"], None}:
+                continue  # a late reply to a request that was given up
+            if "count" in reply:
+                self._say({"id": request["id"], "tokens": estimate(str(reply["count"]))})
+            elif "ask" not in reply:
+                return reply
             else:
                 asks += 1
                 if asks > self.most_asks:
@@ -106,7 +106,7 @@ class Peer:
                     raise PeerFailed(
                         f"{self.name} asked the summariser more than {self.most_asks} times in one fold"
                     )
-                self._say({"id": request["id"], **_answered(str(told["ask"]), ask)})
+                self._say({"id": request["id"], **_answer_peer(str(reply["ask"]), ask)})
 
     def _say(self, value: dict[str, Any]) -> None:
         process = self._started()
@@ -122,12 +122,12 @@ class Peer:
     def _hear(self, seconds: float) -> dict[str, Any]:
         line = self._line(seconds)
         try:
-            told = json.loads(line)
+            reply = json.loads(line)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            reply = None
+        if not isinstance(reply, dict):
             raise PeerFailed(f"{self.name} said something that is no JSON object: {line[:80]!r}")
-        return told
+        return reply
 
     def _line(self, seconds: float) -> bytes:
         stdout = self._started().stdout
@@ -162,7 +162,7 @@ class Peer:
         return shlex.join(self.words)
 
 
-def peer(text: str, seconds: float = PATIENCE) -> Peer:
+def parse_peer(text: str, seconds: float = PATIENCE) -> Peer:
     """The peer that `NAME=COMMAND` on a command line names, and how long a fold of it may take."""
     name, equals, command = text.partition("=")
     try:
@@ -174,7 +174,7 @@ def peer(text: str, seconds: float = PATIENCE) -> Peer:
     return Peer(name, words, seconds)
 
 
-def _plain(message: dict[str, Any]) -> dict[str, Any]:
+def _strip_nulls(message: dict[str, Any]) -> dict[str, Any]:
     """A message whose content is nothing but texts, with one text: not every system knows parts."""
     content = message.get("content")
     if not isinstance(content, list) or not all(set(part) == {"type", "text"} for part in content):
@@ -182,7 +182,7 @@ def _plain(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": "\n".join(part["text"] for part in content)}
 
 
-def _answered(prompt: str, ask: Callable[[Any], Any] | None) -> dict[str, str]:
+def _answer_peer(prompt: str, ask: Callable[[Any], Any] | None) -> dict[str, str]:
     if ask is None:
         return {"error": "no model was given"}
     try:

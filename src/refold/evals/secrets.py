@@ -1,11 +1,11 @@
-"""`refold eval secrets`: planted secrets, and how many get past redaction, border by border."""
+"""`refold eval secrets`: plant secrets and count those that get past redaction, border by border."""
 
 import json
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +13,12 @@ from refold import session as sessions
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals import Screen
-from refold.evals.layouts import read
-from refold.evals.printing import write
-from refold.evals.secret_making import Planted, lookalikes, messages_with, secrets
-from refold.evals.tallies import bootstrap
-from refold.evals.ways import texts
+from refold.evals.datasets import read_dataset
+from refold.evals.methods import iter_texts
+from refold.evals.secret_samples import PlantedSecret, hide_in_messages, make_lookalikes, make_secrets
+from refold.evals.tables import bootstrap_interval, write_json
 from refold.policies import presets
-from refold.redaction.redact import redact_text, redactor
+from refold.redaction.redact import make_redactor, redact_text
 
 EXAMPLES: Final = """\
   refold eval secrets
@@ -30,69 +29,71 @@ COUNT: Final = 220
 MODES: Final = ("off", "export", "storage")
 BORDERS: Final = ("request", "summary", "receipt", "event", "export", "fold", "recall", "store")
 STORED: Final = frozenset({"recall", "store"})
-"""Borders that only redaction on storage closes: what is kept is kept as it was said."""
+"""Borders that only `storage` redaction closes; the other modes store what was said."""
 GROUP: Final = 10
-"""Secrets in one session."""
+"""The number of secrets in one session."""
 TARGET: Final = 1_400
-"""Tokens of a view: less than half of what was said, so that something has to leave."""
+"""Tokens of a view: less than half of the history, so that something has to leave."""
 LINES: Final = 3_200
 
 
 @dataclass(slots=True)
-class Echo:
-    """A summariser that repeats what it reads, and remembers what it was asked."""
+class EchoSummariser:
+    """A summariser that repeats what it reads and records its questions."""
 
     asked: list[str] = field(default_factory=list)
     window: int | None = None
 
     def __call__(self, question: Ask) -> Answer:
-        """The first part of the request once more, as a summary."""
+        """Return the first part of the request as a summary."""
         self.asked.append(str(question))
         said = str(question).partition("<conversation")[2].partition(">")[2]
         return Answer(text=f"## What was said\n{said[:6_000]}")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Say what the eval takes."""
+    """Add the options of the eval."""
     add = parser.add_argument
-    told = "ordinary text in which nothing should be found; made-up lines where absent"
-    add("dataset", metavar="DATASET", type=Path, nargs="?", help=told)
-    told = "a preset to measure; repeatable, or all; refold by default"
-    add("--policy", metavar="NAME", action="append", default=[], help=told)
+    text = "ordinary text in which nothing should be found; made-up lines where absent"
+    add("dataset", metavar="DATASET", type=Path, nargs="?", help=text)
+    text = "a preset to measure; repeatable, or all; refold by default"
+    add("--policy", metavar="NAME", action="append", default=[], help=text)
     add("--count", metavar="N", type=int, default=COUNT, help=f"how many secrets; {COUNT} by default")
     add("--seed", metavar="N", type=int, default=0, help="makes the secrets")
     add("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Plant, fold, and look at every border; 1 where one got past redaction under the default policy."""
+    """Plant, fold, look at every border; return 1 if a secret got past redaction under the default policy."""
     if not 1 <= args.count <= 10_000:
         raise RefoldError("--count takes 1 to 10,000 secrets")
-    redactor("export")  # says at once what to install where nothing could be found
-    planted = secrets(args.count, args.seed)
+    make_redactor("export")  # fails at once, and names the extra to install
+    planted = make_secrets(args.count, args.seed)
     names = list(presets.PRESETS) if "all" in args.policy else args.policy or ["refold"]
     rows: list[dict[str, Any]] = []
     for policy in names:
         for mode in MODES:
-            found = list(measured(policy, mode, planted, screen))
-            show(found, screen)
+            found = list(measure_policy(policy, mode, planted, screen))
+            print_table(found, screen)
             rows += found
-    alarms = false_alarms(args, screen)
-    write(args.json, {"count": args.count, "seed": args.seed, "rows": rows, "false_alarms": alarms})
+    alarms = count_false_alarms(args, screen)
+    write_json(args.json, {"count": args.count, "seed": args.seed, "rows": rows, "false_alarms": alarms})
     bad = [row for row in rows if row["policy"] == "refold" and row["expected"] == 0 and row["past"]]
     return int(bool(bad))
 
 
-def measured(policy: str, mode: str, planted: Sequence[Planted], screen: Screen) -> Iterator[dict[str, Any]]:
-    """How many secrets crossed each border."""
-    past: dict[str, list[Planted]] = {border: [] for border in BORDERS}
+def measure_policy(
+    policy: str, mode: str, planted: Sequence[PlantedSecret], screen: Screen
+) -> Iterator[dict[str, Any]]:
+    """Yield how many secrets crossed each border."""
+    past: dict[str, list[PlantedSecret]] = {border: [] for border in BORDERS}
     for start in range(0, len(planted), GROUP):
         screen.show(f"secrets, {policy}, redaction {mode}", start, len(planted))
         group = planted[start : start + GROUP]
-        for border, text in _borders(policy, mode, group):
+        for border, text in _cross_borders(policy, mode, group):
             past[border] += [one for one in group if _gets_through(one, text)]
     for border, found in past.items():
-        low, high = bootstrap([(1, 1)] * len(found) + [(0, 1)] * (len(planted) - len(found)))
+        low, high = bootstrap_interval([(1, 1)] * len(found) + [(0, 1)] * (len(planted) - len(found)))
         open_border = mode == "off" or (mode == "export" and border in STORED)
         yield {
             "policy": policy,
@@ -107,13 +108,13 @@ def measured(policy: str, mode: str, planted: Sequence[Planted], screen: Screen)
         }
 
 
-def _gets_through(one: Planted, text: str) -> bool:
+def _gets_through(one: PlantedSecret, text: str) -> bool:
     return one.value in text or json.dumps(one.value)[1:-1] in text
 
 
-def _borders(policy: str, mode: str, group: Sequence[Planted]) -> Iterator[tuple[str, str]]:
+def _cross_borders(policy: str, mode: str, group: Sequence[PlantedSecret]) -> Iterator[tuple[str, str]]:
     """Say the secrets in a session, fold it, and give the text at each border."""
-    echo, events = Echo(), list[str]()
+    echo, events = EchoSummariser(), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "log.db"
         with sessions.open(
@@ -124,12 +125,12 @@ def _borders(policy: str, mode: str, group: Sequence[Planted]) -> Iterator[tuple
             window=64_000,
             redaction=mode,  # type: ignore[arg-type]
         ) as session:
-            session.subscribe(lambda event: events.append(repr(event)))
-            session.say(_conversation(group))
+            session.subscribe(lambda event: events.append(str(asdict(event))))
+            session.say(_make_conversation(group))
             outcome = session.compact(target=TARGET)
             yield "request", "\n".join(echo.asked)
-            yield "summary", f"{outcome.summary}\n" + "\n".join(_summaries(session.view()))
-            yield "receipt", repr(outcome.receipt)
+            yield "summary", f"{outcome.summary}\n" + "\n".join(_iter_summaries(session.view()))
+            yield "receipt", str(outcome.receipt.as_dict())  # a repr is cut short
             yield "event", "\n".join(events)
             session.export(str(Path(folder) / "out"))
             files = (one for one in (Path(folder) / "out").rglob("*") if one.is_file())
@@ -142,10 +143,10 @@ def _borders(policy: str, mode: str, group: Sequence[Planted]) -> Iterator[tuple
         yield "store", stored.decode("utf-8", "replace")
 
 
-def _conversation(group: Sequence[Planted]) -> list[dict[str, Any]]:
+def _make_conversation(group: Sequence[PlantedSecret]) -> list[dict[str, Any]]:
     done: list[dict[str, Any]] = [{"role": "user", "content": "Please look after the deployment."}]
     for number, planted in enumerate(group):
-        done += messages_with(planted, number)
+        done += hide_in_messages(planted, number)
         done.append({"role": "assistant", "content": "Noted, I go on with the next part of the work. " * 20})
     return [
         *done,
@@ -154,42 +155,42 @@ def _conversation(group: Sequence[Planted]) -> list[dict[str, Any]]:
     ]
 
 
-def _summaries(view: Sequence[Any]) -> Iterator[str]:
-    """What stands in a view that nobody said."""
+def _iter_summaries(view: Sequence[Any]) -> Iterator[str]:
+    """Yield the texts of a view that no message of the caller holds."""
     for message in view:
-        text = "\n".join(texts(message))
+        text = "\n".join(iter_texts(message))
         if text.startswith(("<refold-summary", "[", "This conversation continues", "Previous context")):
             yield text
 
 
-def show(rows: Sequence[dict[str, Any]], screen: Screen) -> None:
-    """Print one line for a policy and a mode."""
+def print_table(rows: Sequence[dict[str, Any]], screen: Screen) -> None:
+    """Print one line for a policy and a redaction mode."""
     first = rows[0]
     screen.line(screen.paint(f"{first['policy']}, redaction {first['redaction']}", "bold"))
-    told = []
+    cells = []
     for row in rows:
         style = "dim" if row["expected"] is None else "red" if row["past"] else "green"
-        told.append(screen.paint(f"{row['border']} {row['past']}", style))  # type: ignore[arg-type]
-    screen.line(f"  past the border, of {first['of']}: {', '.join(told)}")
+        cells.append(screen.paint(f"{row['border']} {row['past']}", style))  # type: ignore[arg-type]
+    screen.line(f"  past the border, of {first['of']}: {', '.join(cells)}")
 
 
-def false_alarms(args: Namespace, screen: Screen) -> dict[str, Any]:
-    """How much of ordinary text is taken for a secret."""
-    lines = lookalikes(LINES, args.seed)
+def count_false_alarms(args: Namespace, screen: Screen) -> dict[str, Any]:
+    """Count how much ordinary text is taken for a secret."""
+    lines = make_lookalikes(LINES, args.seed)
     if args.dataset is not None:
-        found = read(args.dataset, told=screen.show)
+        found = read_dataset(args.dataset, progress=screen.show)
         histories = [run.messages for run in (*found.runs, *found.transcripts)]
         histories += [talk.messages for talk in (*found.talks, *found.longmemeval, *found.locomo)]
-        lines = [text for history in histories for text in texts(history)]
+        lines = [text for history in histories for text in iter_texts(history)]
     hits = 0
     for number, line in enumerate(lines):
         if number % 100 == 0:
             screen.show("ordinary text", number, len(lines))
         hits += redact_text(line).secrets
     size = sum(map(len, lines))
-    told = f"{hits} found in {len(lines):,} ordinary texts of {size:,} characters"
+    finding = f"{hits} found in {len(lines):,} ordinary texts of {size:,} characters"
     screen.line(screen.paint("false alarms", "bold"))
-    screen.line(f"  {told}")
+    screen.line(f"  {finding}")
     return {
         "found": hits,
         "texts": len(lines),

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from refold.core.tokens.usage import Usage, reported
+from refold.core.tokens.usage import Usage, read_usage
 from refold.replay import Recorded
 
 T = TypeVar("T", dict[str, Any], list[Any])
@@ -17,9 +17,13 @@ LEAST: Final = 6
 """Messages below which there is nothing to replay."""
 
 
-def traces(folder: Path) -> dict[str, list[Recorded]]:
+def read_traces(folder: Path) -> dict[str, list[Recorded]]:
     """The conversations of each kind, in folders of their names or in this one itself."""
-    readers = {"swe-bench-trajectories": trajectories, "claude-code": transcripts, "tau-bench": talks}
+    readers = {
+        "swe-bench-trajectories": read_trajectories,
+        "claude-code": read_transcripts,
+        "tau-bench": read_talks,
+    }
     found = {
         kind: list(read(folder / kind if (folder / kind).is_dir() else folder))
         for kind, read in readers.items()
@@ -29,15 +33,15 @@ def traces(folder: Path) -> dict[str, list[Recorded]]:
     }
 
 
-def trajectories(folder: Path) -> Iterator[Recorded]:
+def read_trajectories(folder: Path) -> Iterator[Recorded]:
     """Agent runs in OpenAI's shape, with the provider's answer beside each message of the model."""
     for path in sorted(folder.glob("*.traj.json")):
         messages: list[Any] = []
         usages: dict[int, Usage] = {}
         times: dict[int, float] = {}
-        for each in _loaded(path.read_bytes(), dict).get("messages", ()):
+        for each in _parse_json(path.read_bytes(), dict).get("messages", ()):
             response = (each.get("extra") or {}).get("response") or {}
-            if each["role"] == "assistant" and (usage := reported(response.get("usage"))):
+            if each["role"] == "assistant" and (usage := read_usage(response.get("usage"))):
                 usages[len(messages)] = usage
                 if isinstance(created := response.get("created"), int | float):
                     times[len(messages)] = float(created)
@@ -45,14 +49,14 @@ def trajectories(folder: Path) -> Iterator[Recorded]:
         yield Recorded(messages, format="openai", usages=usages, times=times, name=path.name)
 
 
-def transcripts(folder: Path) -> Iterator[Recorded]:
+def read_transcripts(folder: Path) -> Iterator[Recorded]:
     """Claude Code sessions in Anthropic's shape; their own summaries are left out, so that all is said."""
     for path in sorted(folder.glob("*.jsonl")):
         messages: list[Any] = []
         usages: dict[int, Usage] = {}
         times: dict[int, float] = {}
         last = ""
-        for record in _records(path):
+        for record in _iter_records(path):
             message = record["message"]
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
@@ -60,24 +64,24 @@ def transcripts(folder: Path) -> Iterator[Recorded]:
             if messages and (same or messages[-1]["role"] == message["role"] == "user"):
                 messages[-1]["content"] += blocks
             else:
-                _note(record, len(messages), usages, times)
+                _note_usage(record, len(messages), usages, times)
                 messages.append({"role": message["role"], "content": blocks})
             last = message.get("id") or ""
         yield Recorded(messages, format="anthropic", usages=usages, times=times, name=path.name)
 
 
-def talks(folder: Path) -> Iterator[Recorded]:
+def read_talks(folder: Path) -> Iterator[Recorded]:
     """Customers and an agent with tools, in OpenAI's shape; without reports and times."""
     for path in sorted(folder.glob("*.json")):
-        for number, each in enumerate(_loaded(path.read_bytes(), list)):
+        for number, each in enumerate(_parse_json(path.read_bytes(), list)):
             if isinstance(each, dict) and isinstance(each.get("traj"), list):
                 yield Recorded(each["traj"], format="openai", name=f"{path.name}#{number}")
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+def _iter_records(path: Path) -> Iterator[dict[str, Any]]:
     """The lines that hold what was said in the main conversation."""
     for line in path.read_bytes().split(b"\n"):
-        record = _loaded(line, dict)
+        record = _parse_json(line, dict)
         aside = record.get("isSidechain") or record.get("isCompactSummary") or record.get("isMeta")
         if (
             record.get("type") in {"user", "assistant"}
@@ -87,7 +91,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _loaded(raw: bytes, kind: type[T]) -> T:
+def _parse_json(raw: bytes, kind: type[T]) -> T:
     """JSON of a kind; nothing of it where it is torn or of another kind."""
     try:
         value = json.loads(raw)
@@ -96,8 +100,8 @@ def _loaded(raw: bytes, kind: type[T]) -> T:
     return value if isinstance(value, kind) else kind()
 
 
-def _note(record: dict[str, Any], at: int, usages: dict[int, Usage], times: dict[int, float]) -> None:
-    if record["type"] == "assistant" and (usage := reported(record["message"].get("usage"))):
+def _note_usage(record: dict[str, Any], at: int, usages: dict[int, Usage], times: dict[int, float]) -> None:
+    if record["type"] == "assistant" and (usage := read_usage(record["message"].get("usage"))):
         usages[at] = usage
     if stamp := record.get("timestamp"):
         times[at] = datetime.fromisoformat(stamp).timestamp()

@@ -1,7 +1,7 @@
-"""Reads data sets: each file is known by its shape, whatever its name; copies nothing, writes nothing.
+"""Read data sets; each file is recognised by its shape, not by its name.
 
-Known are agent runs and lists of messages, Claude Code transcripts with their own compactions, LongMemEval,
-LoCoMo, tau-bench, and the templates of CompactBench. A folder is read with everything below it.
+Known shapes: agent runs and lists of messages, Claude Code transcripts with their own compactions,
+LongMemEval, LoCoMo, tau-bench, and the templates of CompactBench. A folder is read with its subfolders.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from refold import formats
 from refold.errors import FormatError
-from refold.evals.ways import Wire
+from refold.evals.methods import Wire
 
 KNOWN: Final = (
     "agent runs or lists of messages, Claude Code transcripts, LongMemEval, LoCoMo, tau-bench, "
     "CompactBench templates"
 )
 _LEAST: Final = 20
-"""Messages of a run or a transcript; a shorter one has nothing that could be folded and used again."""
+"""Least messages of a run; a shorter one has nothing to fold and use again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,24 @@ class Run:
     name: str
     messages: Wire
     boundary: int | None = None
-    """Where its own compaction was, as a number of messages before it."""
+    """The number of messages before the agent's own compaction."""
     summary: str = ""
-    """What that compaction put there."""
+    """The summary of that compaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its answer, and the turns that hold it."""
+    """A question, its answer, and the turns that hold the answer."""
 
     text: str
     answer: str
     evidence: tuple[int, ...]
-    """Places of those turns in the history."""
+    """Indexes of these turns in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A history that questions were asked about, or one of people only."""
+    """A conversation between people, with questions about it if there are any."""
 
     name: str
     messages: Wire
@@ -56,7 +56,7 @@ class Talk:
 
 @dataclass(slots=True)
 class Dataset:
-    """What was found, by kind."""
+    """The conversations of a data set, by kind."""
 
     runs: list[Run] = field(default_factory=list)
     transcripts: list[Run] = field(default_factory=list)
@@ -65,13 +65,13 @@ class Dataset:
     talks: list[Talk] = field(default_factory=list)
     templates: list[dict[str, Any]] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
-    """Files that are of no known kind."""
+    """Files of no known kind."""
 
     short: int = 0
-    """Transcripts that are too short to measure anything with."""
+    """The number of transcripts that are too short to measure."""
 
     def asked(self) -> tuple[tuple[str, list[Talk]], ...]:
-        """The histories that questions were asked about, by the name of their collection."""
+        """Return the conversations with questions, by the name of their collection."""
         return ("longmemeval", self.longmemeval), ("locomo", self.locomo)
 
     def __len__(self) -> int:
@@ -79,21 +79,21 @@ class Dataset:
         return sum(map(len, runs)) + sum(map(len, talks)) + len(self.templates)
 
 
-def read(
+def read_dataset(
     path: Path,
     *,
     sample: int | None = None,
     seed: int = 0,
-    told: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Dataset:
-    """Read a folder or a file; `sample` takes so many files of each folder, chosen by the seed."""
-    files = _files(path, sample, seed)
+    """Read a folder or a file; `sample` limits the files of each folder, chosen by the seed."""
+    files = _choose_files(path, sample, seed)
     found = Dataset()
     for number, file in enumerate(files):
-        if told is not None:
-            told(f"reading {file.name}", number, len(files))
+        if progress is not None:
+            progress(f"reading {file.name}", number, len(files))
         before = len(found) + found.short
-        _take(file, found)
+        _read_file(file, found)
         if len(found) + found.short == before:
             found.passed_over.append(str(file))
     if not len(found):
@@ -101,7 +101,7 @@ def read(
     return found
 
 
-def _files(path: Path, sample: int | None, seed: int) -> list[Path]:
+def _choose_files(path: Path, sample: int | None, seed: int) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -118,29 +118,29 @@ def _files(path: Path, sample: int | None, seed: int) -> list[Path]:
     ]
 
 
-def _take(file: Path, found: Dataset) -> None:
+def _read_file(file: Path, found: Dataset) -> None:
     try:
-        _READERS.get(file.suffix, _json)(file, found)
+        _READERS.get(file.suffix, _read_json)(file, found)
     except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
-        return  # half of a shape is no shape: the file is named among those that were passed over
+        return  # a broken file is reported among those that were passed over
 
 
-def _json(file: Path, found: Dataset) -> None:
+def _read_json(file: Path, found: Dataset) -> None:
     value = json.loads(file.read_text(encoding="utf-8"))
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     if isinstance(value, list) and value and isinstance(value[0], dict) and _is_message(value[0]):
-        messages = [_bare(one) for one in value]
+        messages = [_strip_extras(one) for one in value]
         if len(messages) >= _LEAST:
-            found.runs.append(Run(file.name, openai(messages)))
+            found.runs.append(Run(file.name, to_openai(messages)))
         else:
-            found.talks.append(Talk(file.name, openai(messages)))
+            found.talks.append(Talk(file.name, to_openai(messages)))
         return
     for one in value if isinstance(value, list) else [value]:
         if "haystack_sessions" in one:
-            found.longmemeval.append(_longmemeval(one))
+            found.longmemeval.append(_read_longmemeval(one))
         elif "conversation" in one and "qa" in one:
-            found.locomo.append(_locomo(one))
+            found.locomo.append(_read_locomo(one))
         elif "traj" in one:
             found.talks.append(Talk(f"{file.name} {one.get('task_id', '')}", one["traj"]))
 
@@ -149,18 +149,18 @@ def _is_message(one: dict[str, Any]) -> bool:
     return isinstance(one.get("role"), str) and ("content" in one or "parts" in one or "tool_calls" in one)
 
 
-def _bare(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without what its recorder noted beside it."""
+def _strip_extras(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without the notes of its recorder."""
     return {key: value for key, value in message.items() if key != "extra"}
 
 
-def openai(messages: Wire) -> Wire:
-    """A history in OpenAI chat shape."""
+def to_openai(messages: Wire) -> Wire:
+    """Return a history in OpenAI chat shape."""
     wire = formats.detect(messages)
     return messages if wire.name == "openai" else formats.get("openai").render(wire.parse(messages))
 
 
-def _longmemeval(one: dict[str, Any]) -> Talk:
+def _read_longmemeval(one: dict[str, Any]) -> Talk:
     turns = [turn for session in one["haystack_sessions"] for turn in session]
     evidence = tuple(at for at, turn in enumerate(turns) if turn.get("has_answer"))
     history = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
@@ -168,7 +168,7 @@ def _longmemeval(one: dict[str, Any]) -> Talk:
     return Talk(str(one.get("question_id", "")), history, (question,))
 
 
-def _locomo(one: dict[str, Any]) -> Talk:
+def _read_locomo(one: dict[str, Any]) -> Talk:
     talk = one["conversation"]
     history: Wire = []
     places: dict[str, int] = {}
@@ -187,21 +187,21 @@ def _locomo(one: dict[str, Any]) -> Talk:
     return Talk(str(one.get("sample_id", "")), history, questions)
 
 
-def _lines(file: Path, found: Dataset) -> None:
-    """A Claude Code transcript, or a message on each line."""
+def _read_lines(file: Path, found: Dataset) -> None:
+    """Read a Claude Code transcript, or one message a line."""
     with file.open(encoding="utf-8", errors="replace") as lines:
-        records = [record for line in lines if isinstance(record := _record(line), dict)]
+        records = [record for line in lines if isinstance(record := _parse_line(line), dict)]
     if records and _is_message(records[0]):
-        found.runs.append(Run(file.name, openai([_bare(record) for record in records])))
+        found.runs.append(Run(file.name, to_openai([_strip_extras(record) for record in records])))
         return
     before: Wire = []
     after: Wire = []
     summary, last = "", ""
-    for record in _spoken(records):
+    for record in _iter_messages(records):
         message = record["message"]
         if record.get("isCompactSummary"):
             before, after = [*before, *after], []
-            summary = "\n".join(_texts(message["content"]))
+            summary = "\n".join(_list_texts(message["content"]))
             continue
         into = after if summary else before
         content = message["content"]
@@ -215,21 +215,21 @@ def _lines(file: Path, found: Dataset) -> None:
     if before and len(before) + len(after) < _LEAST:
         found.short += 1
     elif before:
-        head, rest = _converted(before), _converted(after)
+        head, rest = _to_openai_shape(before), _to_openai_shape(after)
         found.transcripts.append(
             Run(file.name, [*head, *rest], len(head) if summary and rest else None, summary)
         )
 
 
-def _record(line: str) -> Any:
+def _parse_line(line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:
         return None  # a torn line
 
 
-def _spoken(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What belongs to the conversation itself."""
+def _iter_messages(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the records of the conversation itself, without side chains."""
     for record in records:
         kind, message = record.get("type"), record.get("message")
         beside = record.get("isSidechain") or (record.get("isMeta") and not record.get("isCompactSummary"))
@@ -237,17 +237,17 @@ def _spoken(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _converted(messages: Wire) -> Wire:
+def _to_openai_shape(messages: Wire) -> Wire:
     return formats.get("openai").render(formats.get("anthropic").parse(messages)) if messages else []
 
 
-def _texts(content: Any) -> list[str]:
+def _list_texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     return [block["text"] for block in content if isinstance(block.get("text"), str)]
 
 
-def _yaml(file: Path, found: Dataset) -> None:
+def _read_yaml(file: Path, found: Dataset) -> None:
     try:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
@@ -257,8 +257,8 @@ def _yaml(file: Path, found: Dataset) -> None:
 
 
 _READERS: Final[dict[str, Callable[[Path, Dataset], None]]] = {
-    ".json": _json,
-    ".jsonl": _lines,
-    ".yaml": _yaml,
-    ".yml": _yaml,
+    ".json": _read_json,
+    ".jsonl": _read_lines,
+    ".yaml": _read_yaml,
+    ".yml": _read_yaml,
 }

@@ -1,10 +1,8 @@
-"""What folding costs and saves: real usage traces replayed under prices, every preset beside a search.
+"""Replay real usage traces under prices: every preset, the default, and the best policy that a search finds.
 
-For each price table, over all data and for each kind of it: no compaction at all, the presets, the house's
-default, its thrifty knobs, and the best policy that a search over those knobs finds. A policy counts as best
-only if it keeps two promises: no single replay becomes dearer than without compaction, and what the
-conversation uses again is still in the view. Without the second the cheapest policy would be the one that
-forgets most.
+Rows exist for each price table, for all data and for each kind of it. A policy counts as best only if no
+single replay costs more than without compaction, and if what the conversation uses again is still in the
+view. Without the second condition the cheapest policy would be the one that forgets most.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,42 +12,42 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.core.compaction.policy import Policy
-from refold.core.models.prices import cost, price_of
+from refold.core.models.prices import request_cost, find_price
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
-from refold.evals.traces import SECONDS, traces
+from refold.evals.traces import SECONDS, read_traces
 from refold.policies import presets
 from refold.replay import NONE, Recorded, Run, play
 from refold.replay.playing import Summaries
 
 PRICES: Final = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "gemini": "gemini-2.5-pro"}
-"""Whose prices the house's table is asked for; the ratios are the same for a maker's other models."""
+"""The model whose prices are used for each maker; the ratios are the same for its other models."""
 FACTS: Final = {"claude-code": 0.90}
 FACTS_ELSEWHERE: Final = 0.95
-"""The share of what is used again that a policy must keep to count as best; long sessions use more of it."""
+"""The share of re-used facts that a policy must keep to count as best; long sessions re-use more."""
 THRIFTY: Final = "thrifty"
-"""The name of the house with the knobs that this eval led to."""
+"""The default policy with the knobs that this eval led to."""
 ALL: Final = "all"
-"""The name of all kinds together."""
+"""The row of all kinds together."""
 JUDGED: Final = (ALL, "anthropic")
-"""Where the two figures of the house are read: over all data, at the prices of the dearest cache."""
+"""The row that decides: all data, at the prices of the most expensive cache."""
 WITHIN: Final = 0.05
-"""How far the default may be from the best."""
+"""The largest allowed distance of the default from the best."""
 _SLACK: Final = 1e-9
 _MISCOUNT: Final = {"refold": 1.1}
 _MISCOUNT_ELSEWHERE: Final = 1.6
-"""How much larger than ours a policy's own count of the same text may be; other systems count otherwise."""
+"""How much larger than ours a policy's own count may be; other systems count differently."""
 
 HISTORY: Final = (16_000, 24_000, 32_000, 40_000, 48_000, 64_000, 96_000)
 TARGETS: Final = (5_000, 8_000, 12_000, 16_000, 20_000)
 KEEPS: Final = (0.375, 0.75)
 _DEEPEST: Final = 0.55
-"""The largest target as a share of the line: what saves less is folded again at once."""
+"""The largest target as a share of the trigger; a larger one folds again at once."""
 
 
-def grid() -> Iterator[dict[str, Any]]:
-    """The knobs that the search turns: when to fold, how far, and how much of the end stays word for word."""
+def iter_knobs() -> Iterator[dict[str, Any]]:
+    """Yield the knobs of the search: when to fold, to which size, and how much of the tail stays."""
     for history, target, keep in product(HISTORY, TARGETS, KEEPS):
         if target <= history * _DEEPEST:
             yield {
@@ -70,27 +68,27 @@ def grid() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """One policy over all conversations of a kind, at one price."""
+    """The cost of one policy over all conversations of a kind, at one price."""
 
     policy: str
     dollars: float
     against_none: float
-    """The share that it is dearer, or cheaper where negative."""
+    """Relative extra cost; negative if cheaper."""
     folds: int
     facts: float | None
-    """What is used again and was still in view; None where nothing was folded."""
+    """The share of re-used facts still in view; None if nothing was folded."""
     dearer: int
-    """Conversations that became dearer than without compaction."""
+    """Conversations that cost more than without compaction."""
     worst: float
-    """The largest ratio to no compaction of a single conversation."""
+    """The largest cost of one conversation relative to no compaction."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     keeps: bool = True
-    """Whether it keeps enough of what is used again, in each kind; judged without a model, as stand-ins
-    for summaries hold nothing."""
+    """True if enough re-used facts are kept in each kind. Judged without a model, because stand-ins for
+    summaries hold nothing."""
 
     @property
     def keeps_promises(self) -> bool:
-        """Whether nothing became dearer and the facts were kept."""
+        """True if nothing costs more and the facts are kept."""
         return self.keeps and not self.dearer
 
 
@@ -106,58 +104,58 @@ class Row:
     bills: tuple[Bill, ...]
     default: Bill
     thrifty: Bill
-    """The house with `presets.THRIFTY`."""
+    """The default policy with `presets.THRIFTY`."""
     best: Bill
     cheapest: Bill
-    """The cheapest of the search, whatever it forgets or makes dearer."""
+    """The cheapest of the search, whatever it forgets."""
     curve: tuple[Bill, ...] = ()
     """Every policy of the search."""
 
     @property
     def gap(self) -> float:
-        """How much dearer the default is than the best."""
+        """Extra cost of the default relative to the best."""
         return self.default.dollars / self.best.dollars - 1
 
     @property
     def thrifty_gap(self) -> float:
-        """How much dearer the thrifty knobs are than the best."""
+        """Extra cost of the thrifty knobs relative to the best."""
         return self.thrifty.dollars / self.best.dollars - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """How near the replay without compaction is to what providers reported."""
+class SimulationError:
+    """How close the replay without compaction is to what providers reported."""
 
     requests: int
     size_error: float
-    """The mean error of the size of a request."""
+    """The mean relative error of the size of a request."""
     cached_reported: float
     cached_simulated: float
-    """Shares of what was read that came from the cache."""
+    """Shares of the input that came from the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All rows, and how far to trust them."""
+    """All rows, and how accurate the replay is."""
 
     window: int
     conversations: Mapping[str, int]
     rows: tuple[Row, ...]
-    simulated: Mapping[str, Simulated]
+    simulated: Mapping[str, SimulationError]
 
     @property
     def never_dearer(self) -> bool:
-        """Whether no conversation became dearer under the default or thrifty, at Anthropic's prices."""
+        """True if no conversation costs more under the default or thrifty, at Anthropic's prices."""
         return not any(row.default.dearer or row.thrifty.dearer for row in self._judged)
 
     @property
     def within(self) -> bool:
-        """Whether the default is within its distance of the best over all data, at Anthropic's prices."""
+        """True if the default is close enough to the best over all data, at Anthropic's prices."""
         return all(row.gap <= WITHIN for row in self._judged)
 
     @property
     def thrifty_within(self) -> bool:
-        """Whether the thrifty knobs are."""
+        """True if the thrifty knobs are close enough."""
         return all(row.thrifty_gap <= WITHIN for row in self._judged)
 
     @property
@@ -165,7 +163,7 @@ class Report:
         return [row for row in self.rows if (row.kind, row.price) == JUDGED]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the report as plain data."""
         rows = [{**asdict(row), "gap": row.gap, "thrifty_gap": row.thrifty_gap} for row in self.rows]
         found = {
             "never_dearer": self.never_dearer,
@@ -175,7 +173,7 @@ class Report:
         return {**asdict(self), "rows": rows, **found}
 
 
-Told = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 def measure(
@@ -185,33 +183,35 @@ def measure(
     summaries: Sequence[Summaries] = ("passed over", "stand-in"),
     sample: int | None = None,
     search: Sequence[Mapping[str, Any]] | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Replay every conversation of a folder under every policy."""
-    found = {kind: each[:sample] for kind, each in traces(folder).items()}
+    found = {kind: each[:sample] for kind, each in read_traces(folder).items()}
     if not found:
         raise RefoldError(f"{folder} holds no usage traces: agent runs, Claude Code transcripts, tau-bench")
-    points = list(grid()) if search is None else list(search)
-    policies = _policies(points)
+    points = list(iter_knobs()) if search is None else list(search)
+    policies = _named_policies(points)
     whole = len(found) * len(summaries) * len(policies)
-    played: dict[tuple[str, str], Played] = {}
+    played: dict[tuple[str, str], PlayedRuns] = {}
     simulated = {}
     for kind, recorded in found.items():
         none = [_play(each, NONE, window, "passed over", kind) for each in recorded]
-        if checked := check(recorded, none):
+        if checked := compare_with_reports(recorded, none):
             simulated[kind] = checked
         for way in summaries:
             runs: dict[str, list[Run]] = {}
             for name, policy in policies.items():
-                if told is not None:
-                    told(f"{kind}, summaries {way}: {name}", len(played) * len(policies) + len(runs), whole)
+                if progress is not None:
+                    progress(
+                        f"{kind}, summaries {way}: {name}", len(played) * len(policies) + len(runs), whole
+                    )
                 runs[name] = [
                     _play(each, policy, window, way, kind) if _may_fold(policy, window, plain) else plain
                     for each, plain in zip(recorded, none, strict=True)
                 ]
-            played[way, kind] = Played(none, runs)
+            played[way, kind] = PlayedRuns(none, runs)
     rows = [
-        _row(way, price, kinds, played, points)
+        _make_row(way, price, kinds, played, points)
         for way in summaries
         for price in PRICES
         for kinds in (tuple(found), *((kind,) for kind in found if len(found) > 1))
@@ -221,26 +221,26 @@ def measure(
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedRuns:
     """The runs of one kind: without compaction, and under each policy."""
 
     none: Sequence[Run]
     runs: Mapping[str, Sequence[Run]]
 
     def facts(self, policy: str) -> float | None:
-        """What a policy kept of what is used again; None where it folded nothing."""
-        return _facts(self.runs[policy])
+        """Return the share of re-used facts a policy kept; None if it folded nothing."""
+        return _kept_share(self.runs[policy])
 
 
-def _policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
+def _named_policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
     named = {name: presets.get(name).where_paid for name in presets.PRESETS}
     named[THRIFTY] = presets.get("refold", **presets.THRIFTY)
-    return named | {_name(knobs): presets.get("refold", **knobs) for knobs in points}
+    return named | {_format_knobs(knobs): presets.get("refold", **knobs) for knobs in points}
 
 
-def _name(knobs: Mapping[str, Any]) -> str:
-    told = {knob: value for knob, value in knobs.items() if value is not None and "asking" not in knob}
-    return " ".join(f"{knob}={value}" for knob, value in told.items())
+def _format_knobs(knobs: Mapping[str, Any]) -> str:
+    named = {knob: value for knob, value in knobs.items() if value is not None and "asking" not in knob}
+    return " ".join(f"{knob}={value}" for knob, value in named.items())
 
 
 def _play(recorded: Recorded, policy: Policy | str, window: int, way: Summaries, kind: str) -> Run:
@@ -248,43 +248,43 @@ def _play(recorded: Recorded, policy: Policy | str, window: int, way: Summaries,
 
 
 def _may_fold(policy: Policy, window: int, none: Run) -> bool:
-    """Whether a policy can come to fold at all; most short runs need no replay to know."""
+    """True if a policy can reach its trigger; most short runs need no replay."""
     line = policy.trigger.line(window // 2)
     return line is not None and none.peak * _MISCOUNT.get(policy.name, _MISCOUNT_ELSEWHERE) >= line
 
 
-def bill(run: Run, price: Price) -> float:
-    """What a run costs at a price, in dollars."""
+def price_run(run: Run, price: Price) -> float:
+    """Return the cost of a run in dollars."""
     calls = run.calls
-    spent = cost(Usage(input=calls.input, output=calls.output), price)
+    spent = request_cost(Usage(input=calls.input, output=calls.output), price)
     for turn in run.turns:
         usage = Usage(
             input=turn.tokens, output=turn.output, cache_read=turn.cache_read, cache_write=turn.cache_write
         )
-        spent += cost(usage, price)
+        spent += request_cost(usage, price)
     return spent
 
 
-def _row(
+def _make_row(
     way: str,
     price: str,
     kinds: Sequence[str],
-    played: Mapping[tuple[str, str], Played],
+    played: Mapping[tuple[str, str], PlayedRuns],
     points: Sequence[Mapping[str, Any]],
 ) -> Row:
-    """One line of the report: these kinds together."""
+    """Make one row of the report for these kinds together."""
     here = [played[way, kind] for kind in kinds]
-    knobs = {_name(each): each for each in points}
+    knobs = {_format_knobs(each): each for each in points}
     none = [run for each in here for run in each.none]
     bills = {
-        name: _billed(name, [run for each in here for run in each.runs[name]], none, price)
+        name: _make_bill(name, [run for each in here for run in each.runs[name]], none, price)
         for name in here[0].runs
     }
-    judged = {name: _keeps(name, kinds, played) for name in bills}
+    judged = {name: _keeps_enough(name, kinds, played) for name in bills}
     bills = {
         name: replace(each, knobs=knobs.get(name, {}), keeps=judged[name]) for name, each in bills.items()
     }
-    nothing = _billed(NONE, none, none, price)
+    nothing = _make_bill(NONE, none, none, price)
     curve = [each for name, each in bills.items() if name in knobs]
     promised = [each for each in (*curve, bills["refold"], bills[THRIFTY]) if each.keeps_promises]
     return Row(
@@ -301,8 +301,8 @@ def _row(
     )
 
 
-def _keeps(name: str, kinds: Sequence[str], played: Mapping[tuple[str, str], Played]) -> bool:
-    """Whether a policy keeps enough of what is used again, in each kind."""
+def _keeps_enough(name: str, kinds: Sequence[str], played: Mapping[tuple[str, str], PlayedRuns]) -> bool:
+    """True if a policy keeps enough re-used facts in each kind."""
     for kind in kinds:
         each = played.get(("passed over", kind)) or next(p for (_, k), p in played.items() if k == kind)
         facts = each.facts(name)
@@ -311,30 +311,30 @@ def _keeps(name: str, kinds: Sequence[str], played: Mapping[tuple[str, str], Pla
     return True
 
 
-def _facts(runs: Sequence[Run]) -> float | None:
+def _kept_share(runs: Sequence[Run]) -> float | None:
     wanted = sum(fold.reused for run in runs for fold in run.folds)
     kept = sum(fold.kept for run in runs for fold in run.folds)
     return kept / wanted if wanted else None
 
 
-def _billed(name: str, runs: Sequence[Run], none: Sequence[Run], price: str) -> Bill:
-    table = price_of(PRICES[price])
+def _make_bill(name: str, runs: Sequence[Run], none: Sequence[Run], price: str) -> Bill:
+    table = find_price(PRICES[price])
     if table is None:
-        raise RefoldError(f"the house's table has no price for {PRICES[price]}")
-    paid, plain = [bill(run, table) for run in runs], [bill(run, table) for run in none]
+        raise RefoldError(f"the model table has no price for {PRICES[price]}")
+    paid, plain = [price_run(run, table) for run in runs], [price_run(run, table) for run in none]
     ratios = [each / before for each, before in zip(paid, plain, strict=True) if before]
     return Bill(
         policy=name,
         dollars=sum(paid),
         against_none=sum(paid) / sum(plain) - 1,
         folds=sum(len(run.folds) for run in runs),
-        facts=_facts(runs),
+        facts=_kept_share(runs),
         dearer=sum(ratio > 1 + _SLACK for ratio in ratios),
         worst=max(ratios, default=1.0),
     )
 
 
-def check(recorded: Sequence[Recorded], none: Sequence[Run]) -> Simulated | None:
+def compare_with_reports(recorded: Sequence[Recorded], none: Sequence[Run]) -> SimulationError | None:
     """Compare the replay without compaction with what was reported, up to the recorder's own compaction."""
     errors: list[float] = []
     reported = simulated = read = cached = 0
@@ -350,7 +350,7 @@ def check(recorded: Sequence[Recorded], none: Sequence[Run]) -> Simulated | None
             simulated, cached = simulated + turn.tokens, cached + turn.cache_read
     if not errors:
         return None
-    return Simulated(
+    return SimulationError(
         requests=len(errors),
         size_error=sum(errors) / len(errors),
         cached_reported=read / reported,

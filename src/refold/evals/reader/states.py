@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold import formats
-from refold.core.facts.extraction import find
+from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact, Ledger
-from refold.core.facts.words import telling
-from refold.evals.cues import ASKS, DECIDES, DEFERS, FORBIDS, OPEN, TAKES_BACK
-from refold.evals.roles import roles
-from refold.evals.ways import Wire
+from refold.core.facts.words import content_words
+from refold.evals.methods import Wire
+from refold.evals.reader.sentence_roles import ASKS, DECIDES, DEFERS, FORBIDS, OPEN, TAKES_BACK, find_roles
 
 LONGEST: Final = 500
 """Characters that CompactBench takes of an item."""
@@ -27,23 +26,23 @@ BRIEF: Final = 5
 _OF_USERS: Final = USER_KINDS | {"decision", "value", "todo"}
 
 
-def state_of(messages: Wire, budget: int | None = None) -> dict[str, Any]:
+def make_state(messages: Wire, budget: int | None = None) -> dict[str, Any]:
     """What must not be lost of a talk, section by section, within so many tokens."""
-    ledger = Ledger().patched(find(formats.detect(messages).parse(messages)))
-    fitted = ledger if budget is None else ledger.fitted(budget)
+    ledger = Ledger().merge(find_facts(formats.detect(messages).parse(messages)))
+    fitted = ledger if budget is None else ledger.fit_to(budget)
     kept = set(fitted.facts)
-    said = _joined(fact for fact in ledger.facts if fact in kept)  # in the order of the talk
-    back = taken_back(said)
+    said = _join_facts(fact for fact in ledger.facts if fact in kept)  # in the order of the talk
+    back = find_taken_back(said)
     answered = max((at for at, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
     parts: dict[str, list[str]] = {
         name: [] for name in ("facts", "decided", "deferred", "forbidden", "open", "")
     }
     for fact in said:
         text = f"{fact.about} = {fact.text}" if fact.kind == "value" else fact.text
-        part = "forbidden" if fact in back else _part(fact, said, answered)
+        part = "forbidden" if fact in back else _choose_section(fact, said, answered)
         parts[part].append((DROPPED + text if fact in back else text)[:LONGEST])
     gone = {*parts[""], *(fact.text for fact in back)}
-    named = _named([fact.text for fact in said], gone)
+    named = _find_entities([fact.text for fact in said], gone)
     return {
         "immutable_facts": parts["facts"][-MOST:],
         "locked_decisions": parts["decided"][-MOST:],
@@ -54,19 +53,19 @@ def state_of(messages: Wire, budget: int | None = None) -> dict[str, Any]:
     }
 
 
-def _named(said: Sequence[str], gone: Collection[str]) -> dict[str, str]:
+def _find_entities(said: Sequence[str], gone: Collection[str]) -> dict[str, str]:
     """Who and what is named; what no longer holds says nothing of anybody's part, except in passing."""
-    found = roles(said)
+    found = find_roles(said)
     wrong = {text.rstrip(".!? ") for text in gone}
     return dict([(name, role) for name, role in found.items() if role not in wrong][-MOST:])
 
 
-def _joined(facts: Iterable[Fact]) -> list[Fact]:
+def _join_facts(facts: Iterable[Fact]) -> list[Fact]:
     """The facts; a few words right behind a rule, as "No exceptions.", are part of it."""
     joined: list[Fact] = []
-    told = [fact for fact in facts if fact.kind in _OF_USERS]
-    for fact in told:
-        if fact.kind == "value" and any(fact.text in one.text for one in told if one.kind != "value"):
+    user_facts = [fact for fact in facts if fact.kind in _OF_USERS]
+    for fact in user_facts:
+        if fact.kind == "value" and any(fact.text in one.text for one in user_facts if one.kind != "value"):
             continue  # the sentence says it
         last = joined[-1] if joined else None
         if last and last.at == fact.at and FORBIDS.search(last.text) and _adds_nothing(fact.text):
@@ -77,16 +76,18 @@ def _joined(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def _adds_nothing(text: str) -> bool:
-    return len(text.split()) <= BRIEF and not any(letter.isdigit() for letter in text) and not roles([text])
+    return (
+        len(text.split()) <= BRIEF and not any(letter.isdigit() for letter in text) and not find_roles([text])
+    )
 
 
-def _part(fact: Fact, said: Sequence[Fact], answered: int) -> str:
+def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
     """The section of a fact; "" where it is nothing that holds."""
     text = fact.text
     if fact.kind == "todo":
         return "" if fact.about in {"completed", "done", "cancelled"} else "open"
-    if _turns(fact):
-        return "decided" if _tells(fact) else ""
+    if _takes_back(fact):
+        return "decided" if _says_something(fact) else ""
     if OPEN.search(text):
         return "open"
     if text.rstrip("\"')").endswith("?") and fact.kind not in RULE_KINDS:
@@ -99,32 +100,32 @@ def _part(fact: Fact, said: Sequence[Fact], answered: int) -> str:
         return "decided"
     if ASKS.match(text):
         return "open"
-    return "decided" if DECIDES.search(text) or _after_turn(fact, said) else "facts"
+    return "decided" if DECIDES.search(text) or _follows_correction(fact, said) else "facts"
 
 
-def _turns(fact: Fact) -> bool:
+def _takes_back(fact: Fact) -> bool:
     """Whether a sentence takes back what was said before."""
     return fact.kind != "value" and bool(TAKES_BACK.search(fact.text))
 
 
-def _tells(fact: Fact) -> bool:
+def _says_something(fact: Fact) -> bool:
     """Whether it says anything besides that."""
     rest = TAKES_BACK.sub(" ", fact.text)
-    return len(telling(rest)) > 1
+    return len(content_words(rest)) > 1
 
 
-def _after_turn(fact: Fact, said: Sequence[Fact]) -> bool:
+def _follows_correction(fact: Fact, said: Sequence[Fact]) -> bool:
     """Whether it stands in one message with words that take something back: then it is what holds now."""
-    return any(one.at == fact.at and one is not fact and _turns(one) for one in said)
+    return any(one.at == fact.at and one is not fact and _takes_back(one) for one in said)
 
 
-def taken_back(said: Sequence[Fact]) -> list[Fact]:
+def find_taken_back(said: Sequence[Fact]) -> list[Fact]:
     """What was taken back: of the message before the one that does so, what shares most words with it."""
     gone: list[Fact] = []
-    for turn in sorted({fact.at for fact in said if _turns(fact)}):
+    for turn in sorted({fact.at for fact in said if _takes_back(fact)}):
         before = [fact for fact in said if fact.at < turn and not fact.text.endswith("?")]
         last = max((fact.at for fact in before), default=-1)
         near = [fact for fact in before if fact.at == last and not FORBIDS.search(fact.text)]
-        words = set(telling(" ".join(fact.text for fact in said if fact.at == turn)))
-        gone += sorted(near, key=lambda fact: -len(words & set(telling(fact.text))))[:1]
+        words = set(content_words(" ".join(fact.text for fact in said if fact.at == turn)))
+        gone += sorted(near, key=lambda fact: -len(words & set(content_words(fact.text))))[:1]
     return gone

@@ -1,10 +1,51 @@
-"""Who and what is named in a talk, each with the words that say what it does there; no model asked."""
+"""What a sentence says: how it holds (forbidden, decided, put off, open, asked for), and who does what.
+
+English cue words only. The ledger (`core.facts`) knows other languages.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from refold.core.facts.words import COMMON
+from refold.core.facts.words import word_lists
+
+
+def _any_phrase(words: str) -> re.Pattern[str]:
+    """One pattern for a list of wordings; a line may end behind a bar."""
+    listed = re.sub(r"\|\s+", "|", words)
+    return re.compile(rf"\b(?:{listed})\b", re.IGNORECASE)
+
+
+FORBIDS: Final = _any_phrase(
+    r"""never|(?:do|must|should|may|shall)(?:n['’]?t| not)|avoid|forbidden|banned|prohibited|
+    off[- ]limits|not allowed|under no circumstances|nobody|no one|no \w+ing|without exception"""
+)
+TAKES_BACK: Final = _any_phrase(
+    r"""scratch (?:that|this)|forget (?:the|that|about|what)|never ?mind|on second thoughts?|hold on|
+    changed? (?:my|our) minds?|ignore (?:the|that|what|my)(?: \w+){0,2}|actually,? (?:no|wait)|
+    instead,? (?:let['’]?s|we['’]?ll|we|use|do|take)"""
+)
+"""That what was said just before holds no more; `instead` alone says so of the same sentence."""
+DECIDES: Final = _any_phrase(
+    r"""let['’]?s|we['’]?ll|we will|decided|agreed|settled on|go(?:ing)? with|the plan is|instead|
+    we (?:use|take|choose|chose|keep)"""
+)
+DEFERS: Final = _any_phrase(
+    r"""(?:can|must|should|may|will|has to) wait|postponed?|put off|hold(?:ing)? off|not (?:now|today)|
+    deferred?|later on|for another (?:day|time)|until (?:next|after)"""
+)
+OPEN: Final = _any_phrase(
+    r"""still (?:have|has|need|needs|must|missing|open|unclear|looking|waiting)|not (?:\w+ ){0,3}yet|
+    n['’]t (?:\w+ ){0,3}yet|nobody has|to be (?:decided|found|done|settled)|tb[ad]|open question|
+    waiting for|remains to"""
+)
+ASKS: Final = re.compile(
+    r"(?:(?:ok|okay|so|now|then|and|please|next)\b,? )*(?:(?:can|could|would|will) you\b|please\b"
+    r"|(?:remind|tell|give|show|write|send|draw|find|make|draft|list|help|explain|book|check|prepare)\b)",
+    re.IGNORECASE,
+)
+"""How a sentence begins that asks for work."""
+
 
 LONGEST: Final = 200
 """Characters of a role."""
@@ -27,7 +68,7 @@ _NO_NAMES: Final = frozenset(
 )
 
 
-def roles(sentences: Iterable[str]) -> dict[str, str]:
+def find_roles(sentences: Iterable[str]) -> dict[str, str]:
     """Each name of people, places and organisations with the clause that says most of it.
 
     >>> roles(["On the tour, Ines will book the hotel, and Paulo drives the van."])
@@ -35,20 +76,20 @@ def roles(sentences: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for sentence in filter(_ENGLISH.search, sentences):
-        for clause in clauses(sentence):
-            for name, acts in _named(clause, starts=sentence.startswith(clause)):
-                said = clause if acts else _until(clause, name)
+        for clause in split_clauses(sentence):
+            for name, acts in _find_names(clause, starts=sentence.startswith(clause)):
+                said = clause if acts else _cut_after_name(clause, name)
                 if name not in found or (acts and not found[name].startswith(name)):
                     found[name] = said.strip()[:LONGEST]
     return found
 
 
-def clauses(sentence: str) -> list[str]:
+def split_clauses(sentence: str) -> list[str]:
     """The parts of a sentence that each say something of their own, without the marks between them."""
     return _CLAUSE.split(sentence.rstrip(".!? "))
 
 
-def _named(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
+def _find_names(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
     """The names of a clause, and whether what follows is told of them."""
     subject = (_SUBJECT if starts else _FIRST).match(clause)
     first = subject[0] if subject and _is_name(subject[0]) else ""
@@ -61,10 +102,10 @@ def _named(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
 
 def _is_name(found: str) -> bool:
     first = found.split(maxsplit=1)[0]
-    return first not in _NO_NAMES and first.lower() not in COMMON
+    return first not in _NO_NAMES and first.lower() not in word_lists().stop
 
 
-def _until(clause: str, name: str) -> str:
+def _cut_after_name(clause: str, name: str) -> str:
     """A clause as far as its name; with what belongs to the name, where something does."""
     end = clause.index(name) + len(name)
     return clause if clause[end : end + 2] in {"'s", "’s"} else clause[:end]

@@ -1,8 +1,8 @@
-"""Planted rules and facts: said once, then folded again and again with new talk between.
+"""Planted rules and facts: said once, then folded again and again with new talk in between.
 
-A rule is left where one line of the view has every word of its probe. `data/constraints.json` has three sets
-of rules: `develop` may be looked at while the ledger is improved, of `held_out` only the kinds of what was
-lost, and `fresh`, written by somebody who had not read the ledger, never.
+A rule is kept if one line of the view has every word of its probe. `data/constraints.json` has three sets of
+rules. `develop` may be read while the ledger is improved. Of `held_out`, only the kinds of lost rules may be
+read. `fresh` was written by somebody who had not read the ledger, and its losses are never read.
 """
 
 import json
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
-from refold.core.messages.speakers import observed
-from refold.evals.layouts import Dataset
-from refold.evals.reuse import shown
-from refold.evals.tallies import Tally, row
-from refold.evals.ways import Contest, Trial, Way, Wire, tokens
+from refold.core.messages.speakers import is_program_text
+from refold.evals.datasets import Dataset
+from refold.evals.measures.reuse import join_texts
+from refold.evals.methods import Comparison, Method, Trial, Wire, count_tokens
+from refold.evals.tables import Tally, make_row
 
 BUDGET: Final = 2_500
-"""Tokens of a view after each fold: small, so that ten folds press on what is kept."""
+"""Tokens of a view after each fold: few, so that ten folds put pressure on what is kept."""
 GROUP: Final = 5
-"""Things that are planted into one history."""
+"""Facts planted in one history."""
 TALK_TOKENS: Final = 4_000
-"""New talk between two folds, about."""
+"""Approximate tokens of new talk between two folds."""
 SETS: Final = ("develop", "held_out", "fresh")
-"""The sets of rules, from the one that was looked at to the one that never was."""
+"""The sets of rules, from the one that may be read to the one that never is."""
 _OPENING: Final = "Hello, let us work through today's list."
 
 _HOSTS: Final = ("kestrel", "bramble", "osprey", "larch", "tundra", "saffron", "juniper", "marlin")
@@ -41,30 +41,30 @@ _FACTS: Final[Sequence[tuple[str, str]]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
-    """What is said, and the words by which one knows it again."""
+class PlantedFact:
+    """A statement, and the words that identify it."""
 
     text: str
     probe: tuple[str, ...]
 
     def stands_in(self, view: str) -> bool:
-        """Whether one line of a view has it all."""
+        """True if one line of a view has every word."""
         words = [word.lower() for word in self.probe]
         return any(all(word in line for word in words) for line in view.lower().split("\n"))
 
 
-def rules(name: str) -> list[Planted]:
-    """One of the sets of rules, by its name in `SETS`."""
+def read_rules(name: str) -> list[PlantedFact]:
+    """Read one of the `SETS`."""
     text = resources.files("refold.evals").joinpath("data/constraints.json").read_text(encoding="utf-8")
-    return [Planted(one["rule"], _probe(one["probe"])) for one in json.loads(text)[name]]
+    return [PlantedFact(one["rule"], _probe(one["probe"])) for one in json.loads(text)[name]]
 
 
 def _probe(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def facts(count: int, seed: int) -> list[Planted]:
-    """Facts with made-up names and numbers, the same for the same seed."""
+def make_facts(count: int, seed: int) -> list[PlantedFact]:
+    """Make facts with invented names and numbers, the same for the same seed."""
     chance = random.Random(seed)  # noqa: S311  # the same facts for everybody
     made = []
     for number in range(count):
@@ -78,24 +78,24 @@ def facts(count: int, seed: int) -> list[Planted]:
             "amount": f"{chance.randint(2, 19)},{chance.randint(100, 999)}",
         }
         text, probe = _FACTS[number % len(_FACTS)]
-        made.append(Planted(text.format(**values), tuple(probe.format(**values).split("|"))))
+        made.append(PlantedFact(text.format(**values), tuple(probe.format(**values).split("|"))))
     return made
 
 
-def pool_of(found: Dataset, seed: int, size: int = TALK_TOKENS) -> list[Wire]:
-    """Talk to fold between, in pieces of a size: the data's own where it has any, else made up."""
-    talks = [plain(talk.messages) for talk in (*found.talks, *found.longmemeval[:4])]
-    talks += [plain(run.messages) for run in found.runs[:20]] if not talks else []
-    pieces = [piece for talk in talks for piece in _pieces(talk, size)]
-    return pieces or _made_up(seed)
+def collect_talks(found: Dataset, seed: int, size: int = TALK_TOKENS) -> list[Wire]:
+    """Collect talk in pieces of one size: from the data if it has any, else invented."""
+    talks = [to_plain_talk(talk.messages) for talk in (*found.talks, *found.longmemeval[:4])]
+    talks += [to_plain_talk(run.messages) for run in found.runs[:20]] if not talks else []
+    pieces = [piece for talk in talks for piece in _split_talk(talk, size)]
+    return pieces or _make_talks(seed)
 
 
-def _pieces(talk: Wire, most: int) -> list[Wire]:
-    """A long talk in pieces, so that no fold meets a history of another size than the others."""
+def _split_talk(talk: Wire, most: int) -> list[Wire]:
+    """Split a long talk, so that all folds meet histories of about one size."""
     pieces: list[Wire] = [[]]
     size = 0
     for message in talk:
-        weight = tokens([message])
+        weight = count_tokens([message])
         if size + weight > most and pieces[-1]:
             pieces.append([])
             size = 0
@@ -104,8 +104,8 @@ def _pieces(talk: Wire, most: int) -> list[Wire]:
     return [piece for piece in pieces if len(piece) > 1]
 
 
-def plain(talk: Wire) -> Wire:
-    """A talk in which nobody calls tools by wire: what tools said is told by the assistant."""
+def to_plain_talk(talk: Wire) -> Wire:
+    """Return a talk without tool calls: the assistant says what tools printed."""
     return [
         {"role": "user" if one["role"] == "user" else "assistant", "content": one["content"]}
         for one in talk
@@ -113,8 +113,8 @@ def plain(talk: Wire) -> Wire:
     ]
 
 
-def _made_up(seed: int) -> list[Wire]:
-    """Talk about stock and deliveries that means nothing, the same for the same seed."""
+def _make_talks(seed: int) -> list[Wire]:
+    """Make meaningless talk about stock and deliveries, the same for the same seed."""
     chance = random.Random(seed)  # noqa: S311  # the same talk for everybody
     goods = ("bolts", "paint", "cable", "gravel", "timber", "tiles", "hoses", "gloves", "filters", "pumps")
     return [
@@ -135,90 +135,96 @@ def _made_up(seed: int) -> list[Wire]:
     ]
 
 
-def measured(
-    name: str, planted: Sequence[Planted], pool: Sequence[Wire], contest: Contest, rounds: Sequence[int]
+def measure_planted(
+    name: str,
+    planted: Sequence[PlantedFact],
+    pool: Sequence[Wire],
+    comparison: Comparison,
+    rounds: Sequence[int],
 ) -> Iterator[dict[str, Any]]:
-    """The decay curve of each way."""
-    contest.begin()
+    """Yield how much each method keeps after each number of folds."""
+    comparison.begin()
     groups = [planted[at : at + GROUP] for at in range(0, len(planted), GROUP)]
-    tallies = {(fold, way.name): Tally() for fold in rounds for way in contest.ways}
-    for way in contest.ways:
+    tallies = {(fold, way.name): Tally() for fold in rounds for way in comparison.ways}
+    for way in comparison.ways:
         for number, group in enumerate(groups):
-            contest.told(f"{name}, {way.name}", number, len(groups))
+            comparison.progress(f"{name}, {way.name}", number, len(groups))
 
-            def look(fold: int, seen: Seen, *, way: str = way.name, group: Sequence[Planted] = group) -> None:
+            def look(
+                fold: int, seen: FoldedView, *, way: str = way.name, group: Sequence[PlantedFact] = group
+            ) -> None:
                 if (tally := tallies.get((fold, way))) is not None:
-                    count(group, seen, tally)
+                    count_kept(group, seen, tally)
 
             first, at = next_talk(pool, number * 7)
-            history = said_in(first, [one.text for one in group])
-            folded(Rounds(way, contest, pool, max(rounds)), history, at, look)
+            history = insert_statements(first, [one.text for one in group])
+            fold_rounds(Rounds(way, comparison, pool, max(rounds)), history, at, look)
     for (fold, way_name), tally in tallies.items():
-        yield row(f"{name}, {after(fold)}", way_name, tally, folds=fold)
+        yield make_row(f"{name}, {format_fold_count(fold)}", way_name, tally, folds=fold)
 
 
-def after(fold: int) -> str:
-    """So many folds, in words."""
+def format_fold_count(fold: int) -> str:
+    """Return a number of folds in words."""
     return f"{fold} fold{'s' * (fold > 1)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How a history is folded again and again."""
+    """How a history is folded repeatedly."""
 
-    way: Way
-    contest: Contest
+    way: Method
+    comparison: Comparison
     pool: Sequence[Wire]
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What became of a history in one fold, the tokens that it had and those that were allowed."""
+class FoldedView:
+    """The result of one fold, the tokens of its history, and its budget."""
 
     trial: Trial
     of: int
     budget: int
 
 
-def count(group: Sequence[Planted], seen: Seen, tally: Tally) -> None:
-    """Count what is left of a group in a view."""
-    tally.tried(seen.trial.asks, seen.trial.why)
+def count_kept(group: Sequence[PlantedFact], seen: FoldedView, tally: Tally) -> None:
+    """Count the facts of a group that a view still has."""
+    tally.count_fold(seen.trial.asks, seen.trial.why)
     if (view := seen.trial.view) is not None:
-        text = shown(view)
+        text = join_texts(view)
         left = sum(one.stands_in(text) for one in group)
-        tally.add(left, len(group), tokens=tokens(view), of=seen.of)
-        tally.spent(tokens(view), seen.budget)
+        tally.add(left, len(group), tokens=count_tokens(view), of=seen.of)
+        tally.count_tokens(count_tokens(view), seen.budget)
 
 
-def folded(rounds: Rounds, first: Wire, at: int, look: Callable[[int, Seen], None]) -> None:
-    """Fold the first talk, go on with new talk, fold again; `look` sees each fold, failed ones too."""
-    history: Wire = opened(first)
+def fold_rounds(rounds: Rounds, first: Wire, at: int, look: Callable[[int, FoldedView], None]) -> None:
+    """Fold, add new talk, fold again; `look` gets each fold, also the failed ones."""
+    history: Wire = with_system_prompt(first)
     trial = Trial(history)
     for fold in range(1, rounds.count + 1):
-        if trial.view is not None:  # whoever failed once has nothing to go on with
-            trial = rounds.contest.trial(rounds.way, history, BUDGET)
-        look(fold, Seen(trial, tokens(history), BUDGET))
+        if trial.view is not None:  # a method that failed has no view to go on with
+            trial = rounds.comparison.trial(rounds.way, history, BUDGET)
+        look(fold, FoldedView(trial, count_tokens(history), BUDGET))
         talk, at = next_talk(rounds.pool, at)
         history = [*(trial.view or ()), *talk]
 
 
-def opened(talk: Wire) -> Wire:
-    """The talk behind a first request, as every history has one."""
+def with_system_prompt(talk: Wire) -> Wire:
+    """Put a first request before the talk, as every history has one."""
     return [{"role": "user", "content": _OPENING}, *talk]
 
 
 def next_talk(pool: Sequence[Wire], at: int, size: int = TALK_TOKENS) -> tuple[Wire, int]:
-    """About so many tokens of talk, and where the next begins."""
+    """Return about `size` tokens of talk, and where the next talk begins."""
     talk: Wire = []
-    while tokens(talk) < size:
+    while count_tokens(talk) < size:
         talk += pool[at % len(pool)]
         at += 1
     return talk, at
 
 
-def said_in(talk: Wire, said: Sequence[str]) -> Wire:
-    """The talk with each thing said in a place of its own: alone, with a lead, or behind other words."""
+def insert_statements(talk: Wire, said: Sequence[str]) -> Wire:
+    """Insert each statement in its own place: alone, after a lead, or behind other words."""
     talk = [dict(one) for one in talk]
     for number, text in enumerate(said):
         at = 3 + number * len(talk) // (len(said) + 1)
@@ -231,5 +237,5 @@ def said_in(talk: Wire, said: Sequence[str]) -> Wire:
 
 
 def _speaks(message: dict[str, Any]) -> bool:
-    """Whether a person speaks: behind what a command printed nobody says anything."""
-    return message["role"] == "user" and not observed(message["content"])
+    """True if a person speaks; no statement is hidden behind the output of a command."""
+    return message["role"] == "user" and not is_program_text(message["content"])

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from refold.core.facts.ledger import Fact
-from refold.core.facts.sentences import sentences
-from refold.core.facts.words import capitals, telling
-from refold.evals.cues import ASKS, DECIDES, DEFERS, FORBIDS, OPEN
-from refold.evals.roles import clauses, roles
-from refold.evals.states import DROPPED, state_of, taken_back
+from refold.core.facts.sentences import split_sentences
+from refold.core.facts.words import capitalised_words, content_words
+from refold.evals.reader.sentence_roles import ASKS, DECIDES, DEFERS, FORBIDS, OPEN, find_roles, split_clauses
+from refold.evals.reader.states import DROPPED, find_taken_back, make_state
 
 UNKNOWN: Final = "The summary does not say."
 MOST: Final = 3
@@ -50,7 +49,7 @@ _ASKED: Final = {kind: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for kind, 
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """A sentence of an artifact, and of which kinds it is."""
 
     text: str
@@ -60,39 +59,41 @@ class Said:
 
 def reply(prompt: str, *, as_json: bool = False) -> str:
     """What a model might answer to one of CompactBench's prompts, or to another one."""
-    told = prompt.partition("prior conversation:")[2]
-    if "QUESTION:" in told:
-        artifact, _, question = told.rpartition("QUESTION:")
-        return answer(artifact.rpartition("Based only on")[0], question.rpartition("ANSWER:")[0].strip())
-    if "The user now says:" in told:
-        artifact, _, asked = told.rpartition("The user now says:")
-        return answer(artifact, asked.partition("USER:")[2].partition("\n")[0].strip())
+    request = prompt.partition("prior conversation:")[2]
+    if "QUESTION:" in request:
+        artifact, _, question = request.rpartition("QUESTION:")
+        return answer_question(
+            artifact.rpartition("Based only on")[0], question.rpartition("ANSWER:")[0].strip()
+        )
+    if "The user now says:" in request:
+        artifact, _, asked = request.rpartition("The user now says:")
+        return answer_question(artifact, asked.partition("USER:")[2].partition("\n")[0].strip())
     turns = [(role.lower(), text.strip()) for role, text in _TURN.findall(prompt)]
     if as_json:
-        return json.dumps(state_of([{"role": role, "content": text} for role, text in turns]))
+        return json.dumps(make_state([{"role": role, "content": text} for role, text in turns]))
     if turns:
         return "\n".join(text for role, text in turns if role == "user")
     lines = _PARTIAL.sub("", prompt.partition("\n\n")[2] or prompt).split("\n")
     return "\n".join([line for line in lines if line.strip() and not line.isupper()][-LAST:])
 
 
-def answer(artifact: str, question: str) -> str:
+def answer_question(artifact: str, question: str) -> str:
     """The answer that an artifact gives to a question."""
-    said = [one for one in read(artifact) if not one.past]
+    said = [one for one in read_artifact(artifact) if not one.past]
     if _YES_OR_NO.match(question):
-        return _yes_or_no([one for one in said if "forbidden" not in one.kinds], question)
+        return _answer_yes_or_no([one for one in said if "forbidden" not in one.kinds], question)
     asked = {kind for kind, words in _ASKED.items() if words.search(question)}
     if _PROPOSE.match(question):
         asked = {"decided", "open"}
         said = [one for one in said if "forbidden" not in one.kinds]
-    wanted = _stems(question)
-    scores = [_score(one, asked, wanted) for one in said]
+    wanted = _word_stems(question)
+    scores = [_score_statement(one, asked, wanted) for one in said]
     best = max([1, *scores])
     fitting = [one.text for one, score in zip(said, scores, strict=True) if score == best]
     return "\n".join(list(dict.fromkeys(fitting))[-MOST:]) or UNKNOWN
 
 
-def read(artifact: str) -> Iterator[Said]:
+def read_artifact(artifact: str) -> Iterator[Statement]:
     """The sentences of an artifact, each with what its heading and its words make it."""
     heading = ""
     prose: list[Fact] = []
@@ -101,48 +102,50 @@ def read(artifact: str) -> Iterator[Said]:
         if line.startswith(("#", "<")) or line.endswith(":"):
             heading = line.lower()
             continue
-        for text in sentences(_SPEAKER.sub("", line)):
+        for text in split_sentences(_SPEAKER.sub("", line)):
             fact = Fact("statement", text, at=place)
             found.append((heading, fact))
             if not line.startswith(("- ", "ASSISTANT: ")):
                 prose.append(fact)
-    past = {fact.text for fact in taken_back(prose)}
+    past = {fact.text for fact in find_taken_back(prose)}
     past |= {fact.text.removeprefix(DROPPED) for _, fact in found if fact.text.startswith(DROPPED)}
     for above, fact in found:
-        yield Said(fact.text, _kinds(above, fact.text), fact.text.removeprefix(DROPPED) in past)
+        yield Statement(
+            fact.text, _statement_kinds(above, fact.text), fact.text.removeprefix(DROPPED) in past
+        )
 
 
-def _kinds(heading: str, text: str) -> frozenset[str]:
+def _statement_kinds(heading: str, text: str) -> frozenset[str]:
     tests = {
         "forbidden": "never" in heading or FORBIDS.search(text),
         "decided": "decision" in heading or DECIDES.search(text),
         "open": any(word in heading for word in ("unresolved", "deferred"))
         or any(words.search(text) for words in (OPEN, DEFERS))
         or ASKS.match(text),
-        "named": roles([text]) or "entity" in heading,
+        "named": find_roles([text]) or "entity" in heading,
         "number": re.search(r"\d", text),
         "question": text.endswith("?"),
     }
     return frozenset(kind for kind, holds in tests.items() if holds)
 
 
-def _score(said: Said, asked: set[str], wanted: set[str]) -> int:
+def _score_statement(said: Statement, asked: set[str], wanted: set[str]) -> int:
     """How well a sentence answers: two for each kind that is asked for, one for each word."""
     unasked = {"forbidden", "question"} & said.kinds - asked - ({"question"} if "open" in asked else set())
-    return 2 * len(asked & said.kinds) + len(wanted & _stems(said.text)) - 2 * len(unasked)
+    return 2 * len(asked & said.kinds) + len(wanted & _word_stems(said.text)) - 2 * len(unasked)
 
 
-def _yes_or_no(said: Sequence[Said], question: str) -> str:
+def _answer_yes_or_no(said: Sequence[Statement], question: str) -> str:
     """Yes, with the sentence that says so; no where no clause has the names and most of the words."""
-    wanted = _stems(question)
-    names = _stems(" ".join(capitals(question)))
+    wanted = _word_stems(question)
+    names = _word_stems(" ".join(capitalised_words(question)))
     for one in reversed(said):
-        for clause in clauses(one.text):
-            has = _stems(clause)
+        for clause in split_clauses(one.text):
+            has = _word_stems(clause)
             if names <= has and len(wanted & has) >= ENOUGH * len(wanted):
                 return f"Yes: {one.text}"
     return "No."
 
 
-def _stems(text: str) -> set[str]:
-    return {word[:STEM] for word in telling(text.replace("'s ", " "))}
+def _word_stems(text: str) -> set[str]:
+    return {word[:STEM] for word in content_words(text.replace("'s ", " "))}

@@ -1,0 +1,138 @@
+"""Re-use: measure how much of what an agent saw before a cut, and writes after it, is still in the view.
+
+Paths, identifiers and values count. The system prompt and the first message do not: every view has them.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from refold.evals.datasets import Run
+from refold.evals.methods import Comparison, Method, Wire, count_head, count_tokens, iter_texts
+from refold.evals.tables import Tally, make_row
+from refold.replay.facts import ENTITY
+
+CUTS: Final = (0.4, 0.6, 0.8)
+"""Where histories are cut, as shares of their messages."""
+OWN: Final = "its own summary"
+"""The row of the summaries that the recorded agents wrote themselves."""
+
+
+def join_texts(messages: Sequence[Any]) -> str:
+    """Join the texts of a view; arguments in JSON text are unescaped."""
+    return "\n".join(_unescape_json(text) for text in iter_texts(list(messages)))
+
+
+def _unescape_json(text: str) -> str:
+    if text.startswith("{"):
+        try:
+            return "\n".join(iter_texts(json.loads(text)))
+        except ValueError:
+            return text
+    return text
+
+
+def find_entities(text: str) -> set[str]:
+    """Find the paths, identifiers and values of a text."""
+    return {found.rstrip(".,:;-") for found in ENTITY.findall(text)}
+
+
+def find_reused(history: Wire, cut: int) -> set[str]:
+    """Find what was seen before the cut, and is written after it before it is seen again."""
+    head = find_entities(join_texts(history[: count_head(history)]))
+    seen = find_entities(join_texts(history[:cut])) - head
+    again: set[str] = set()
+    found: set[str] = set()
+    for message in history[cut:]:
+        here = find_entities(join_texts([message])) & seen
+        if message["role"] == "assistant":
+            found |= here - again
+        again |= here
+    return found
+
+
+def has_entity(view: str, entity: str) -> bool:
+    """True if a view has a name as a whole word."""
+    at = view.find(entity)
+    while at >= 0:
+        before, after = view[at - 1 : at] if at else "", view[at + len(entity) : at + len(entity) + 1]
+        if not (before.isalnum() or before == "_") and not (after.isalnum() or after == "_"):
+            return True
+        at = view.find(entity, at + 1)
+    return False
+
+
+def measure_reuse(
+    name: str, runs: Sequence[Run], comparison: Comparison, shares: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of each method at each share of the tokens behind the head."""
+    cases = [(run, _next_assistant(run.messages, at)) for run in runs for at in _choose_cuts(run)]
+    for share in shares:
+        comparison.begin()
+        tallies = {way.name: Tally() for way in comparison.ways}
+        for number, (run, cut) in enumerate(cases):
+            comparison.progress(f"re-use, {name}, {share:.0%}", number, len(cases))
+            _count_cut(run, cut, share, comparison, tallies)
+        for who, tally in tallies.items():
+            yield make_row(f"re-use, {name}, {share:.0%}", who, tally)
+    own = [run for run in runs if run.boundary]
+    if own:
+        yield from _compare_own_compactions(name, own, comparison)
+
+
+def _count_cut(run: Run, cut: int, share: float, comparison: Comparison, tallies: dict[str, Tally]) -> None:
+    before = run.messages[:cut]
+    head = count_head(before)
+    wanted = find_reused(run.messages, cut)
+    budget = int(count_tokens(before[head:]) * share)
+    for way in comparison.ways:
+        _fold_once(way, (before, wanted), budget, comparison, tallies[way.name])
+
+
+def _fold_once(
+    way: Method, case: tuple[Wire, set[str]], budget: int, comparison: Comparison, tally: Tally
+) -> None:
+    """Fold the history before a cut once, with a budget on top of the head, and count what is kept."""
+    before, wanted = case
+    head = count_head(before)
+    size, fixed = count_tokens(before[head:]), count_tokens(before[:head])
+    trial = comparison.trial(way, before, fixed + budget)
+    tally.count_fold(trial.asks, trial.why)
+    if trial.view is not None:
+        text = join_texts(trial.view)
+        kept = sum(has_entity(text, entity) for entity in wanted)
+        taken = count_tokens(trial.view)
+        tally.add(kept, len(wanted), tokens=max(0, taken - fixed), of=size)  # some methods also lose the head
+        tally.count_tokens(taken, fixed + budget)
+
+
+def _compare_own_compactions(
+    name: str, runs: Sequence[Run], comparison: Comparison
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows at the agents' own compactions, with as many tokens as their summaries have."""
+    comparison.begin()
+    tallies = {OWN: Tally()} | {way.name: Tally() for way in comparison.ways}
+    for run in runs:
+        cut = run.boundary or 0
+        before = run.messages[:cut]
+        head = count_head(before)
+        wanted = find_reused(run.messages, cut)
+        size = count_tokens(before[head:])
+        own = count_tokens([{"role": "user", "content": run.summary}])
+        kept = sum(has_entity(run.summary, entity) for entity in wanted)
+        tallies[OWN].add(kept, len(wanted), tokens=own, of=size)
+        for way in comparison.ways:
+            _fold_once(way, (before, wanted), own, comparison, tallies[way.name])
+    for who, tally in tallies.items():
+        yield make_row(f"re-use, {name}, at their own compactions", who, tally)
+
+
+def _choose_cuts(run: Run) -> list[int]:
+    own = [run.boundary] if run.boundary else []
+    return [*own, *(int(len(run.messages) * cut) for cut in CUTS)]
+
+
+def _next_assistant(history: Wire, at: int) -> int:
+    while at < len(history) - 1 and history[at]["role"] != "assistant":
+        at += 1
+    return at

@@ -1,0 +1,156 @@
+"""Rows of an eval: counts with a confidence interval, a table on the screen, JSON in a file."""
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from refold.errors import RefoldError
+from refold.evals import Screen
+
+
+def print_rows(
+    rows: Iterable[dict[str, Any]], screen: Screen, file: Path | None, *, about: dict[str, Any]
+) -> int:
+    """Print rows as they come, each measure under its name; return the exit status."""
+    done: list[dict[str, Any]] = []
+    last = ""
+    for one in rows:
+        if one["measure"] != last:
+            last = one["measure"]
+            screen.line(screen.paint(last, "bold"))
+        screen.line(f"  {format_row(one)}")
+        done.append(one)
+    write_json(file, {**about, "rows": done})
+    return 0
+
+
+def format_row(one: dict[str, Any]) -> str:
+    """Return one row as text."""
+    size = f"  {one['tokens']:.1%} of the tokens" if one.get("tokens") is not None else ""
+    share = f"{one['kept']:6.1%}  ({one['low']:.1%} to {one['high']:.1%})"
+    return f"{one['way']:<22} {share:<26} of {one['of']:,}{size}"
+
+
+def write_json(file: Path | None, value: dict[str, Any]) -> None:
+    """Write a result as JSON, if a file is named."""
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RefoldError(f"{file} cannot be written: {error.strerror}") from None
+
+
+RESAMPLES: Final = 1_000
+"""Enough samples for an interval that moves by less than one point between seeds."""
+SEED: Final = 7
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one method kept, case by case, and the tokens it used."""
+
+    cases: list[tuple[int, int]] = field(default_factory=list)
+    """Kept and wanted of each case. Cases are resampled, because things of one case depend on each other."""
+    tokens: int = 0
+    of: int = 0
+    """The tokens of the histories."""
+    taken: int = 0
+    allowed: int = 0
+    """Tokens of the whole views, and their budgets."""
+    folds: int = 0
+    asks: int = 0
+    """Questions to the summariser in all folds."""
+    failed: int = 0
+    """Folds without a view. They are reported, and count as neither kept nor lost."""
+    why: str = ""
+    """Why the first of these failed."""
+
+    def add(self, kept: int, wanted: int, *, tokens: int = 0, of: int = 0) -> None:
+        """Count one case; a case in which nothing was wanted is left out."""
+        if wanted:
+            self.cases.append((kept, wanted))
+        self.tokens += tokens
+        self.of += of
+
+    def count_tokens(self, taken: int, allowed: int) -> None:
+        """Count the tokens of one view, and its budget."""
+        self.taken += taken
+        self.allowed += allowed
+
+    def count_fold(self, asks: int, why: str = "") -> None:
+        """Count one fold: its questions, and the reason if it failed."""
+        self.folds += 1
+        self.asks += asks
+        self.failed += bool(why)
+        self.why = self.why or why
+
+    @property
+    def kept(self) -> int:
+        """The number of things kept."""
+        return sum(kept for kept, _ in self.cases)
+
+    @property
+    def wanted(self) -> int:
+        """The number of things that should be kept."""
+        return sum(wanted for _, wanted in self.cases)
+
+    @property
+    def share(self) -> float:
+        """The share that was kept."""
+        return self.kept / max(1, self.wanted)
+
+    @property
+    def size(self) -> float | None:
+        """The tokens used, as a share of the histories; None if unknown."""
+        return self.tokens / self.of if self.of else None
+
+    def interval(self, seed: int = SEED) -> tuple[float, float]:
+        """Return the 95 % bootstrap interval of the share."""
+        return bootstrap_interval(self.cases, seed)
+
+
+def bootstrap_interval(cases: Sequence[tuple[int, int]], seed: int = SEED) -> tuple[float, float]:
+    """Return the 95 % interval of kept over wanted when cases are drawn again.
+
+    >>> bootstrap([(1, 1)] * 20)
+    (1.0, 1.0)
+    """
+    if not cases:
+        return 0.0, 0.0
+    chance = random.Random(seed)  # noqa: S311  # no secret: the same interval for everybody
+    shares = sorted(_kept_share(chance.choices(cases, k=len(cases))) for _ in range(RESAMPLES))
+    return shares[int(RESAMPLES * 0.025)], shares[int(RESAMPLES * 0.975) - 1]
+
+
+def _kept_share(cases: Sequence[tuple[int, int]]) -> float:
+    return sum(kept for kept, _ in cases) / sum(wanted for _, wanted in cases)
+
+
+def make_row(measure: str, way: str, tally: Tally, **more: Any) -> dict[str, Any]:
+    """Return one line of a table as data."""
+    low, high = tally.interval()
+    size = tally.size
+    extra: dict[str, Any] = {}
+    if tally.allowed:
+        extra["of_budget"] = round(tally.taken / tally.allowed, 4)
+    if tally.asks:
+        extra["asks"] = round(tally.asks / tally.folds, 2)
+    if tally.failed:
+        extra |= {"failed": tally.failed, "folds_tried": tally.folds, "why": tally.why}
+    return {
+        "measure": measure,
+        "way": way,
+        "kept": round(tally.share, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "of": tally.wanted,
+        "cases": len(tally.cases),
+        "tokens": None if size is None else round(size, 4),
+        **extra,
+        **more,
+    }

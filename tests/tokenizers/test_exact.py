@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from growth import assert_linear, stop_hang
 from refold.errors import RefoldError
 from refold.tokenizers import exact
 
@@ -38,20 +39,20 @@ KNOWN = [
 
 @pytest.fixture(scope="module", params=["o200k", "cl100k"])
 def count(request):
-    return exact.counter(request.param)
+    return exact.make_counter(request.param)
 
 
 @pytest.mark.parametrize(("text", "o200k", "cl100k"), KNOWN, ids=lambda value: f"{value!a:.20}")
 def test_counts_are_those_of_tiktoken(text, o200k, cl100k):
     """Special tokens are ordinary text (fault C36); NUL and lone surrogates count (C34, C35)."""
-    assert exact.counter("o200k")(text) == o200k
-    assert exact.counter("cl100k")(text) == cl100k
+    assert exact.make_counter("o200k")(text) == o200k
+    assert exact.make_counter("cl100k")(text) == cl100k
 
 
 def test_o200k_is_the_default_and_the_long_names_work():
     text = "नमस्ते दुनिया"
-    assert exact.counter()(text) == exact.counter("o200k_base")(text) == 5
-    assert exact.counter("cl100k_base")(text) == 13
+    assert exact.make_counter()(text) == exact.make_counter("o200k_base")(text) == 5
+    assert exact.make_counter("cl100k_base")(text) == 13
 
 
 # --- cutting --------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ def test_cutting_a_text_changes_no_count(text, piece):
     """Pieces are cut only where a word ends in any case."""
     original = exact.PIECE
     for encoding in ("o200k", "cl100k"):
-        count = exact.counter(encoding)
+        count = exact.make_counter(encoding)
         exact.PIECE = original
         whole = count(text)
         exact.PIECE = piece
@@ -150,30 +151,28 @@ def test_a_run_without_a_safe_place_is_cut_all_the_same():
     ],
     ids=lambda text: f"{text!a:.12}",
 )
-def test_a_million_of_anything_takes_less_than_a_second_or_so(text, count):
-    """Fault F20: tokenizers panic on or take minutes for such runs. CPU time, with room for a slow machine."""
-    begin = time.process_time()
-    assert count(text * (1_000_000 // len(text))) > 1_000
-    assert time.process_time() - begin < 3
+def test_a_million_of_anything_is_counted(text, count):
+    """Fault F20: tokenizers panic on or take minutes for such runs."""
+    with stop_hang():
+        assert count(text * (1_000_000 // len(text))) > 1_000
 
 
 @given(st.text(st.characters(), max_size=300))
 def test_any_text_has_a_count(text):
     """No crash and no silent error on any code points; a token is at least one byte."""
     for encoding in ("o200k", "cl100k"):
-        tokens = exact.counter(encoding)(text)
+        tokens = exact.make_counter(encoding)(text)
         assert (tokens == 0) == (not text)
         assert tokens <= len(text.encode("utf-8", "surrogatepass"))
 
 
-def test_several_megabytes_a_second():
-    """A generous guard for a loaded machine: 30 MB/s would take 0.07 s."""
-    rng = random.Random(4)
-    words = ["alpha", "return", "value", "the", "of", "session", "12", "{", "}", "\n"]
-    text = " ".join(rng.choices(words, k=400_000))
-    begin = time.process_time()
-    exact.counter()(text)
-    assert time.process_time() - begin < 1
+def test_twice_the_text_takes_twice_the_steps():
+    """Text is given to the tokenizer in pieces, because its lists outgrow the cache otherwise."""
+    words = random.Random(4).choices(
+        ["alpha", "return", "value", "the", "of", "12", "{", "}", "\n"], k=400_000
+    )
+    count = exact.make_counter()
+    assert_linear(lambda size: lambda: count(" ".join(words[:size])), 100_000)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -211,7 +210,7 @@ def fresh():
 
 def test_an_unknown_encoding_names_the_known_ones():
     with pytest.raises(RefoldError, match="no exact counts for 'p50k': use 'o200k' or 'cl100k'"):
-        exact.counter("p50k")
+        exact.make_counter("p50k")
 
 
 @pytest.mark.usefixtures("fresh")
@@ -219,7 +218,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     """One clear line says what to install."""
     monkeypatch.setitem(sys.modules, "splintr", None)
     with pytest.raises(RefoldError) as raised:
-        exact.counter()
+        exact.make_counter()
     assert 'pip install "refold[exact]"' in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -258,13 +257,13 @@ def test_a_package_that_counts_otherwise_is_refused(monkeypatch, tokenizer):
     """No silent error: a known text is counted when the vocabulary is loaded."""
     monkeypatch.setattr("splintr.Tokenizer", tokenizer)
     with pytest.raises(RefoldError, match="counts wrongly"):
-        exact.counter()
+        exact.make_counter()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_a_package_that_counts_the_known_text_rightly_is_taken(monkeypatch):
     monkeypatch.setattr("splintr.Tokenizer", Stand)
-    assert exact.counter()("anything") == 19
+    assert exact.make_counter()("anything") == 19
 
 
 class PanicException(BaseException):

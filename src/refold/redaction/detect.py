@@ -1,113 +1,41 @@
-"""Finds secrets in text, with the patterns of detect-secrets where the extra `refold[redact]` is installed.
+"""Finds secrets in text, with the patterns of detect-secrets, which the extra `refold[redact]` installs.
 
-Of the library come the patterns of single services, the words that name secrets, the measure of entropy and
-the judgement of web tokens. Its patterns that can take more than linear time on hostile text are not run; a
-bounded rule of ours stands for each. The service is never asked whether a secret is real. Why so, and what it
-finds: `docs/decisions/0010-redaction.md`.
+The library brings the patterns of single services, the words that name secrets, the measure of entropy and
+the check of web tokens. Its patterns that can take more than linear time on hostile text are not run; a
+bounded rule of ours replaces each. No service is asked whether a secret is real. Why so, and what it finds:
+`docs/decisions/0010-redaction.md`. The tables are data: `data/secrets.toml`.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from math import log2
+from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
 from refold.errors import RefoldError
-from refold.redaction.secret_shapes import shapes
+from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_shapes
 
 _SHORTEST: Final = 6
-"""Characters; nothing shorter is taken for a secret."""
+"""Characters; nothing shorter is taken for a secret. Shorter words with a digit are mostly names (`v1.2`)."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]*+")
-_ENTROPY_LIMIT: Final = 3.0
-"""Bits a character of a key with a known prefix; lower finds keys made up for documents."""
-
-LIBRARY: Final[dict[str, tuple[str, tuple[str, ...], tuple[int, ...] | None]]] = {
-    "ArtifactoryDetector": ("artifactory", ("AKC", "AP"), None),
-    "AWSKeyDetector": ("aws", ("A3T", "ABIA", "ACCA", "AKIA", "ASIA"), (0,)),
-    "AzureStorageKeyDetector": ("azure_storage_key", ("AccountKey=",), None),
-    "BasicAuthDetector": ("basic_auth", ("://",), None),
-    "CloudantDetector": ("cloudant", (".cloudant.com",), (2, 3)),
-    "DiscordBotTokenDetector": ("discord", (".",), None),
-    "GitHubTokenDetector": ("github_token", ("gh",), None),
-    "GitLabTokenDetector": ("gitlab_token", ("gl", "GR1348941"), None),
-    "MailchimpDetector": ("mailchimp", ("-us",), None),
-    "PypiTokenDetector": ("pypi_token", ("pypi-",), None),
-    "SendGridDetector": ("sendgrid", ("SG.",), None),
-    "SlackDetector": ("slack", ("xox", "XOX", "hooks.slack.com"), None),
-    "SoftlayerDetector": ("softlayer", ("api.softlayer.com",), (1,)),
-    "SquareOAuthDetector": ("square_oauth", ("sq0csp-",), None),
-    "StripeDetector": ("stripe", ("k_live_",), None),
-    "TelegramBotTokenDetector": ("telegram_token", (":",), None),
-    "TwilioKeyDetector": ("twilio", ("AC", "SK"), None),
-}
-"""Module of each detector that is run whole, texts of which one must occur, and which of its patterns."""
-
-OTHERWISE: Final = {
-    "IPPublicDetector": "an address is no secret",
-    "IbmCloudIamDetector": "blanks can make it slow; the rule for named values finds what it finds",
-    "IbmCosHmacDetector": "the same",
-    "JwtTokenDetector": "can be slow; the same shape is found in one pass and judged by the library",
-    "NpmDetector": "can be slow; our own rule for npm stands for it",
-    "OpenAIDetector": "can be slow; our own rule for keys that begin with sk- stands for it",
-    "PrivateKeyDetector": "finds the first line only; the whole block must go",
-}
-"""Detectors of the library that are not run as they are, each with the reason."""
-
-_VALUE_ONLY: Final = frozenset({"BasicAuthDetector", "CloudantDetector", "SoftlayerDetector"})
-"""Detectors whose first group is the secret; of the others the whole match is."""
-
-_PREFIXES: Final = (
-    ("anthropic-key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}"),
-    ("api-key", "sk-", r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}"),
-    ("google-key", "AIza", r"AIza[A-Za-z0-9_-]{35}"),
-    ("google-token", "ya29.", r"ya29\.[A-Za-z0-9_-]{20,}"),
-    ("google-secret", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
-    ("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
-    ("groq-key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-    ("xai-key", "xai-", r"xai-[A-Za-z0-9]{40,}"),
-    ("replicate-token", "r8_", r"r8_[A-Za-z0-9]{36,}"),
-    ("perplexity-key", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
-    ("nvidia-key", "nvapi-", r"nvapi-[A-Za-z0-9_-]{40,}"),
-    ("github-token", "github_pat_", r"github_pat_[A-Za-z0-9_]{40,}"),
-    ("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    ("slack-token", "xox", r"xox[a-z]-[A-Za-z0-9-]{20,}"),
-    ("slack-token", "xapp-", r"xapp-[0-9]-[A-Za-z0-9-]{20,}"),
-    ("stripe-key", "k_test_", r"[rs]k_test_[A-Za-z0-9]{16,}"),
-    ("stripe-secret", "whsec_", r"whsec_[A-Za-z0-9+/=]{32,}"),
-    ("digitalocean-token", "_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
-    ("shopify-token", "shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    ("docker-token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{27}"),
-    ("vault-token", "hvs.", r"hvs\.[A-Za-z0-9_-]{24,}"),
-    ("age-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-)
-"""Keys that say themselves what they are and that the library does not know: kind, text that must occur,
-pattern. Each also has to look random."""
 
 _LETTERS: Final = re.compile(
     r"(?<![A-Za-z0-9_])hf_(?=[a-z]{0,33}[A-Z])(?=[A-Z]{0,33}[a-z])[A-Za-z]{34}(?![A-Za-z0-9_])"
 )
 _LETTERS_LIMIT: Final = 4.0
-"""A key of letters alone, which no other rule takes for random, has so many bits a character."""
+"""Entropy of a key of letters alone, which no other rule takes for random, in bits a character."""
 
-_WORDS: Final = (
-    *(f"{what}_?token" for what in ("access", "auth", "api", "bearer", "bot", "refresh", "session")),
-    *(f"{what}_?key" for what in ("access", "secret", "signing", "encryption")),
-    "passphrase",
-)
-"""Names of secrets besides the library's own."""
 _ASSIGNED: Final = re.compile(
     r"\w{0,40}+(?:\\{0,8}[\"'`]\]?)?[ \t]{0,16}(?:=>|:=|={1,3}|!==?|:)[ \t]{0,16}@?(?:"
     r"(?P<quote>[\"'`])(?P<quoted>(?:(?!(?P=quote))[^\\\n]|\\[^\n]){6,200})(?P=quote)"
     r"|(?P<escaped>\\{1,8}[\"'])(?P<inside>[^\"'\\\n]{6,200})(?P=escaped)"
     r"|(?P<bare>[^\s\"'`,;<>(){}\[\]\\]{10,200}))"
 )
-"""What stands behind a name: `= "value"` and its like. Every repetition is bounded, so no place costs more
-than another."""
+"""What follows a name: `= "value"` and its like. Every repetition is bounded, so that no text is slow."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_]+[0-9]{0,3}[:.]?")
 _ID_BEFORE: Final = re.compile(r"(?i)id\\{0,8}[\"']?\s{0,4}[:=]\s{0,4}\\{0,8}\Z")
 _BEARER: Final = re.compile(r"(?i:\b(?:bearer|basic))[ \t]{1,4}([A-Za-z0-9._~+/=-]{16,})")
@@ -125,7 +53,7 @@ _DIGEST: Final = re.compile(r"sha(?:1|224|256|384|512)[-_:]")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_=-]*+")
 _TOKEN_TAIL: Final = re.compile(r"[A-Za-z0-9_.+/=-]*+")
 _BLOCK: Final = 16_384
-"""Characters within which a private key has to end; longer than any in use."""
+"""Characters within which a private key has to end; an RSA key of 16,384 bits has about 12,600."""
 _BODY: Final = re.compile(r"-*(?:\s|\\+[nrt])*+(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\+[nrt])*+)+")
 _LINE: Final = re.compile(r"[A-Za-z0-9+/=]{32}")
 _LAST_LINE: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}-{0,5}|Private-MAC:[ 0-9a-f]{0,100}|-----END")
@@ -133,75 +61,114 @@ _KINDS: Final = {
     ord(c): k for k, cs in (("a", ascii_lowercase), ("A", ascii_uppercase), ("0", digits)) for c in cs
 }
 _HEADER: Final = 12
-"""Characters of the shortest first part of a web token, `{"alg":""}`, less some."""
+"""Characters of the first part of a web token at least: `{"alg":""}` in base 64 has 14."""
 _STARTS: Final = 16
-"""How often a web token may seem to begin in one unbroken run before the rest of the run is passed over."""
+"""How often a web token may seem to begin in one unbroken run before the rest of the run is skipped; without
+it `eyJeyJeyJ...` takes quadratic time."""
 
 
-class Secret(NamedTuple):
-    """Where a secret stands in a text."""
+_CHANGES: Final = 0.4
+"""Changes of kind in a random value, a character, at the least; random base 64 has about 0.64."""
 
-    start: int
-    end: int
+
+class _Rule(NamedTuple):
+    """One pattern that finds secrets of one kind."""
+
     kind: str
+    hints: tuple[str, ...]
+    """Texts of which one must occur."""
+    pattern: re.Pattern[str]
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """What is used of the library."""
+    """The parts of detect-secrets that are used, and our own rules for keys."""
 
-    rules: tuple[tuple[str, tuple[str, ...], re.Pattern[str], int], ...]
-    """Kind, texts of which one must occur, pattern, group."""
+    rules: tuple[_Rule, ...]
+    keys: tuple[_Rule, ...]
     names: tuple[str, ...]
-    """Words in the names of secrets, in small letters."""
+    """Words in the names of secrets, in lower case."""
     private: tuple[str, ...]
+    """First lines of private keys."""
     entropy: Callable[[str], float]
     limit: float
     is_token: Callable[[str], bool]
     is_sequential: Callable[[str], bool]
 
 
-def find(text: str) -> list[Secret]:
-    """The secrets in a text, in order, none overlapping another."""
+def find_secrets(text: str) -> list[Secret]:
+    """List the secrets in a text, in order, none overlapping another."""
     if len(text) < _SHORTEST:
         return []
-    library = load()
-    found = [*_blocks(text, library), *_tokens(text, library), *_known(text, library), *_own(text)]
-    found += [*_named(text, library), *_random(text, library)]
-    found += [Secret(*shape) for shape in shapes(text)]
-    return _merged(found)
+    library = load_library()
+    secrets = [
+        *_find_private_keys(text, library),
+        *_find_web_tokens(text, library),
+        *_find_by_library(text, library),
+        *_find_keys(text, library),
+        *_find_named(text, library),
+        *_find_random(text, library),
+        *find_shapes(text),
+    ]
+    # Secrets that overlap become one, of the kind of the first rule that found it.
+    merged: list[Secret] = []
+    for _, secret in sorted(enumerate(secrets), key=lambda pair: (pair[1].start, pair[0])):
+        last = merged[-1] if merged else None
+        if last is None or secret.start >= last.end:
+            merged.append(secret)
+        elif secret.end > last.end:
+            merged[-1] = last._replace(end=secret.end)
+    return merged
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value of this name is a secret, if it looks like one."""
-    small = _small(name)
-    return any(word in small for word in load().names)
+    """Return True if a value of this name is a secret, provided that it looks like one."""
+    lower = _lower(name)
+    return any(word in lower for word in load_library().names)
 
 
 def is_secret_value(value: str) -> bool:
-    """Whether a value that has such a name looks like a secret."""
-    return "\n" not in value and len(value) <= 4_096 and _plausible(value, quoted=True)
+    """Return True if a value that has such a name looks like a secret."""
+    return "\n" not in value and len(value) <= 4_096 and _is_plausible(value, quoted=True)
 
 
 @cache
-def load() -> _Library:
-    """Load the library; dear, so only when it is needed."""
+def load_tables() -> dict[str, Any]:
+    """Read the tables of detectors, keys and names."""
+    import tomllib  # slow to import, and only redaction needs it
+
+    return tomllib.loads((get_data(__package__, "data/secrets.toml") or b"").decode())
+
+
+@cache
+def load_library() -> _Library:
+    """Load detect-secrets; it takes 0.2 s, so only when it is needed."""
+    tables = load_tables()
     try:
-        plugins = {name: _plugin(module, name) for name, (module, _, _) in LIBRARY.items()}
+        plugins = {name: _plugin(row["module"], name) for name, row in tables["detectors"].items()}
         private = _plugin("private_key", "PrivateKeyDetector")
-        entropy = _plugin("high_entropy_strings", "Base64HighEntropyString")()
+        measure = _plugin("high_entropy_strings", "Base64HighEntropyString")()
         token = _plugin("jwt", "JwtTokenDetector")
         words = import_module("detect_secrets.plugins.keyword").DENYLIST
         heuristic = import_module("detect_secrets.filters.heuristic")
     except ImportError:
         raise RefoldError("redaction needs detect-secrets: pip install 'refold[redact]'") from None
-    names = {word.replace("_?", between) for word in (*words, *_WORDS) for between in ("", "_", "-")}
+    rules = []
+    for name, row in tables["detectors"].items():
+        kind = re.sub(r"[^a-z0-9]+", "-", plugins[name].secret_type.lower()).strip("-")
+        for number, pattern in enumerate(plugins[name].denylist):
+            if number in row.get("patterns", (number,)):
+                rules.append(_Rule(kind, tuple(row["hints"]), pattern, row.get("group", 0)))
+    keys = (_Rule(row["kind"], (row["hint"],), re.compile(row["pattern"])) for row in tables["keys"])
+    names = {word.replace("_?", between) for word in (*words, *tables["names"]) for between in ("", "_", "-")}
     return _Library(
-        rules=tuple(_rules(plugins)),
+        rules=tuple(rules),
+        keys=tuple(keys),
         names=tuple(sorted(names)),
         private=tuple(pattern.pattern for pattern in private.denylist),
-        entropy=entropy.calculate_shannon_entropy,
-        limit=entropy.entropy_limit,
+        entropy=measure.calculate_shannon_entropy,
+        limit=measure.entropy_limit,
         is_token=token.is_formally_valid,
         is_sequential=heuristic.is_sequential_string,
     )
@@ -211,99 +178,79 @@ def _plugin(module: str, name: str) -> Any:
     return getattr(import_module(f"detect_secrets.plugins.{module}"), name)
 
 
-def _rules(plugins: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], re.Pattern[str], int]]:
-    for name, plugin in plugins.items():
-        _, texts, chosen = LIBRARY[name]
-        kind = re.sub(r"[^a-z0-9]+", "-", plugin.secret_type.lower()).strip("-")
-        for number, pattern in enumerate(plugin.denylist):
-            if chosen is None or number in chosen:
-                yield kind, texts, pattern, 1 if name in _VALUE_ONLY else 0
-
-
-def _known(text: str, library: _Library) -> Iterator[Secret]:
-    for kind, texts, pattern, group in library.rules:
-        if any(known in text for known in texts):
+def _find_by_library(text: str, library: _Library) -> Iterator[Secret]:
+    for rule in library.rules:
+        if any(hint in text for hint in rule.hints):
             at = 0
-            while match := pattern.search(text, at):
-                start, end = match.span(group)
-                if group == 0:
-                    start, end = _trimmed(text, start, end)
+            while match := rule.pattern.search(text, at):
+                start, end = match.span(rule.group)
+                if rule.group == 0:
+                    # Some patterns take blanks and marks along at their ends, others stop inside a key.
+                    while start < end and text[start] in ' \t\r\n=:"':
+                        start += 1
+                    while end > start and text[end - 1] in ' \t\r\n"':
+                        end -= 1
                     end = max(end, _RUN.match(text, end).end())  # type: ignore[union-attr]
-                if group or _DIGIT.search(text, start, end):
-                    yield Secret(start, end, kind)
+                if rule.group or _DIGIT.search(text, start, end):
+                    yield Secret(start, end, rule.kind)
                 at = max(end, match.end())
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """A match without the blanks and marks that a pattern takes along at its ends."""
-    while start < end and text[start] in ' \t\r\n=:"':
-        start += 1
-    while end > start and text[end - 1] in ' \t\r\n"':
-        end -= 1
-    return start, end
-
-
-@cache
-def _prefixes() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
-    return tuple((kind, text, re.compile(pattern)) for kind, text, pattern in _PREFIXES)
-
-
-def _own(text: str) -> Iterator[Secret]:
-    for kind, known, pattern in _prefixes():
-        if known in text:
+def _find_keys(text: str, library: _Library) -> Iterator[Secret]:
+    for rule in library.keys:
+        if rule.hints[0] in text:
             at = 0
-            while match := pattern.search(text, at):
+            while match := rule.pattern.search(text, at):
                 at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
                 if _looks_random(match[0]):
-                    yield Secret(match.start(), at, kind)
+                    yield Secret(match.start(), at, rule.kind)
     for match in _LETTERS.finditer(text) if "hf_" in text else ():
-        if _bits(match[0]) >= _LETTERS_LIMIT:
+        if entropy(match[0]) >= _LETTERS_LIMIT:
             yield Secret(*match.span(), "huggingface-token")
-    yield from _authorised(text)
-
-
-def _authorised(text: str) -> Iterator[Secret]:
     for pattern in (_BEARER, _AUTH_LINE):
         for match in pattern.finditer(text):
             if _looks_random(match[1]) and not _DOTTED.fullmatch(match[1]):
                 yield Secret(*match.span(1), "authorization")
 
 
-def _named(text: str, library: _Library) -> Iterator[Secret]:
-    small = _small(text)
+def _find_named(text: str, library: _Library) -> Iterator[Secret]:
+    """Yield values that a name gives away, such as `password = "..."`."""
+    lower = _lower(text)
     for name in library.names:
-        at = small.find(name)
+        at = lower.find(name)
         while at >= 0:
             after = at + len(name)
             if match := _ASSIGNED.match(text, after):
                 group = match.lastgroup or "bare"
                 value = match[group]
-                if _plausible(value, quoted=group != "bare") and not library.is_sequential(value):
+                if _is_plausible(value, quoted=group != "bare") and not library.is_sequential(value):
                     yield Secret(*match.span(group), "named-secret")
                     after = match.end()
-            at = small.find(name, after)
+            at = lower.find(name, after)
 
 
-def _small(text: str) -> str:
-    """The text in small letters, each in its place: this is the one capital that becomes two characters."""
+def _lower(text: str) -> str:
+    # This is the one capital that becomes two characters; every other keeps its place.
     return text.replace("\u0130", "i").lower()
 
 
-def _random(text: str, library: _Library) -> Iterator[Secret]:
+def _find_random(text: str, library: _Library) -> Iterator[Secret]:
+    """Yield random values between quotation marks; digests and ids are random too and stay."""
     for match in _QUOTED.finditer(text):
         value = match[2]
-        if (
-            _changes(value) < 0.4
-            or _DIGEST.match(value)
-            or _ID_BEFORE.search(text[max(0, match.start() - 30) : match.start()])
-        ):
+        if _DIGEST.match(value) or _ID_BEFORE.search(text[max(0, match.start() - 30) : match.start()]):
+            continue
+        # In words and paths the kind of character changes seldom, in keys nearly always.
+        kinds = value.translate(_KINDS)
+        changes = sum(one != two for one, two in pairwise(kinds)) / len(kinds)
+        if changes < _CHANGES or not {"a", "A", "0"} <= set(kinds):
             continue
         if library.entropy(value) > library.limit:
             yield Secret(*match.span(2), "high-entropy")
 
 
-def _blocks(text: str, library: _Library) -> Iterator[Secret]:
-    """Private keys, from their first line to their last."""
+def _find_private_keys(text: str, library: _Library) -> Iterator[Secret]:
+    """Yield private keys, from their first line to their last."""
     for first in library.private:
         last = "Private-MAC:" if first.startswith("PuTTY") else "-----END"
         at = text.find(first)
@@ -312,7 +259,7 @@ def _blocks(text: str, library: _Library) -> Iterator[Secret]:
             after = at + len(first)
             if 0 <= end < after:
                 end = text.find(last, after)
-            stop = _block_end(text, after, end)
+            stop = _find_key_end(text, after, end)
             if stop:
                 while at > 0 and text[at - 1] == "-":
                     at -= 1
@@ -320,16 +267,16 @@ def _blocks(text: str, library: _Library) -> Iterator[Secret]:
             at = text.find(first, stop or after)
 
 
-def _block_end(text: str, after: int, end: int) -> int:
-    """Where a key ends whose first line ends here; 0 where no key follows."""
+def _find_key_end(text: str, after: int, end: int) -> int:
+    """Return where a key ends whose first line ends at `after`; 0 if no key follows."""
     if after <= end <= after + _BLOCK and _LINE.search(text, after, end):
         return _LAST_LINE.match(text, end).end()  # type: ignore[union-attr]
     body = _BODY.match(text, after, after + _BLOCK)
     return body.end() if body else 0
 
 
-def _tokens(text: str, library: _Library) -> Iterator[Secret]:
-    """Web tokens: three runs with dots between, the first two of which are JSON."""
+def _find_web_tokens(text: str, library: _Library) -> Iterator[Secret]:
+    """Yield web tokens: three runs with dots between, the first two of which are JSON."""
     at = text.find("eyJ")
     run = tries = 0
     while at >= 0:
@@ -347,40 +294,15 @@ def _tokens(text: str, library: _Library) -> Iterator[Secret]:
 
 
 def _looks_random(value: str) -> bool:
-    """Whether a value has letters and digits and is more than one pattern again and again."""
-    mixed = _DIGIT.search(value) and _LETTER.search(value)
-    return bool(mixed) and _bits(value[:200]) >= _ENTROPY_LIMIT
+    """Return True if a value has letters and digits and is more than one pattern again and again."""
+    is_mixed = _DIGIT.search(value) and _LETTER.search(value)
+    return bool(is_mixed) and entropy(value[:200]) >= RANDOM_BITS
 
 
-def _bits(value: str) -> float:
-    """Shannon entropy, in bits a character."""
-    return -sum(n / len(value) * log2(n / len(value)) for n in Counter(value).values())
-
-
-def _plausible(value: str, *, quoted: bool) -> bool:
-    """Whether a value that has the name of a secret is one, and no text, name or place-holder."""
+def _is_plausible(value: str, *, quoted: bool) -> bool:
+    """Return True if a value that has the name of a secret is one, and no text, name or placeholder."""
     if len(value) < _SHORTEST or not (_DIGIT.search(value) and _LETTER.search(value)):
         return False
     if _PLACEHOLDER.search(value) or _DOTTED.fullmatch(value) or value.startswith(_PLACES):
         return False
-    return quoted or (_bits(value) >= _ENTROPY_LIMIT and not _VARIABLE.fullmatch(value))
-
-
-def _changes(value: str) -> float:
-    """How often the kind of character changes, a character: in words and paths seldom, in keys always."""
-    kinds = value.translate(_KINDS)
-    if not {"a", "A", "0"} <= set(kinds):
-        return 0.0
-    return sum(one != two for one, two in pairwise(kinds)) / len(kinds)
-
-
-def _merged(found: list[Secret]) -> list[Secret]:
-    """The secrets in order, those that overlap made one, by the name of the first rule that found it."""
-    done: list[Secret] = []
-    for _, secret in sorted(enumerate(found), key=lambda pair: (pair[1].start, pair[0])):
-        last = done[-1] if done else None
-        if last is None or secret.start >= last.end:
-            done.append(secret)
-        elif secret.end > last.end:
-            done[-1] = last._replace(end=secret.end)
-    return done
+    return quoted or (entropy(value) >= RANDOM_BITS and not _VARIABLE.fullmatch(value))

@@ -1,8 +1,8 @@
 """Replaces secrets in texts and wire messages; signed and encrypted blocks are never touched.
 
-    redact_text("key sk-ant-...")         the text with `[redacted:anthropic-key]`, and how many there were
-    redact_item({"role": ...})            the same for a message in any wire shape
-    redactor("export").on_export(value)   what a policy says, at one of its two borders
+    redact_text("key sk-ant-...")              the text with `[redacted:anthropic-key]`, and a count
+    redact_item({"role": ...})                 the same for a message in any wire shape
+    make_redactor("export").on_export(value)   as a policy says, at one of its two borders
 
 What a provider signed or encrypted must come back to it as it was: a thinking block with its signature,
 `encrypted_content`, a Gemini part with its `thoughtSignature`. Pictures, files and ids are left alone as
@@ -16,20 +16,21 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from refold.errors import RefoldError
-from refold.redaction.detect import find, is_secret_name, is_secret_value, load
+from refold.redaction.detect import find_secrets, is_secret_name, is_secret_value, load_library
 
 Mode: TypeAlias = Literal["off", "export", "storage"]
 """Nowhere; in everything that leaves (exports, summaries, receipts, events); also in what is stored."""
 _MODES: Final = ("off", "export", "storage")
 _PASSES: Final = 8
-"""A secret that only shows when its neighbour is gone is found in the next pass."""
+"""Passes at most (decision 10). A secret that only shows when its neighbour is gone is found in the next pass;
+the limit bounds the time that hostile text takes."""
 _FREE: Final = frozenset({"input", "args", "arguments", "response"})
-"""Fields that hold what a tool is given or gave: nothing in them is a provider's own block."""
+"""Fields with the arguments or the answer of a tool: nothing in them is a provider's own block."""
 _MEDIA: Final = frozenset({"media_type", "mimeType", "mime_type", "format"})
-"""Fields of which one stands beside the data of a picture or file."""
+"""Fields of which one is beside the data of a picture or file."""
 _NAMED: Final = "named-secret"
 _PART: Final = 8
-"""Characters of a part of a known secret that is one itself."""
+"""Characters from which a part of a known secret is a secret itself; fewer would hide common words."""
 _SHORTEST: Final = 6
 _PIECE: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]{8,4000}")
 """A run that might be a secret or a part of one."""
@@ -40,63 +41,64 @@ class Redacted(NamedTuple):
 
     value: Any
     secrets: int
-    """How many were replaced; with none the value is the very one that was given."""
+    """How many were replaced; with none, the value is the one that was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Redaction as a policy wants it, at the two borders a value can cross."""
+    """Redaction in one of its modes, at the two borders that a value can cross."""
 
     mode: Mode = "off"
 
     def on_storage(self, value: Any) -> Any:
-        """A message or text on its way into a store."""
+        """Redact a message or text on its way into a store."""
         return redact_item(value).value if self.mode == "storage" else value
 
     def on_export(self, value: Any) -> Any:
-        """A message or text on its way out: an exported part, a summary, a receipt, an event."""
+        """Redact a message or text on its way out: an exported part, a summary, a receipt, an event."""
         return value if self.mode == "off" else redact_item(value).value
 
 
-def redactor(mode: str = "off") -> Redactor:
-    """Give the redaction of that name; raises `RefoldError` where the extra is needed and missing."""
+def make_redactor(mode: str = "off") -> Redactor:
+    """Return the redactor of a mode; raises `RefoldError` if the extra is needed and missing."""
     known = next((each for each in _MODES if each == mode), None)
     if known is None:
         raise RefoldError(f"no redaction is named {mode!r}: use one of {', '.join(_MODES)}")
     if known != "off":
-        load()
+        load_library()
     return Redactor(known)
 
 
 def redact_text(text: str) -> Redacted:
     """Replace each secret in a text by `[redacted:KIND]`."""
-    return _without(text, set())
+    return _redact_text(text, set())
 
 
-def _without(text: str, values: set[str]) -> Redacted:
-    """The text without its secrets, which are added to the values."""
+def _redact_text(text: str, values: set[str]) -> Redacted:
+    """Redact a text and add its secrets to the values."""
     count = 0
     for _ in range(_PASSES):
-        found = find(text)
-        if not found:
+        secrets = find_secrets(text)
+        if not secrets:
             break
         pieces: list[str] = []
         at = 0
-        for secret in found:
+        for secret in secrets:
             values.add(text[secret.start : secret.end])
             pieces += [text[at : secret.start], f"[redacted:{secret.kind}]"]
             at = secret.end
         text = "".join(pieces) + text[at:]
-        count += len(found)
+        count += len(secrets)
     return Redacted(text, count)
 
 
 def redact_item(value: Any) -> Redacted:
     """Replace each secret in a wire message, or in any JSON value."""
-    return _walked(value, _Walk())
+    return _copy_redacted(value, _Walk())
 
 
-def _walked(value: Any, walk: "_Walk") -> Redacted:
+def _copy_redacted(value: Any, walk: "_Walk") -> Redacted:
+    """Return a copy of a value without secrets; the value itself if there are none."""
     box: list[Any] = [value]
     walk.into(box, 0, value, "", free=False)
     while walk.waiting:
@@ -104,11 +106,11 @@ def _walked(value: Any, walk: "_Walk") -> Redacted:
     return Redacted(box[0] if walk.count else value, walk.count)
 
 
-class Memory:
-    """Redaction for one conversation: a secret that was known once is known wherever it stands afterwards.
+class SecretMemory:
+    """Redaction of one conversation: a secret that was found once is replaced wherever it comes up again.
 
-    What gives a secret away is often the words around it, and a fact or a name that was taken out of a text
-    has lost them.
+    Often only the words around a secret give it away, and a fact or a name that was taken out of a text has
+    lost them.
     """
 
     def __init__(self) -> None:
@@ -116,18 +118,18 @@ class Memory:
         self._joined = ""
 
     def __call__(self, value: Any) -> Any:
-        """The value without secrets, those included that were found in other values before."""
+        """Return the value without its secrets and without those that were found in other values before."""
         walk = _Walk(self._values)
-        done = _walked(value, walk).value
+        done = _copy_redacted(value, walk).value
         if len(self._values) != self._joined.count("\n"):
             self._joined = "".join(f"{known}\n" for known in sorted(self._values, key=len, reverse=True))
         if not self._joined:
             return done
-        return _walked(done, _Known(self._joined)).value
+        return _copy_redacted(done, _Known(self._joined)).value
 
 
 class _Walk:
-    """A copy of a value in the making; a list of what is left to do stands for recursion."""
+    """Copies a value part by part; a list of what is left to do replaces recursion, so depth is no limit."""
 
     def __init__(self, values: set[str] | None = None) -> None:
         self.waiting: list[tuple[Any, Any, bool]] = []
@@ -135,7 +137,7 @@ class _Walk:
         self.values: set[str] = set() if values is None else values
         """The secrets that were found."""
 
-    def step(self, old: Any, new: Any, free: bool) -> None:  # noqa: FBT001  # as `into` was told
+    def step(self, old: Any, new: Any, free: bool) -> None:  # noqa: FBT001  # as `into` has it
         """Fill one copied object or list."""
         if isinstance(old, list):
             for index, value in enumerate(old):
@@ -173,29 +175,29 @@ class _Walk:
             self.values.add(text)
             self.count += 1
             return f"[redacted:{_NAMED}]"
-        if name == "arguments" and (done := self._arguments(text)) is not None:
-            self.count += done.secrets
-            return str(done.value)
+        if name == "arguments" and (arguments := self._arguments(text)) is not None:
+            self.count += arguments.secrets
+            return str(arguments.value)
         redacted = self._bare(text)
         self.count += redacted.secrets
         return str(redacted.value)
 
     def _bare(self, text: str) -> Redacted:
-        return _without(text, self.values)
+        return _redact_text(text, self.values)
 
     def _arguments(self, text: str) -> Redacted | None:
-        """A call's arguments, which must still be JSON afterwards; None where they are none."""
+        """Redact a call's arguments, which must still be JSON afterwards; None if they are no JSON."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return None
         if not isinstance(value, (dict, list)):
             return None
-        done = _walked({"arguments": value}, self.fresh())
+        done = _copy_redacted({"arguments": value}, self.fresh())
         return Redacted(json.dumps(done.value["arguments"]) if done.secrets else text, done.secrets)
 
     def fresh(self) -> "_Walk":
-        """Another walk for the same purpose."""
+        """Return another walk with the same rules."""
         return _Walk(self.values)
 
 
@@ -212,8 +214,8 @@ class _Known(_Walk):
         def hide(run: re.Match[str]) -> str:
             nonlocal count
             word = run[0].rstrip(".,:;!?")
-            telling = len(word) >= _PART and not word.isalpha()
-            if not telling or (word not in self.joined and word.rstrip("=") not in self.joined):
+            is_part = len(word) >= _PART and not word.isalpha()
+            if not is_part or (word not in self.joined and word.rstrip("=") not in self.joined):
                 return run[0]
             count += 1
             return f"[redacted:known]{run[0][len(word) :]}"
@@ -230,22 +232,22 @@ class _Known(_Walk):
 
 
 def _is_sealed(block: Mapping[str, Any]) -> bool:
-    """Whether a provider signed or encrypted this block."""
-    what = block.get("type", block.get("kind"))
-    if what == "redacted_thinking" or _filled(block, "encrypted_content"):
+    """Return True if a provider signed or encrypted this block."""
+    kind = block.get("type", block.get("kind"))
+    if kind == "redacted_thinking" or _has_text(block, "encrypted_content"):
         return True
-    if _filled(block, "thoughtSignature") or _filled(block, "thought_signature"):
+    if _has_text(block, "thoughtSignature") or _has_text(block, "thought_signature"):
         return True
-    thinks = isinstance(what, str) and what.startswith(("thinking", "reasoning"))
-    return thinks and any(_filled(block, key) for key in ("signature", "redacted", "data"))
+    thinks = isinstance(kind, str) and kind.startswith(("thinking", "reasoning"))
+    return thinks and any(_has_text(block, key) for key in ("signature", "redacted", "data"))
 
 
-def _filled(block: Mapping[str, Any], key: str) -> bool:
+def _has_text(block: Mapping[str, Any], key: str) -> bool:
     return isinstance(block.get(key), str) and bool(block[key])
 
 
 def _is_kept(block: Mapping[str, Any], key: Any, value: Any) -> bool:
-    """Whether a field is an id, a picture, a file or a provider's cipher."""
+    """Return True if a field is an id, a picture, a file or a provider's cipher."""
     if not isinstance(key, str) or not isinstance(value, str):
         return False
     if key == "id" or key.endswith("_id") or key.startswith("encrypted_"):

@@ -1,8 +1,8 @@
-"""Secrets known by what stands around them: in addresses, cookies, command lines, prose; card numbers.
+"""Secrets that the text around them gives away: in addresses, cookies, command lines, prose; card numbers.
 
-Rules of our own beside those of detect-secrets; no library. Every repetition is bounded, so that no text
-makes them slow. A word that is only the name of a secret ("password is stored in a vault") is none, nor is a
-place-holder; ids, commits and digests have no such words around them.
+Rules of our own beside those of detect-secrets; uses no library. Every repetition is bounded, so that no text
+makes them slow. The name of a secret alone ("password is stored in a vault") is no secret, nor is a
+placeholder. Ids, commits and digests have no such words around them.
 """
 
 import re
@@ -12,8 +12,8 @@ from math import log2
 from typing import Final, NamedTuple
 
 
-class Shape(NamedTuple):
-    """Where a secret stands in a text."""
+class Secret(NamedTuple):
+    """Where a secret is in a text."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ _MADE_UP: Final = re.compile(
     r"(?i)^(?:pass(?:word|wd)?|secret|token|user(?:name)?|changeme|example|your\b.*|x{3,}|\*{3,}|\.{3,}|none|null"
     r"|redacted.*)$|[<>{}$]|%\(|(?-i:%[sd])(?![A-Za-z0-9])|\.\.\.|\[redacted"
 )
-"""What stands where a secret would: a place-holder, a variable, what was redacted already."""
+"""Not a secret, although it is where one would be: a placeholder, a variable, what was redacted already."""
 _ADDRESS: Final = re.compile(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,100}:([^\s/@\"'<>]{3,200})@"
 )
@@ -51,7 +51,7 @@ _PREFIXED: Final = (
 _AWS: Final = re.compile(
     r"(?i)secret_?(?:access_?)?key[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/])"
 )
-"""Also one that begins like a path."""
+"""Amazon's secret keys have 40 characters; they may begin with a slash, as a path does."""
 _CARD: Final = re.compile(
     r"(?<![\d.-])(?:[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -])\d{6}\2\d{5}|[3-6]\d{12,18})"
     r"(?![\d.-]|\w)"
@@ -59,89 +59,78 @@ _CARD: Final = re.compile(
 _ISSUED: Final = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6(?:011|5)")
 _PAYS: Final = re.compile(r"(?i)card|visa|master|amex|credit|debit|payment|karte|carte|tarjeta|\bpan\b")
 _NEAR: Final = 80
-"""Characters before a bare number in which a word must say that it pays."""
-_RANDOM: Final = 3.0
-"""Bits a character from which on a value is no word."""
-_LETTERS: Final = 4.2
-"""The same for one of letters alone; long names in camel case have less."""
-_SAID: Final = (
-    (
-        _PROSE,
-        (
-            "password",
-            "passphrase",
-            "pass phrase",
-            "passcode",
-            "passwort",
-            "kennwort",
-            "mot de",
-            "contrase",
-            "senha",
-        ),
-    ),
-    (_OPTION, ("-u", "--user")),
-    (_NETRC, ("login",)),
+"""Characters before a bare number in which a word must say that it is a card: one line of text. Wider takes
+order numbers that pass the check digit for cards."""
+RANDOM_BITS: Final = 3.0
+"""Entropy in bits a character from which a value with letters and digits is taken for random. Lower finds
+keys that were made up for documents (decision 10)."""
+_LETTERS_BITS: Final = 4.2
+"""The same for letters alone; long names in camel case have less."""
+_PROSE_HINTS: Final = (
+    *("password", "passphrase", "pass phrase", "passcode", "passwort", "kennwort"),
+    *("mot de", "contrase", "senha"),
 )
-"""Patterns, and texts of which one must occur in small letters; saves time."""
+_SAID: Final = ((_PROSE, _PROSE_HINTS), (_OPTION, ("-u", "--user")), (_NETRC, ("login",)))
+"""Patterns, each with texts of which one must occur in lower case; that is quicker than the pattern."""
 _NAMES: Final = ("token", "secret", "credential")
 _TRAILING: Final = ".,;:!?)]}\"'`”"
 
 
-def shapes(text: str) -> Iterator[Shape]:
-    """The secrets of these shapes in a text, in no order."""
-    small = text.lower()
-    yield from _addresses(text)
-    yield from _said(text, small)
+def find_shapes(text: str) -> Iterator[Secret]:
+    """Yield the secrets of these shapes in a text, in no order."""
+    lower = text.lower()
+    for match in _ADDRESS.finditer(text) if "://" in text else ():
+        if not _MADE_UP.search(match[1]):
+            yield Secret(*match.span(1), "basic-auth-credentials")
+    yield from _find_passwords(text, lower)
     for kind, pattern in _PREFIXED:
-        for found in pattern.finditer(text):
-            yield Shape(*found.span(), kind)
-    for found in _COOKIE.finditer(text) if "cookie" in small else ():
-        for pair in _PAIR.finditer(text, *found.span(1)):
-            if _is_random(pair[1]):
-                yield Shape(*pair.span(1), "cookie")
-    for found in _TOKEN.finditer(text) if any(word in small for word in _NAMES) else ():
-        if _is_random(found[1]) and not found[1].islower() and not _MADE_UP.search(found[1]):
-            yield Shape(*found.span(1), "named-secret")
-    for found in _AWS.finditer(text) if "secret" in small else ():
-        if _is_random(found[1]):
-            yield Shape(*found.span(1), "aws-secret")
-    yield from _cards(text)
+        for match in pattern.finditer(text):
+            yield Secret(*match.span(), kind)
+    yield from _find_tokens(text, lower)
+    yield from _find_cards(text)
 
 
-def _addresses(text: str) -> Iterator[Shape]:
-    if "://" not in text:
-        return
-    for found in _ADDRESS.finditer(text):
-        if not _MADE_UP.search(found[1]):
-            yield Shape(*found.span(1), "basic-auth-credentials")
+def _find_tokens(text: str, lower: str) -> Iterator[Secret]:
+    """Yield random values behind the names of cookies, tokens and keys."""
+    for match in _COOKIE.finditer(text) if "cookie" in lower else ():
+        for pair in _PAIR.finditer(text, *match.span(1)):
+            if is_random(pair[1]):
+                yield Secret(*pair.span(1), "cookie")
+    for match in _TOKEN.finditer(text) if any(word in lower for word in _NAMES) else ():
+        if is_random(match[1]) and not match[1].islower() and not _MADE_UP.search(match[1]):
+            yield Secret(*match.span(1), "named-secret")
+    for match in _AWS.finditer(text) if "secret" in lower else ():
+        if is_random(match[1]):
+            yield Secret(*match.span(1), "aws-secret")
 
 
-def _said(text: str, small: str) -> Iterator[Shape]:
+def _find_passwords(text: str, lower: str) -> Iterator[Secret]:
     for pattern, hints in _SAID:
-        for found in pattern.finditer(text) if any(hint in small for hint in hints) else ():
-            start, end = found.span(1)
+        for match in pattern.finditer(text) if any(hint in lower for hint in hints) else ():
+            start, end = match.span(1)
             while end > start and text[end - 1] in _TRAILING and pattern is _PROSE:
                 end -= 1
             value = text[start:end]
             if len(value) >= 4 and _is_mixed(value) and not _MADE_UP.search(value):
-                yield Shape(start, end, "password")
-    for found in _PHRASE.finditer(text) if "phrase" in small else ():
-        yield Shape(*found.span(1), "password")
+                yield Secret(start, end, "password")
+    for match in _PHRASE.finditer(text) if "phrase" in lower else ():
+        yield Secret(*match.span(1), "password")
 
 
-def _cards(text: str) -> Iterator[Shape]:
-    for found in _CARD.finditer(text):
-        digits = [int(digit) for digit in found[0] if digit.isdigit()]
-        if not _ISSUED.match(found[0]) or not checks(digits):
+def _find_cards(text: str) -> Iterator[Secret]:
+    for match in _CARD.finditer(text):
+        digits = [int(digit) for digit in match[0] if digit.isdigit()]
+        if not _ISSUED.match(match[0]) or not passes_luhn(digits):
             continue
-        if found[1] or found[2] or _PAYS.search(text, max(0, found.start() - _NEAR), found.start()):
-            yield Shape(*found.span(), "card-number")
+        # One digit run in ten passes the check digit, so a bare number needs a word beside it.
+        if match[1] or match[2] or _PAYS.search(text, max(0, match.start() - _NEAR), match.start()):
+            yield Secret(*match.span(), "card-number")
 
 
-def checks(digits: list[int]) -> bool:
-    """Whether the last of these digits is the check digit of the others, as on every card (Luhn).
+def passes_luhn(digits: list[int]) -> bool:
+    """Return True if the last digit is the check digit of the others, as on every card (Luhn).
 
-    >>> checks([4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+    >>> passes_luhn([4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
     True
     """
     return sum(sum(divmod(digit * (1 + at % 2), 10)) for at, digit in enumerate(reversed(digits))) % 10 == 0
@@ -151,7 +140,12 @@ def _is_mixed(value: str) -> bool:
     return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
 
 
-def _is_random(value: str) -> bool:
+def is_random(value: str) -> bool:
+    """Return True if a value has the entropy of a key; one of letters alone needs more."""
     value = value[:200]
-    bits = -sum(n / len(value) * log2(n / len(value)) for n in Counter(value).values())
-    return bits >= (_RANDOM if _is_mixed(value) else _LETTERS)
+    return entropy(value) >= (RANDOM_BITS if _is_mixed(value) else _LETTERS_BITS)
+
+
+def entropy(value: str) -> float:
+    """Return the Shannon entropy, in bits a character."""
+    return -sum(n / len(value) * log2(n / len(value)) for n in Counter(value).values())

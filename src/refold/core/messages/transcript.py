@@ -31,7 +31,7 @@ _INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
 SHOWN_CHARS: Final = 2_000
 """Head and tail of tool output that the house shows a summariser; lower loses more, higher costs more."""
 
-# Arguments are mostly a path and a command; the text of a written file is the tail that may go.
+# The head of the arguments mostly names the file or the command; of a written text the middle may go.
 _ARGUMENT_HEAD: Final = 600
 _ARGUMENT_TAIL: Final = 200
 

@@ -1,12 +1,12 @@
 """Files that a conversation read and changed."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import stop_hang
 from refold.core.messages.file_operations import (
     COMMON_TOOLS,
     FileOps,
@@ -242,22 +242,21 @@ class TestHouse:
     def test_salvage_knows_the_command(self):
         assert one("str_replace_editor", '{"command": "view", "path": "a", "x": ') == READ_A
 
-    def test_hostile_arguments_take_linear_time(self):
+    def test_hostile_arguments_do_not_hang(self):
         nested = {}
         for _ in range(100_000):
             nested = {"path": nested, "files": [nested]}
-        start = time.process_time()
-        for hostile in (
-            '"a":"' * 100_000,
-            '"path" ' * 100_000,
-            "\\" * 500_000,
-            '{"path":"' + "\\\\" * 200_000,
-            nested,
-        ):
-            one("read_file", hostile)
-            one("apply_patch", hostile)
-        one("apply_patch", "*** Update File: " * 100_000)
-        assert time.process_time() - start < 3
+        with stop_hang():
+            for hostile in (
+                '"a":"' * 100_000,
+                '"path" ' * 100_000,
+                "\\" * 500_000,
+                '{"path":"' + "\\\\" * 200_000,
+                nested,
+            ):
+                one("read_file", hostile)
+                one("apply_patch", hostile)
+            one("apply_patch", "*** Update File: " * 100_000)
 
     @given(
         st.sampled_from(["read_file", "Write", "apply_patch", "str_replace_editor", "shell"]),
@@ -367,10 +366,9 @@ None
         assert text.count("</read-files>") == 1
         assert "<modified-files>" not in text
 
-    def test_a_million_open_tags_take_linear_time(self):
-        start = time.process_time()
-        read_summary_files(Message("user", "<read-files>" * 300_000 + "</read-files>" * 300_000))
-        assert time.process_time() - start < 3
+    def test_a_million_open_tags_do_not_hang(self):
+        with stop_hang():
+            read_summary_files(Message("user", "<read-files>" * 300_000 + "</read-files>" * 300_000))
 
     @given(st.lists(PATHS).map(tuple), st.lists(PATHS).map(tuple), st.text(), st.text())
     def test_there_and_back(self, read, modified, before, after):
@@ -497,14 +495,13 @@ class TestReads:
         assert find_file_reads(messages) == []
         assert find_file_reads([result("c0", "read_file 'a.py'", is_error=True)]) == []
 
-    def test_hostile_lines_take_linear_time(self):
-        start = time.process_time()
-        for hostile in (
-            "read " * 400_000,
-            "read '" * 400_000,
-            "read" + " " * 2_000_000,
-            "read " + "a" * 2_000_000,
-            "cat (" * 400_000,
-        ):
-            find_file_reads([Message("tool", hostile)])
-        assert time.process_time() - start < 5
+    def test_hostile_lines_do_not_hang(self):
+        with stop_hang():
+            for hostile in (
+                "read " * 400_000,
+                "read '" * 400_000,
+                "read" + " " * 2_000_000,
+                "read " + "a" * 2_000_000,
+                "cat (" * 400_000,
+            ):
+                find_file_reads([Message("tool", hostile)])

@@ -1,11 +1,10 @@
 """Clipping, fitting and clamping of text."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from growth import stop_hang
 from refold.core.messages.text_boundaries import boundary_after, boundary_before, well_formed
 from refold.core.messages.text_cutting import (
     MAX_BYTES,
@@ -266,11 +265,10 @@ class TestClip:
         "piece", ["word ", "e\u0301", "\u0301", "🇩🇪", "\x1b]", "\x1b[1m", "\n", "\ud800", "漢"]
     )
     @pytest.mark.parametrize("keep", ["head", "tail", "both"])
-    def test_megabytes_take_linear_time(self, piece, keep):
+    def test_megabytes_do_not_hang(self, piece, keep):
         text = piece * (4_000_000 // len(piece))
-        start = time.process_time()
-        got = clip(text, keep=keep)
-        assert time.process_time() - start < 2
+        with stop_hang():
+            got = clip(text, keep=keep)
         assert byte_size(got.text) <= MAX_BYTES
 
 

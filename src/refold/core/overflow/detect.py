@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from refold.core.models.model_names import canonical
+from refold.core.models.model_names import canonical_provider
 from refold.core.overflow.error_text import Evidence, collect_evidence
 from refold.core.overflow.numbers import Sizes, drop_impossible_sizes, read_sizes
 from refold.core.overflow.patterns import RefusalPattern, load_patterns
@@ -50,7 +50,7 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
         error = error.cause
     if type(error) is Overflow:
         return OverflowInfo(error.provider, error.limit, error.requested)
-    asked = canonical(provider) if provider else None
+    asked = canonical_provider(provider) if provider else None
     evidence = collect_evidence(error)
     refusals = [refusal for each in evidence if (refusal := _find_refusal(each, asked))]
     if not refusals:
@@ -182,4 +182,5 @@ def _provider_by_address(evidence: Sequence[Evidence], texts: Sequence[str]) -> 
     places = [place for each in evidence for place in each.places]
     text = "\n".join([*places, *texts])
     known = next((name for name, pattern in load_patterns().hosts if pattern.search(text)), None)
-    return known or next((canonical(place) for place in places if place.replace("_", "").isalnum()), None)
+    names = (place for place in places if place.replace("_", "").isalnum())
+    return known or next(map(canonical_provider, names), None)

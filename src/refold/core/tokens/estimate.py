@@ -1,15 +1,15 @@
-"""How many tokens a text has, about, without a tokenizer; knows character classes and weights, no model.
+"""Estimate the tokens of a text without a tokenizer; knows character classes and weights, no model.
 
-Every pair of neighbouring characters has a weight in 1/64 token, and a text has the sum of its pairs. A
-blank behind a letter ends a word and weighs nearly half a token; two common letters weigh little; a digit
-behind a capital, as in base64, weighs more than a token. The weights are fitted to exact o200k counts by
-`scripts/calibrate_estimate.py`, which also measures `BAND`. How it is made and what was rejected:
+Every pair of neighbouring characters has a weight in 1/64 token, and the estimate is the sum over all pairs.
+A blank behind a letter ends a word and weighs nearly half a token; two common letters weigh little; a digit
+behind a capital, as in base64, weighs more than a token. `scripts/calibrate_estimate.py` fits the weights to
+exact o200k counts and measures `BAND`. Method and rejected alternatives:
 `docs/decisions/0003-estimate-without-a-tokenizer.md`.
 
-Two streams are weighed. The *plain* stream has one class for each character, all that is not ASCII in one
-class; the *other* stream has the UTF-8 bytes of what is not ASCII, because there a script shows in the
-bytes. All work over characters is done by `bytes.translate`, `unhexlify` (which packs two hexadecimal class
-letters into one byte, so that a pair becomes one byte) and `adler32` (which adds bytes up).
+Two streams are weighed. The *plain* stream has one class for each character, with everything that is not
+ASCII in one class. The *other* stream has the UTF-8 bytes of the characters that are not ASCII, because the
+bytes show the script. All work over characters is done by `bytes.translate`, `unhexlify` (which packs two
+hexadecimal class letters into one byte, so that a pair becomes one byte) and `adler32` (which adds bytes up).
 
 No weight is negative and a part of a text has a part of its pairs, so a longer text never has fewer tokens:
 `estimate(text[i:j]) <= estimate(text)` (law 16).
@@ -23,22 +23,18 @@ from typing import Final
 from zlib import adler32
 
 UNIT: Final = 64
-"""Units in a token. Finer units would leave too little room below `HEAVIEST`; coarser ones round away what
-a pair inside a word weighs."""
+"""Units in a token. Finer units would leave too little room below `HEAVIEST`; coarser ones round away the
+weight of a pair inside a word."""
 
 FIRST: Final = 48
-"""What a first character weighs, in units; half a token at least, so that no text rounds to nothing. Low for
-a text that starts with a rare word."""
+"""Weight of the first character, in units; half a token at least, so that no text rounds to nothing. Low
+for a text that starts with a rare word."""
 
 HEAVIEST: Final = 127
-"""The most a pair weighs, in units: nearly two tokens. More would make `adler32` add fewer bytes at once."""
+"""Largest weight of a pair, in units: nearly two tokens. More would make `adler32` add fewer bytes."""
 
 BLOCK: Final = 1 << 14
 """Characters worked on at once, so that every intermediate value stays in the processor's cache."""
-
-DENSE: Final = 0.45
-"""Tokens for each character above which a text is dense. Prose and code have 0.2 to 0.3, logs 0.4, base64,
-hex, numbers and CJK 0.5 to 0.8."""
 
 _ADDABLE: Final = 512
 """Bytes that `adler32` adds up exactly: its sum is modulo 65,521, and 512 * 127 is less."""
@@ -48,14 +44,14 @@ _LETTERS: Final = b"0123456789abcdef"
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """How far the estimate of a text of 200 to 8,000 characters is off; 0.1 is a tenth too high."""
+    """Relative error of the estimate for texts of 200 to 8,000 characters; 0.1 is a tenth too high."""
 
     low: float
-    """Only one text in forty is estimated lower."""
+    """One text in forty is estimated lower."""
     high: float
-    """Only one text in forty is estimated higher."""
+    """One text in forty is estimated higher."""
     mean: float
-    """The mean of the error's size."""
+    """The mean absolute error."""
 
 
 def _table(classes: Mapping[int, Iterable[int]]) -> bytes:
@@ -183,12 +179,12 @@ _RUNS: Final = {
         (14, b"iu"),
     )
 }
-"""The runs of forty of each letter, by what each shows in every fourth class: ten alike in a row."""
+"""Runs of forty of each letter, by the ten equal classes that every fourth character of one shows."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
 
 BAND: Final[Mapping[str, Band]] = MappingProxyType(_BAND)
-"""The error by kind of text, on sources the weights were not fitted to."""
+"""The error by kind of text, measured on sources that the weights were not fitted to."""
 
 FAMILY: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -215,7 +211,7 @@ All but Google's and Mistral's are low, by up to three times, for Hindi, Arabic,
 
 
 def estimate(text: str) -> int:
-    """About how many o200k tokens a text has; none has no text, every other at least one.
+    """Return about how many o200k tokens a text has; 0 only for the empty text.
 
     >>> estimate("Keep long conversations inside the window.")
     8
@@ -239,24 +235,12 @@ def _units(text: str) -> int:
             units += _sum(_pairs(other).translate(_OTHER_WEIGHTS))
             other = other[-1:]
         units += _plain_units(before + plain)
-        before = plain[-1:]  # it stands before the next block
+        before = plain[-1:]  # pairs reach over the end of a block
     return units
 
 
-def dense(text: str) -> bool:
-    """Whether a text has far more tokens than its length lets expect: data, hashes, CJK, emoji.
-
-    The estimate allows for that, but what looks like this is also where texts are that nobody measured
-    (random characters, rare scripts), and where an error weighs most: a large one is worth an exact count.
-
-    >>> dense("a3f09c1e" * 9), dense("words and words and words")
-    (True, False)
-    """
-    return estimate(text) > DENSE * len(text)
-
-
 def _pairs(classes: bytes) -> bytes:
-    """Every pair of neighbours as one byte: the even ones, then the odd ones.
+    """Return every pair of neighbours as one byte: the even pairs, then the odd ones.
 
     >>> _pairs(b"0123").hex(" ")
     '01 23 12'
@@ -277,7 +261,7 @@ def _plain_units(data: bytes) -> int:
 
 
 def _no_runs(data: bytes) -> bytes:
-    """For every pair 0 where a letter repeats the 39 before it, else 255."""
+    """Return for every pair 0 if a letter repeats the 39 before it, else 255."""
     size = len(data) - 1
     number = int.from_bytes(data, "little")
     unlike = number ^ (number >> 8)  # a byte is 0 where a character equals the next one
@@ -286,7 +270,7 @@ def _no_runs(data: bytes) -> bytes:
     eight = four | four << 32
     sixteen = eight | eight << 64
     all39 = sixteen | sixteen << 128 | (four | four << 24) << 256
-    all39 |= (1 << 304) - 1  # nobody knows what stood before the first
+    all39 |= (1 << 304) - 1  # the characters before the first are unknown
     marks = all39.to_bytes(size + 39, "little")[:size].translate(_EQUAL)
     letters = data[:size].translate(_LETTER)
     return (int.from_bytes(marks, "little") | int.from_bytes(letters, "little")).to_bytes(size, "little")
@@ -296,7 +280,7 @@ def _sum(weights: bytes) -> int:
     return sum([adler32(weights[at : at + _ADDABLE], 0) & 0xFFFF for at in range(0, len(weights), _ADDABLE)])
 
 
-def pairs(text: str) -> tuple[bytes, bytes]:
-    """Give the coded pairs of both streams: what the weights weigh, for who fits or checks them."""
+def code_pairs(text: str) -> tuple[bytes, bytes]:
+    """Return the coded pairs of both streams, for the script that fits the weights and for tests."""
     data = text.encode("utf-8", "surrogatepass")
     return _pairs(data.translate(_PLAIN, _CONTINUATION)), _pairs(data.translate(_OTHER, _ASCII))

@@ -1,9 +1,9 @@
-"""What pictures and documents cost in tokens, from their size; base64 is never counted as text.
+"""Count the tokens of pictures and documents from their size; never counts base64 as text.
 
-A picture's pixels are read from the first bytes of its inline data (PNG, JPEG, GIF, WebP, BMP); of the
-base64 only what those bytes need is decoded. An address or a file id says nothing about the size: then the
-most that a provider takes for one picture counts. Nothing here opens a picture or reaches an address, and
-no header, however hostile, makes a number below 1 or above what a provider would take.
+The size of a picture is read from the first bytes of its inline data (PNG, JPEG, GIF, WebP, BMP); only those
+bytes are decoded. An address or a file id does not tell the size, and then the most that a provider charges
+for one picture counts. Nothing here opens a picture or an address, and no header, however hostile, gives a
+number below 1 or above what a provider would charge.
 """
 
 import math
@@ -23,17 +23,17 @@ PAGE_TOKENS: Final = 3_000
 picture; measured pages are near 2,400). High for scans and slides."""
 
 PAGE_BYTES: Final = 2_000
-"""The least a page takes in a PDF that hides its page tree. High for anything with pictures in it."""
+"""The smallest page in a PDF that hides its page tree, an assumption. High for pages with pictures."""
 
 MOST_PAGES: Final = 100
-"""Pages a provider takes in one request with a 200k window."""
+"""Pages that Anthropic accepts in one request with a 200k window."""
 
 UNKNOWN_DOCUMENT: Final = 10 * PAGE_TOKENS
-"""A document of which only an address or an id is known. Low for more than ten pages; the usage a provider
-reports after the first call says what it was."""
+"""A document by address or id. Low for more than ten pages; the usage reported after the first call corrects
+it."""
 
 AUDIO_BYTES: Final = 2_000
-"""Bytes of one second of speech at 16 kbit/s, the least that is usual. High for better sound."""
+"""Bytes of one second of speech at 16 kbit/s, a low usual rate. High for better sound."""
 
 AUDIO_TOKENS: Final = 32
 """Tokens of one second of sound (Gemini; OpenAI takes 10)."""
@@ -45,13 +45,13 @@ VIDEO_TOKENS: Final = 300
 """Tokens of one second of video with sound (Gemini: 263 to 300)."""
 
 PACKED_BYTES: Final = 1.5
-"""Bytes of packed text (office files are archives) that make a token. High where pictures are packed."""
+"""Bytes of compressed text in a token (office files are archives). High if pictures are inside."""
 
 MOST_TOKENS: Final = MOST_PAGES * PAGE_TOKENS
-"""No document counts for more, whatever it claims about itself."""
+"""No document counts for more, whatever its header claims."""
 
 JPEG_SEGMENTS: Final = 1_024
-"""How far to look for the size in a JPEG; profiles and EXIF data take some dozens at most."""
+"""Segments of a JPEG that are searched for the size; profiles and EXIF data take some dozens at most."""
 
 _DATA_URL = re.compile(r"\s*data:([^;,]{0,100})[^,]{0,200};base64,", re.IGNORECASE)
 _ALPHABET = str.maketrans("-_", "+/")
@@ -77,13 +77,13 @@ class Size:
         return math.ceil(self.width / side) * math.ceil(self.height / side)
 
 
-def _openai(size: Size) -> int:
-    """85 and 170 for each tile of 512 pixels, inside 2,048 and with the short side at most 768."""
+def _openai_tokens(size: Size) -> int:
+    """Return 85 and 170 for each tile of 512 pixels, inside 2,048 and with the short side at most 768."""
     return 85 + 170 * size.within(2_048, 768).tiles(512)
 
 
-def _anthropic(size: Size) -> int:
-    """A token for 750 pixels, the long side at most 1,568, about 1,600 at most.
+def _anthropic_tokens(size: Size) -> int:
+    """Return a token for 750 pixels, the long side at most 1,568, about 1,600 at most.
 
     Low by up to three times for models that take 3.75 megapixels (Claude Opus 4.7 and later).
     """
@@ -91,8 +91,8 @@ def _anthropic(size: Size) -> int:
     return min(1_600, math.ceil(inside.width * inside.height / 750))
 
 
-def _gemini(size: Size) -> int:
-    """258 up to 384 pixels, else 258 for each tile of 768 pixels, inside 3,072."""
+def _gemini_tokens(size: Size) -> int:
+    """Return 258 up to 384 pixels, else 258 for each tile of 768 pixels, inside 3,072."""
     if max(size.width, size.height) <= 384:
         return 258
     return 258 * size.within(3_072).tiles(768)
@@ -104,14 +104,20 @@ class Rule:
 
     tokens: Callable[[Size], int]
     dearest: Size
-    """The picture that costs most; it stands in where the size is unknown."""
+    """The most expensive picture; used if the size is unknown."""
     low_detail: int | None = None
-    """The price of a picture sent with detail "low", whatever its size."""
+    """Tokens of a picture sent with detail "low", whatever its size."""
+
+    def count(self, image: Image, size: Size | None) -> int:
+        """Return the tokens of a picture."""
+        if image.detail == "low" and self.low_detail is not None:
+            return self.low_detail
+        return self.tokens(size or self.dearest)
 
 
-_OPENAI: Final = Rule(_openai, Size(2_048, 768), 85)
-_ANTHROPIC: Final = Rule(_anthropic, Size(1_568, 1_568))
-_GEMINI: Final = Rule(_gemini, Size(3_072, 3_072))
+_OPENAI: Final = Rule(_openai_tokens, Size(2_048, 768), 85)
+_ANTHROPIC: Final = Rule(_anthropic_tokens, Size(1_568, 1_568))
+_GEMINI: Final = Rule(_gemini_tokens, Size(3_072, 3_072))
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
@@ -127,31 +133,25 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 
 
 def image_tokens(image: Image, provider: str | None = None) -> int:
-    """Tokens of a picture; without a known provider by the dearest rule.
+    """Return the tokens of a picture; for an unknown provider by the most expensive rule.
 
-    A picture with a `detail` was written for OpenAI, and counts so where nobody says otherwise.
+    A picture with a `detail` was written for OpenAI, and counts by its rule if no provider is known.
 
     >>> image_tokens(Image(url="https://example.com/a.png"), "openai")
     1445
     """
     rule = RULES.get((provider or "").lower()) or (_OPENAI if image.detail else None)
     size = image_size(image)
-    return max(_price(each, image, size) for each in ((rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)))
-
-
-def _price(rule: Rule, image: Image, size: Size | None) -> int:
-    if image.detail == "low" and rule.low_detail is not None:
-        return rule.low_detail
-    return rule.tokens(size or rule.dearest)
+    return max(each.count(image, size) for each in ((rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)))
 
 
 def image_size(image: Image) -> Size | None:
-    """The pixels of a picture with inline data, as its header tells them; None where it does not.
+    """Return the size of a picture with inline data from its header; None if it cannot be read.
 
     >>> image_size(Image(data="iVBORw0KGgoAAAANSUhEUgAAAyAAAAJYCAYAAAC"))
     Size(width=800, height=600)
     """
-    data = _inline(image)
+    data = _inline_data(image)
     if data is None:
         return None
     try:
@@ -162,22 +162,23 @@ def image_size(image: Image) -> Size | None:
 
 
 def document_tokens(part: Document | File) -> int:
-    """Tokens of a document, sound or video: by its text, else from above by pages, seconds or bytes.
+    """Return the tokens of a document, sound or video: by its text, else an upper estimate by size.
 
     >>> document_tokens(File(data="UklGRg==", media_type="audio/wav"))
     32
     """
     if isinstance(part, Document) and part.text is not None:
         return estimate(part.text)
-    data = _inline(part)
+    data = _inline_data(part)
     if data is None:
         return UNKNOWN_DOCUMENT
     declared = _DATA_URL.match(part.data or part.url or "")
     media_type = part.media_type or (declared[1] if declared else "")
-    return max(1, min(MOST_TOKENS, _document(data, *media_type.lower().partition("/")[::2])))
+    kind, _, subtype = media_type.lower().partition("/")
+    return max(1, min(MOST_TOKENS, _inline_tokens(data, kind, subtype)))
 
 
-def _document(data: "_Base64", kind: str, subtype: str) -> int:
+def _inline_tokens(data: "_Base64", kind: str, subtype: str) -> int:
     if kind == "audio":
         return math.ceil(len(data) / AUDIO_BYTES) * AUDIO_TOKENS
     if kind == "video":
@@ -186,7 +187,7 @@ def _document(data: "_Base64", kind: str, subtype: str) -> int:
         return image_tokens(Image(data=data.raw))
     try:
         content = data.at(0, len(data))
-    except ValueError:  # no base64: a provider that takes it reads it as it stands
+    except ValueError:  # not base64: a provider that accepts it reads the text itself
         return estimate(data.raw)
     if subtype == "pdf" or content.startswith(b"%PDF"):
         pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / PAGE_BYTES)
@@ -198,32 +199,31 @@ def _document(data: "_Base64", kind: str, subtype: str) -> int:
 
 
 class _Base64:
-    """Base64 text as the bytes it stands for, decoded only where they are looked at."""
+    """Base64 text as the bytes it stands for; decodes only the bytes that are read."""
 
     __slots__ = ("raw", "text")
 
     def __init__(self, raw: str) -> None:
-        """Take base64 in either alphabet, with or without line ends."""
+        """Accept base64 in either alphabet, with or without line ends."""
         self.raw = raw
         self.text = raw.replace("\r", "").replace("\n", "") if "\n" in raw[:128] else raw
 
     def __len__(self) -> int:
-        """Bytes, the padding left out of account."""
+        """Return the number of bytes, ignoring the padding."""
         return len(self.text) * 3 // 4
 
     def at(self, start: int, size: int) -> bytes:
-        """Up to `size` bytes from `start`; fewer at the end; ValueError where it is not base64."""
+        """Return up to `size` bytes from `start`, fewer at the end; raise ValueError if it is not base64."""
         first = start // 3
         part = self.text[first * 4 : -(-(start + size) // 3) * 4].translate(_ALPHABET)
         whole = a2b_base64(part + "=" * (-len(part) % 4), strict_mode=True)
         return whole[start - first * 3 :][:size]
 
 
-def _inline(part: Image | Document | File) -> _Base64 | None:
+def _inline_data(part: Image | Document | File) -> _Base64 | None:
     source = part.data or part.url or ""
-    found = _DATA_URL.match(source)
-    if found:
-        return _Base64(source[found.end() :])
+    if match := _DATA_URL.match(source):
+        return _Base64(source[match.end() :])
     return _Base64(part.data) if part.data else None
 
 

@@ -1,22 +1,22 @@
-"""What a provider reports it has read and written, in any of the four shapes; hostile numbers are ignored."""
+"""Read the usage that a provider reports, in any of the four wire formats; ignores hostile numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-MOST: Final = 100_000_000
-"""A report of more tokens than any window has is no report."""
+MAX_REPORTED_TOKENS: Final = 100_000_000
+"""Ten times the largest window in use. A larger number is no report, so an error would lose nothing."""
 
-_WHOLE: Final = (
+_ALL_INPUT: Final = (
     "prompt_tokens",
     "promptTokenCount",
     "prompt_token_count",
     "promptTokens",
     "prompt_eval_count",
 )
-"""Names under which all that was read is reported, cached or not."""
-_PARTLY: Final = ("input_tokens", "inputTokens")
-"""Names beside which cached tokens are reported (Anthropic, Bedrock), or within which (Responses)."""
+"""Names for all tokens that were read, cached or not."""
+_INPUT: Final = ("input_tokens", "inputTokens")
+"""Names beside which cached tokens are reported (Anthropic, Bedrock), or which include them (Responses)."""
 _OUTPUT: Final = (
     "output_tokens",
     "completion_tokens",
@@ -26,9 +26,9 @@ _OUTPUT: Final = (
     "completionTokens",
     "eval_count",
 )
-_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
-_WRITTEN: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
-_WITHIN: Final = (
+_CACHED_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
+_CACHE_WRITTEN: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+_CACHED_WITHIN: Final = (
     "cachedContentTokenCount",
     "cached_content_token_count",
     "cachedInputTokens",
@@ -36,11 +36,11 @@ _WITHIN: Final = (
     "cache_read_tokens",
 )
 _OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
-_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_INPUT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _REPORTS: Final = ("usage", "usageMetadata", "usage_metadata", "tokens")
-"""Where in a response the report stands."""
+"""Keys of a response that hold the report."""
 _PASSES: Final = ("iterations", "request_usage_entries")
-"""Where a report of several passes lists them; only the last one is what fills the context now."""
+"""Keys that list the passes of one report; only the last pass is the context as it is now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class Usage:
     """Tokens of one request, as reported."""
 
     input: int
-    """All that was read, cached or not."""
+    """All tokens that were read, cached or not."""
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     messages: int | None = None
-    """How many messages of the history were in the request, where that is known."""
+    """How many messages of the history were in the request, if known."""
     said: int | None = None
-    """What of the output goes on in the history: all but the reasoning, where that is told apart."""
+    """Output that stays in the history: all but the reasoning, if the report separates them."""
 
     @property
     def context(self) -> int:
@@ -63,64 +63,67 @@ class Usage:
         return self.input
 
 
-def reported(usage: Any) -> Usage | None:
-    """Read a report; None where it says nothing usable.
+def read_usage(usage: Any) -> Usage | None:
+    """Read a report; None if it holds nothing usable.
 
     Anthropic reports cached tokens beside the input, the others within it.
 
-    >>> reported({"input_tokens": 10, "cache_read_input_tokens": 90}).context
+    >>> read_usage({"input_tokens": 10, "cache_read_input_tokens": 90}).context
     100
     """
     if isinstance(usage, Usage):
         return usage
     if isinstance(usage, int) and not isinstance(usage, bool):
-        return Usage(input=usage) if 0 < usage <= MOST else None
-    fields = _fields(usage)
-    beside, write = _number(fields, _BESIDE), _number(fields, _WRITTEN)
-    total = _number(fields, _WHOLE) or _number(fields, _PARTLY) + beside + write
-    if not 0 < total <= MOST:
+        return Usage(input=usage) if 0 < usage <= MAX_REPORTED_TOKENS else None
+    fields = _find_report(usage)
+    beside, write = _first_number(fields, _CACHED_BESIDE), _first_number(fields, _CACHE_WRITTEN)
+    total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
+    if not 0 < total <= MAX_REPORTED_TOKENS:
         return None
-    output = _number(fields, _OUTPUT)
-    within = [_number(_fields(fields.get(key)), ("cached_tokens", "cache_read")) for key in _DETAILS]
+    output = _first_number(fields, _OUTPUT)
+    within = [
+        _first_number(_find_report(fields.get(key)), ("cached_tokens", "cache_read"))
+        for key in _INPUT_DETAILS
+    ]
     return Usage(
         input=total,
         output=output,
-        cache_read=beside or max(within) or _number(fields, _WITHIN),
+        cache_read=beside or max(within) or _first_number(fields, _CACHED_WITHIN),
         cache_write=write,
-        messages=_number(fields, ("messages",)) or None,
-        said=_said(fields, output),
+        messages=_first_number(fields, ("messages",)) or None,
+        said=_output_without_reasoning(fields, output),
     )
 
 
-def _said(fields: Mapping[str, Any], output: int) -> int | None:
-    """The output without its reasoning, where the report tells them apart."""
+def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
     if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
-        return output
-    details = [_of(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
-    told = next((each for each in details if "reasoning_tokens" in each), None)
-    return None if told is None else max(0, output - _number(told, ("reasoning_tokens",)))
+        return output  # Gemini reports thoughts beside the output
+    details = [_to_fields(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
+    split = next((each for each in details if "reasoning_tokens" in each), None)
+    return None if split is None else max(0, output - _first_number(split, ("reasoning_tokens",)))
 
 
-def _fields(value: Any) -> Mapping[str, Any]:
-    """The fields of a report, wherever in a response it stands."""
+def _find_report(value: Any) -> Mapping[str, Any]:
+    """Return the fields of a report, wherever in a response it stands."""
     for _ in range(4):  # a hostile value may be nested without end
-        fields = _of(value)
+        fields = _to_fields(value)
         reports = [fields[key] for key in _REPORTS if key in fields]
         reports += [fields[key][-1] for key in _PASSES if isinstance(fields.get(key), list) and fields[key]]
-        inner = next((report for report in reports if _of(report)), None)
+        inner = next((report for report in reports if _to_fields(report)), None)
         if inner is None:
             return fields
         value = inner
-    return _of(value)
+    return _to_fields(value)
 
 
-def _of(value: Any) -> Mapping[str, Any]:
+def _to_fields(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else getattr(value, "__dict__", None) or {}
 
 
-def _number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
+def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
         value = fields.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 < value <= MAX_REPORTED_TOKENS:
             return int(value)
     return 0

@@ -1,0 +1,370 @@
+"""Answers of providers, in all their shapes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, StrEnum
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.core.tokens.responses import Response, read_response
+from refold.core.tokens.usage import Usage
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+TEXT = {"type": "text", "text": "Hello."}
+USED = {"prompt_tokens": 900, "completion_tokens": 40}
+
+
+def chat(finish="stop", **message):
+    return {
+        "object": "chat.completion",
+        "model": "gpt-4o",
+        "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
+        "usage": USED,
+    }
+
+
+def anthropic(*content, stop="end_turn"):
+    return {
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": list(content),
+        "stop_reason": stop,
+        "usage": {"input_tokens": 10, "cache_read_input_tokens": 890, "output_tokens": 40},
+    }
+
+
+def gemini(*parts, finish="STOP", **more):
+    return {
+        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish}],
+        "modelVersion": "gemini-2.5-pro",
+        "usageMetadata": {"promptTokenCount": 900, "candidatesTokenCount": 40},
+        **more,
+    }
+
+
+def answer(*output, status="completed", **more):
+    return {
+        "object": "response",
+        "model": "gpt-5",
+        "status": status,
+        "output": list(output),
+        "usage": {"input_tokens": 900, "output_tokens": 40},
+        **more,
+    }
+
+
+def said(text="Hello."):
+    return {
+        "type": "message",
+        "id": "m",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text}],
+    }
+
+
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "s"}
+REASONING = {"type": "reasoning", "id": "r", "summary": []}
+FUNCTION = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
+GEMINI_CALL = {"functionCall": {"name": "read", "args": {}}}
+
+SHAPES = {
+    "chat": (chat(content="Hello."), "stop", "gpt-4o", {"role": "assistant", "content": "Hello."}),
+    "chat with calls": (
+        chat("tool_calls", content=None, tool_calls=[CALL]),
+        "tool_calls",
+        "gpt-4o",
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    ),
+    "anthropic": (anthropic(TEXT), "stop", "claude-sonnet-4-5", {"role": "assistant", "content": [TEXT]}),
+    "anthropic with calls": (
+        anthropic(THINKING, {"type": "tool_use", "id": "t", "name": "read", "input": {}}, stop="tool_use"),
+        "tool_calls",
+        "claude-sonnet-4-5",
+        {
+            "role": "assistant",
+            "content": [THINKING, {"type": "tool_use", "id": "t", "name": "read", "input": {}}],
+        },
+    ),
+    "gemini": (
+        gemini({"text": "Hello."}),
+        "stop",
+        "gemini-2.5-pro",
+        {"role": "model", "parts": [{"text": "Hello."}]},
+    ),
+    "gemini with calls": (
+        gemini(GEMINI_CALL),
+        "tool_calls",
+        "gemini-2.5-pro",
+        {"role": "model", "parts": [GEMINI_CALL]},
+    ),
+    "responses": (answer(REASONING, said()), "stop", "gpt-5", (REASONING, said())),
+    "responses with calls": (answer(REASONING, FUNCTION), "tool_calls", "gpt-5", (REASONING, FUNCTION)),
+}
+
+
+def as_object(value):
+    if isinstance(value, dict):
+        return SimpleNamespace(**{key: as_object(item) for key, item in value.items()}, _private=1)
+    return [as_object(item) for item in value] if isinstance(value, list) else value
+
+
+class Model:
+    """Stands in for a pydantic model."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def model_dump(self, *, mode="python", by_alias=False, exclude_unset=False):
+        assert (mode, by_alias, exclude_unset) == ("json", True, True)
+        return self.value
+
+
+class OldModel(Model):
+    def model_dump(self):
+        return self.value
+
+
+MADE = {"dict": lambda value: value, "attributes": as_object, "pydantic": Model, "older pydantic": OldModel}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize(("value", "finish", "model", "message"), SHAPES.values(), ids=SHAPES)
+def test_each_shape_is_read_however_it_comes(make, value, finish, model, message):
+    found = read_response(make(value))
+    assert (found.finish, found.model, found.message) == (finish, model, message)
+    assert found.usage.context == 900
+    assert found.usage.output == 40
+    assert not found.empty
+    assert found.completed
+
+
+FINISHES = {
+    "chat, length": (chat("length", content="Once"), "length"),
+    "chat, filtered": (chat("content_filter", content=""), "refusal"),
+    "chat, refused in words": (chat("stop", content=None, refusal="I cannot."), "refusal"),
+    "chat, the old calls": (chat("function_call", content=None, function_call={"name": "f"}), "tool_calls"),
+    "chat, stops although it calls": (chat("stop", content="", tool_calls=[CALL]), "tool_calls"),
+    "chat, cut in a call": (chat("length", content="", tool_calls=[CALL]), "length"),
+    "chat, no reason": (chat(None, content="Hello."), "unknown"),
+    "chat, a reason of its own": (chat("banana", content="Hello."), "unknown"),
+    "mistral": (chat("model_length", content="Once"), "overflow"),
+    "anthropic, max_tokens": (anthropic(TEXT, stop="max_tokens"), "length"),
+    "anthropic, stop sequence": (anthropic(TEXT, stop="stop_sequence"), "stop"),
+    "anthropic, pause": (anthropic(TEXT, stop="pause_turn"), "stop"),
+    "anthropic, refusal": (anthropic(TEXT, stop="refusal"), "refusal"),
+    "anthropic, overflow": (anthropic(TEXT, stop="model_context_window_exceeded"), "overflow"),
+    "gemini, MAX_TOKENS": (gemini({"text": "Once"}, finish="MAX_TOKENS"), "length"),
+    "gemini, SAFETY": (gemini(finish="SAFETY"), "refusal"),
+    "gemini, MALFORMED_FUNCTION_CALL": (gemini(finish="MALFORMED_FUNCTION_CALL"), "unknown"),
+    "gemini, blocked": ({"candidates": [], "promptFeedback": {"blockReason": "OTHER"}}, "refusal"),
+    "gemini, blocked and no candidates": ({"promptFeedback": {"blockReason": "SAFETY"}}, "refusal"),
+    "responses, cut": (
+        answer(said("Once"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        "length",
+    ),
+    "responses, filtered": (
+        answer(status="incomplete", incomplete_details={"reason": "content_filter"}),
+        "refusal",
+    ),
+    "responses, refused": (
+        answer({"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}),
+        "refusal",
+    ),
+    "responses, overflow": (
+        answer(status="failed", error={"code": "context_length_exceeded", "message": "..."}),
+        "overflow",
+    ),
+    "responses, failed": (answer(status="failed", error={"code": "server_error"}), "unknown"),
+    "ollama": ({"message": {"role": "assistant", "content": "x"}, "done_reason": "length"}, "length"),
+}
+
+
+@pytest.mark.parametrize(("value", "finish"), FINISHES.values(), ids=FINISHES)
+def test_each_way_to_end_is_known(value, finish):
+    assert read_response(value).finish == finish
+
+
+def test_the_providers_own_word_is_kept():
+    assert read_response(anthropic(TEXT, stop="pause_turn")).raw_finish == "pause_turn"
+    assert read_response(chat("x" * 500, content="a")).raw_finish == "x" * 100
+
+
+def test_reasons_may_be_enums():
+    class Word(StrEnum):
+        MAX_TOKENS = "MAX_TOKENS"
+
+    class Number(IntEnum):
+        MAX_TOKENS = 2
+
+    for reason in (Word.MAX_TOKENS, Number.MAX_TOKENS):
+        found = read_response(gemini({"text": "Once"}, finish=reason))
+        assert (found.finish, found.raw_finish) == ("length", "MAX_TOKENS")
+
+
+EMPTY = {
+    "chat, null": (chat(content=None), None),
+    "chat, blank": (chat(content=" \n"), None),
+    "chat, only reasoning": (
+        chat(content="", reasoning_content="hm"),
+        {"role": "assistant", "content": "", "reasoning_content": "hm"},
+    ),
+    "chat, empty parts": (chat(content=[{"type": "text", "text": ""}]), None),
+    "chat, no message": ({"choices": [{"finish_reason": "stop"}]}, None),
+    "anthropic, nothing": (anthropic(), None),
+    "anthropic, no text": (anthropic({"type": "text", "text": ""}), None),
+    "anthropic, only thinking": (anthropic(THINKING), {"role": "assistant", "content": [THINKING]}),
+    "gemini, no parts": (gemini(), None),
+    "gemini, no candidate": ({"candidates": []}, None),
+    "gemini, only thoughts": (
+        gemini({"text": "hm", "thought": True}),
+        {"role": "model", "parts": [{"text": "hm", "thought": True}]},
+    ),
+    "gemini, only a signature": (
+        gemini({"text": "", "thoughtSignature": "s"}),
+        {"role": "model", "parts": [{"text": "", "thoughtSignature": "s"}]},
+    ),
+    "responses, nothing": (answer(), None),
+    "responses, only reasoning": (answer(REASONING), (REASONING,)),
+    "responses, blank": (answer(said(" ")), (said(" "),)),
+}
+
+
+@pytest.mark.parametrize(("value", "message"), EMPTY.values(), ids=EMPTY)
+def test_an_answer_without_words_and_calls_is_empty(value, message):
+    found = read_response(value)
+    assert found.empty
+    assert not found.completed
+    assert found.message == message
+
+
+FULL = {
+    "chat, parts": chat(content=[{"type": "text", "text": "a"}]),
+    "chat, a text among parts": chat(content=["a"]),
+    "chat, audio": chat(content=None, audio={"id": "a"}),
+    "anthropic, plain text": {"type": "message", "content": "Hello."},
+    "gemini, an image": gemini({"inlineData": {"mimeType": "image/png", "data": "AA=="}}),
+    "responses, a search of the provider's": answer({"type": "web_search_call", "id": "w", "action": {}}),
+}
+
+
+@pytest.mark.parametrize("value", FULL.values(), ids=FULL)
+def test_an_answer_with_anything_to_see_is_not_empty(value):
+    found = read_response(value)
+    assert not found.empty
+    assert found.message is not None
+
+
+def test_a_refusal_and_an_overflow_are_no_completed_turn():
+    assert not read_response(anthropic(TEXT, stop="refusal")).completed
+    assert not read_response(anthropic(TEXT, stop="model_context_window_exceeded")).completed
+    assert read_response(anthropic(TEXT, stop="max_tokens")).completed
+
+
+def test_a_missing_role_is_put_in():
+    assert read_response({"choices": [{"message": {"content": "a"}}]}).message["role"] == "assistant"
+    assert (
+        read_response({"choices": [{"message": {"role": None, "content": "a"}}]}).message["role"]
+        == "assistant"
+    )
+    assert read_response({"candidates": [{"content": {"parts": [{"text": "a"}]}}]}).message["role"] == "model"
+
+
+@pytest.mark.parametrize(
+    "report", [900, Usage(input=900), {"prompt_tokens": 900}, {"usage": {"input_tokens": 900}}], ids=repr
+)
+def test_a_report_alone_tells_nothing_but_usage(report):
+    assert read_response(report) == Response(usage=Usage(input=900), empty=False)
+
+
+def test_a_report_may_be_an_object_with_slots():
+    @dataclass(slots=True)
+    class Report:
+        input_tokens: int
+
+    assert read_response({"usage": Report(900), "model": "m"}) == Response(
+        usage=Usage(input=900), model="m", empty=False
+    )
+
+
+def test_numbers_that_cannot_be_are_no_usage():
+    """Faults, C29."""
+    assert read_response({**chat(content="a"), "usage": {"prompt_tokens": -5}}).usage is None
+
+
+def test_a_message_is_plain_json():
+    part = SimpleNamespace(text="a", thought_signature=b"\x00\x01", kind=Enum("Kind", "ONE").ONE, tags=("x",))
+    found = read_response({"candidates": [SimpleNamespace(content=SimpleNamespace(parts=[part]))]})
+    assert found.message == {
+        "role": "model",
+        "parts": [{"text": "a", "thought_signature": "AAE=", "kind": "ONE", "tags": ["x"]}],
+    }
+
+
+# ---------------------------------------------------------------------------------------------- hostile
+
+
+class Raising(Mapping):
+    def __getitem__(self, key):
+        raise RuntimeError(key)
+
+    def __iter__(self):
+        raise RuntimeError
+
+    def __len__(self):
+        raise RuntimeError
+
+
+class Dumps:
+    def __init__(self, *dumped):
+        self.dumped = dumped
+
+    def model_dump(self, **options):
+        if not self.dumped:
+            raise TypeError("no")
+        return self.dumped[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 0, -1, 9.5, "text", b"bytes", [], [1], (), object(), object, Raising(), Dumps(), Dumps("x"),
+        {}, {"choices": []}, {"choices": 3}, {"output": []}, {"content": []}, {"usage": "x"}, {"model": 3},
+        {"promptFeedback": 3}, lambda: 1,
+    ],
+    ids=lambda value: repr(value).partition(" at ")[0],
+)  # fmt: skip
+def test_what_is_no_answer_is_an_empty_response(value):
+    assert read_response(value) == Response()
+
+
+def test_a_message_that_cannot_be_copied_is_left_out_and_the_rest_is_read():
+    circle = {}
+    circle["circle"] = circle
+    crowd = ["x"]
+    for _ in range(40):
+        crowd = [crowd, crowd]
+    for odd in (circle, crowd, {1, 2}, Raising()):
+        found = read_response(chat(content="a", odd=odd))
+        assert (found.message, found.finish, found.usage.context) == (None, "stop", 900)
+        assert not found.empty
+
+
+WORDS = """choices message content finish_reason tool_calls candidates parts output status object error code type
+    text usage model incomplete_details reason stop_reason role promptFeedback blockReason done_reason thought"""
+KEYS = st.sampled_from(WORDS.split())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(KEYS, JSON, max_size=8))
+def test_nothing_raises(value):
+    found = read_response(value)
+    assert isinstance(found, Response)
+    assert found.message is None or read_response(as_object(value)).message is not None

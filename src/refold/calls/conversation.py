@@ -79,7 +79,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     parsed = wire.parse(messages)
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
-    sizes = tuple(map(counter.sized, parsed, visible))
+    sizes = tuple(map(counter.count_with_text, parsed, visible))
     if options.window is None:
         window = policy.window(options.model)
     else:
@@ -162,14 +162,14 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
     if count is None:
         return counter
     if not isinstance(count, str):
-        return counter.counting(MemoizedCount(count))
+        return counter.with_text_count(MemoizedCount(count))
     encoding = exact.encoding_for(model or "") if count == "exact" else count
     factor = FAMILY.get(provider_of(model or "") or "", 1.0)
     if encoding is not None or factor == 1.0:
         name = encoding or "o200k"
-        return counter.counting(MemoizedCount(exact.counter(name)), name=f"exact {name}")
-    o200k = exact.counter("o200k")
-    return counter.counting(
+        return counter.with_text_count(MemoizedCount(exact.make_counter(name)), name=f"exact {name}")
+    o200k = exact.make_counter("o200k")
+    return counter.with_text_count(
         MemoizedCount(lambda text: ceil(o200k(text) * factor)), name=f"o200k x {factor:g}"
     )
 

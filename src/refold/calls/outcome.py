@@ -14,7 +14,7 @@ from refold.core.messages.file_operations import FileOps, find_files
 from refold.core.messages.message import Message
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
-from refold.core.models.spending_limits import together
+from refold.core.models.spending_limits import total_spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Receipt:
     @property
     def spent(self) -> Spent:
         """Tokens and money that the questions took together."""
-        return together(call.spent for call in self.calls)
+        return total_spent(call.spent for call in self.calls)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the receipt as plain data."""

@@ -11,8 +11,8 @@ from refold.core.compaction.flow import Answer, Ask, run
 from refold.core.compaction.guards import explain_guarded
 from refold.core.compaction.policy import Policy
 from refold.core.messages.text_cutting import first_line
-from refold.core.models.prices import MILLION, break_even, cache_prices, cost, fold_cost, price_of
-from refold.core.models.spending_limits import together
+from refold.core.models.prices import MILLION, break_even, cache_prices, request_cost, fold_cost, find_price
+from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
 from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
@@ -55,8 +55,8 @@ def plan(
     conversation = _without_saving(call.conversation)
     outcome = run(compaction_flow(conversation, call.options), call.answerer)
     # A window that was given and a system's own table know no price; the table of true numbers may.
-    price = conversation.window.price or price_of(model)
-    bill = _bill(conversation, outcome, price, price_of(summariser) or price)
+    price = conversation.window.price or find_price(model)
+    bill = _bill(conversation, outcome, price, find_price(summariser) or price)
     return _plan(conversation, outcome, bill, call.options.pins)
 
 
@@ -95,8 +95,8 @@ def _bill(
     uncached = outcome.breakdown.history - conversation.counter.total(conversation.sizes[:first])
     if price is None or summariser_price is None:
         return _Bill(uncached_tokens=uncached)
-    spent = together(call.spent for call in outcome.receipt.calls)
-    questions = cost(Usage(input=spent.input, output=spent.output), summariser_price)
+    spent = total_spent(call.spent for call in outcome.receipt.calls)
+    questions = request_cost(Usage(input=spent.input, output=spent.output), summariser_price)
     read, write = cache_prices(price)
     now = questions + uncached * (write - read) / MILLION
     saved = outcome.tokens_saved

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answerer
-from refold.core.models.prices import price_at
+from refold.core.models.prices import find_client_price
 from refold.core.models.window_table import Price
 from refold.errors import RefoldError
 
@@ -40,7 +40,7 @@ def summariser_price(ask: Any) -> Price | None:
     """Return the price of whoever answers, if it names its model; of several clients that of the first."""
     model, provider, name = (summariser_field(ask, field) for field in ("model", "provider", "name"))
     # A server at an address has no provider of its own; its name keeps it from getting the provider's price.
-    return price_at(provider or (name if name.startswith(("http", "local")) else ""), model)
+    return find_client_price(provider or (name if name.startswith(("http", "local")) else ""), model)
 
 
 def summariser_field(ask: Any, field: str) -> str:

@@ -21,6 +21,7 @@ from refold.policies.systems.ripple import ripple
 from refold.policies.systems.umwelten import umwelten
 
 __all__ = [
+    "DESCRIPTIONS",
     "PRESETS",
     "THRIFTY",
     "codebuddy",
@@ -41,6 +42,15 @@ PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
     "opal": opal,
     "refold": refold,
 }
+
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "refold": "the default: cheapest stages first, a summary with handles, floors that need no model",
+    "ripple": "one prose summary and the recent turns",
+    "codebuddy": "strip tool traffic, summarise in chunks, then the older half, then plain words",
+    "neurolink": "prune, deduplicate reads, a summary in ten sections, then cut",
+    "opal": "clear old tool results, then one structured summary",
+}
+"""One line for each preset that is not itself made of a strategy; the list of strategies describes those."""
 
 
 def get(name: str | Policy = "refold", **knobs: Any) -> Policy:

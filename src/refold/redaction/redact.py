@@ -22,7 +22,7 @@ Mode: TypeAlias = Literal["off", "export", "storage"]
 """Nowhere; in everything that leaves (exports, summaries, receipts, events); also in what is stored."""
 _MODES: Final = ("off", "export", "storage")
 _PASSES: Final = 8
-"""Passes at most (decision 10). A secret that only shows when its neighbour is gone is found in the next pass;
+"""Passes at most (decision 10). A secret that only shows when its neighbour is gone is found in the next one;
 the limit bounds the time that hostile text takes."""
 _FREE: Final = frozenset({"input", "args", "arguments", "response"})
 """Fields with the arguments or the answer of a tool: nothing in them is a provider's own block."""

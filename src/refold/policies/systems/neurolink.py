@@ -16,7 +16,7 @@ from refold.core.messages.message import Message, Role
 from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import neutralise, text_and_markers
-from refold.core.models.model_names import canonical
+from refold.core.models.model_names import canonical_provider
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
@@ -155,7 +155,7 @@ def _output_saver(save: bool | Callable[[str], str], folder: str | None) -> Call
 
 def neurolink_counter(model: str | None, *, provider: str | None = None, is_code: bool = False) -> Counter:
     """Count characters by four (code: three), times the provider's factor and a margin of 1.15."""
-    served = canonical(provider) if provider else provider_of(model) if model else None
+    served = canonical_provider(provider) if provider else provider_of(model) if model else None
     factor = PROVIDER_FACTORS.get(served or "", 1.0)
     return Counter(
         name="neurolink",

@@ -67,7 +67,7 @@ def ripple_counter(chars_per_token: int = 4) -> Counter:
         text=chars_per_token_counter(chars_per_token),
         visible=_counted_text,
         tool=_tool_text,
-        joined=True,
+        joins_tools=True,
     )
 
 

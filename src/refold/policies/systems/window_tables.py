@@ -5,7 +5,7 @@ from functools import cache
 from pkgutil import get_data
 from typing import Any
 
-from refold.core.models.model_names import Name, canonical
+from refold.core.models.model_names import ModelName, canonical_provider
 from refold.core.models.window_table import Table
 
 
@@ -19,7 +19,7 @@ def _read() -> dict[str, Any]:
 @cache
 def neurolink_table() -> Table:
     """Return NeuroLink's table: rows by provider, and a default for each provider."""
-    models = {canonical(provider): dict(rows) for provider, rows in _read()["neurolink"]["models"].items()}
+    models = {canonical_provider(provider): dict(rows) for provider, rows in _read()["neurolink"]["models"].items()}
     defaults = {provider: rows.pop("_default") for provider, rows in models.items()}
     return Table("neurolink", models=models, defaults=defaults, strict=True)
 
@@ -29,7 +29,7 @@ def codebuddy_table() -> Table:
     """Return CodeBuddy's table: families of models, each found by the spellings that belong to it."""
     data = _read()["codebuddy"]
 
-    def infer(name: Name) -> int | None:
+    def infer(name: ModelName) -> int | None:
         for family in data["families"]:
             if any(re.match(family["names"], spelling) for spelling in name.spellings):
                 return int(family["tokens"])
@@ -43,7 +43,7 @@ def ripple_table() -> Table:
     """Return Ripple's table, which infers a window from the provider and from parts of the name."""
     data = _read()["ripple"]
 
-    def infer(name: Name) -> int | None:
+    def infer(name: ModelName) -> int | None:
         spelling = name.spellings[0]
         provider = name.provider or name.maker
         size: int | None = None

@@ -1,4 +1,4 @@
-"""The weights of the real model that tests ask: found where `make setup` put them, or fetched now.
+"""The file of the real model that tests ask: found where `make setup` put it, or fetched now.
 
 A machine that can do neither fails these tests with the reason; it does not skip them.
 """
@@ -7,14 +7,14 @@ import os
 from functools import cache
 from pathlib import Path
 
-from refold.clients import weights
+from refold.clients.local import model_files
 from refold.errors import RefoldError
 
 
 @cache
 def model_path() -> Path:
-    """The file of weights."""
+    """The model file."""
     try:
-        return weights.model_file("", os.environ)
+        return model_files.model_file("", os.environ)
     except RefoldError:
-        return weights.fetch(weights.folder(os.environ))
+        return model_files.fetch(model_files.cache_folder(os.environ))

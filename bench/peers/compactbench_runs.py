@@ -78,9 +78,9 @@ class Asked(Provider):
         url, _, self.model = address.partition("#")
         self.url, self.headers = url, {}
         if address.startswith("local"):
-            from refold.clients.opening import opened
+            from refold.clients import open_client
 
-            self.local = opened(address)  # kept, for the server ends with it
+            self.local = open_client(address)  # kept, for the server ends with it
             server, _ = self.local.serving()
             self.url, self.model = f"{server.url}/v1", self.local.model
             self.headers = {"Authorization": f"Bearer {server.key}"}

@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from fake_provider import LLAMA_CPP, says, status
-from refold.calls.compact import answerer_of, told_window
+from refold.calls.summariser import choose_answerer, summariser_window
 from refold.clients import open_client
 from refold.core.compaction.flow import Ask
 from refold.errors import RefoldError
@@ -85,10 +85,10 @@ def test_a_session_whose_model_fails_keeps_its_log_and_goes_on(provider):
 
 def test_who_answers_threads_and_who_event_loops(provider):
     client = open_client(f"{provider.url}/v1#m", window=9_000)
-    assert answerer_of(client)(Ask("?")).text == "A summary."
-    assert asyncio.run(answerer_of(client, asynchronous=True)(Ask("?"))).text == "A summary."
-    assert told_window(client) == 9_000
-    assert answerer_of(None) is None
+    assert choose_answerer(client)(Ask("?")).text == "A summary."
+    assert asyncio.run(choose_answerer(client, asynchronous=True)(Ask("?"))).text == "A summary."
+    assert summariser_window(client) == 9_000
+    assert choose_answerer(None) is None
 
 
 @pytest.mark.parametrize("wrong", [7, {"a": 1}, object()])

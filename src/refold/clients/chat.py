@@ -1,146 +1,146 @@
-"""OpenAI chat completions as a wire: OpenAI's own, and the servers that speak it under any address."""
+"""Conversations with a model, with tools and streamed: the contract of a chat client, and how to open one.
 
-import re
-from collections.abc import Collection
-from dataclasses import replace
-from typing import Any, Final
+    client = open_chat_client("anthropic:claude-sonnet-4-5")    # addresses as for `open_client`
+    for part in client.chat([client.user("Which day is it?")], system="Be short.", tools=TOOLS):
+        if isinstance(part, Delta):
+            print(part.text, end="")                            # at once, as the provider sends it
+        else:
+            reply = part                                        # a `Reply`, always the last one
 
-from refold.clients import behind
-from refold.clients.endpoints import Endpoint, at_address, provider
-from refold.clients.http import HttpClient
-from refold.clients.sse import Event
-from refold.clients.wires import REASONING_ROOM, Body, Said, Wire, fields_of, list_of, text_of
-from refold.core.compaction.flow import Ask
+Messages have the shape of the provider's own wire. Append `Reply.messages` to the history unchanged, and
+answer its calls with `client.results([(call, text, failed), ...])`. To leave the loop early, close the
+iterator or press Ctrl-C: the connection is dropped at once. A failure raises `AnswerFailed`; its `partial` is
+a `Reply` with the text so far, or None. `refold.overflow(error)` tells if the request was too large.
+"""
 
-THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Where servers put what a model thought: DeepSeek and vLLM, OpenRouter, Ollama."""
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+from refold.clients.addresses import open_one, split_addresses
+from refold.errors import RefoldError
+
+Json: TypeAlias = dict[str, Any]
+
+_SECONDS: Final = {"total_seconds": 1_800.0, "first_seconds": 120.0, "idle_seconds": 60.0}
+"""Deadlines of one reply. They are far longer than those of a summary: a person sees the reply grow and can
+stop it at any moment, so that too long costs little."""
+_LOCAL_SECONDS: Final = {**_SECONDS, "first_seconds": 900.0, "idle_seconds": 300.0}
+"""A busy processor reads tens of tokens a second: a window of 6,000 tokens may take minutes to be read."""
 
 
-def thinks(model: str) -> bool:
-    """Whether a model of OpenAI reasons first, and takes no temperature.
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Some text of a reply, as it arrives."""
 
-    >>> thinks("gpt-5-mini"), thinks("o3"), thinks("gpt-4.1-mini"), thinks("gpt-5-chat-latest")
-    (True, True, False, False)
+    text: str = ""
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedCall:
+    """A tool call that the model requests."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    """Empty if the model wrote no JSON object; `raw` has what it wrote."""
+    raw: str = ""
+    broken: bool = False
+    """True if the arguments cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A whole reply."""
+
+    messages: tuple[Json, ...]
+    """Append these to the history. They have the wire's shape: one message, or several items of Responses."""
+    text: str
+    calls: tuple[RequestedCall, ...] = ()
+    finish: str = "stop"
+    """"stop", "length", "tool_calls", "refusal", "overflow", or the provider's own word."""
+    reasoning: str = ""
+    usage: Mapping[str, Any] | None = None
+    """The usage as the provider reports it."""
+    response: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The response as it would come without streaming; pass it to `session.observe`."""
+
+    @property
+    def message(self) -> Json:
+        """The message to append, if the wire has one message per reply; else the last item."""
+        return self.messages[-1] if self.messages else {}
+
+
+@runtime_checkable
+class ChatClient(Protocol):
+    """A model that holds a conversation."""
+
+    @property
+    def name(self) -> str:
+        """The address, without secrets."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that history and reply may have together; None if unknown."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """The wire of its messages: "openai", "anthropic", "gemini" or "responses"."""
+        ...
+
+    @property
+    def tools(self) -> bool:
+        """True if the model takes tools; if not, tools are left out of the request."""
+        ...
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        max_tokens: int | None = None,
+    ) -> Iterator[Delta | Reply]:
+        """Stream a reply; tools are neutral: `{"name", "description", "parameters": JSON schema}`."""
+        ...
+
+    def user(self, text: str) -> Json:
+        """Make a user message of this wire."""
+        ...
+
+    def result(self, call: RequestedCall, text: str, *, failed: bool = False) -> Json:
+        """Make the message that answers one tool call."""
+        ...
+
+    def results(self, outcomes: Sequence[tuple[RequestedCall, str, bool]]) -> tuple[Json, ...]:
+        """Make the messages that answer all calls of a reply (call, text, failed); Gemini wants one."""
+        ...
+
+    def close(self) -> None:
+        """Drop running replies and release resources; may be called twice and from another thread."""
+        ...
+
+
+def open_chat_client(address: str, **options: Any) -> ChatClient:
+    """Open the chat client at an address.
+
+    window          tokens that the model takes, if its name does not say
+    first_seconds   until the first word (120); `idle_seconds` between two words (60); `connect_seconds` (10);
+                    `total_seconds` for a whole reply (1800)
     """
-    return re.match(r"(?:o\d|gpt-[5-9]|codex)", model) is not None and "-chat" not in model
-
-
-def _messages(question: Ask) -> list[Body]:
-    system = [{"role": "system", "content": question.system}] if question.system else []
-    return [*system, {"role": "user", "content": question.text}]
-
-
-def _payload(question: Ask, model: str, without: Collection[str]) -> Body:
-    payload: Body = {"model": model, "messages": _messages(question), "stream": True}
-    optional: Body = {"stream_options": {"include_usage": True}}
-    optional |= {"reasoning_effort": "low"} if thinks(model) else {"temperature": 0}
-    if question.max_tokens is not None:
-        room = REASONING_ROOM if thinks(model) else 0
-        name = "max_tokens" if "max_completion_tokens" in without else "max_completion_tokens"
-        payload[name] = question.max_tokens + room
-    return payload | {name: value for name, value in optional.items() if name not in without}
-
-
-def _compatible(question: Ask, model: str, without: Collection[str]) -> Body:
-    """What servers of every kind take; those in front of OpenAI's newer models refuse a name or two."""
-    payload: Body = {"model": model, "messages": _messages(question), "stream": True}
-    optional: Body = {"stream_options": {"include_usage": True}, "temperature": 0}
-    if question.max_tokens is not None:
-        name = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
-        payload[name] = question.max_tokens
-    return payload | {name: value for name, value in optional.items() if name not in without}
-
-
-def _gather(body: Body, _event: Event, data: Body) -> bool:
-    for key in ("model", "usage"):
-        if data.get(key):
-            body[key] = data[key]
-    for choice in list_of(data.get("choices")):
-        if choice.get("index", 0) == 0:
-            ours = body.setdefault("choices", [{"message": {"role": "assistant"}}])[0]
-            ours["finish_reason"] = choice.get("finish_reason") or ours.get("finish_reason")
-            _delta(ours["message"], fields_of(choice.get("delta") or choice.get("message")))
-    return False  # the usage comes behind the last words; [DONE] or the end of the stream is the end
-
-
-def _delta(message: Body, delta: Body) -> None:
-    for key in ("refusal", *THOUGHTS):
-        if text_of(delta.get(key)):
-            message[key] = message.get(key, "") + delta[key]
-    for key, words in content_of(delta.get("content")).items():
-        message[key] = message.get(key, "") + words
-    calls: list[Body] = message.setdefault("tool_calls", [])
-    for call in list_of(delta.get("tool_calls")):
-        if not any(known["index"] == call.get("index", 0) for known in calls):
-            calls.append({"index": call.get("index", 0)})
-    if delta.get("function_call") and not calls:
-        calls.append({"index": 0})
-
-
-def content_of(content: Any) -> Body:
-    """Text and thoughts in a content, which is a text or, at Mistral, a list of parts."""
-    if isinstance(content, str):
-        return {"content": content} if content else {}
-    parts: Body = {}
-    for part in list_of(content):
-        thought = part.get("type") == "thinking"
-        words = "".join(text_of(each.get("text")) for each in list_of(part.get("thinking")))
-        key, text = ("reasoning", words) if thought else ("content", text_of(part.get("text")))
-        parts[key] = parts.get(key, "") + text
-    return parts
-
-
-def _complete(body: Body) -> bool:
-    return any(choice.get("finish_reason") for choice in list_of(body.get("choices")))
-
-
-def _said(body: Body) -> Said | None:
-    choices = list_of(body.get("choices"))
-    if not choices:
-        return None
-    message = fields_of(choices[0].get("message"))
-    content = content_of(message.get("content"))
-    thoughts = next((message[key] for key in THOUGHTS if text_of(message.get(key))), "")
-    calls = len(list_of(message.get("tool_calls"))) or bool(message.get("function_call"))
-    return Said(
-        text=content.get("content", "") or text_of(message.get("refusal")),
-        reasoning=thoughts or content.get("reasoning", ""),
-        calls=int(calls),
-    )
-
-
-CHAT: Final = Wire(
-    path=lambda _model: "/chat/completions",
-    headers=lambda key: {"authorization": f"Bearer {key}"},
-    payload=_payload,
-    spare=("temperature", "stream_options", "reasoning_effort", "max_completion_tokens"),
-    gather=_gather,
-    complete=_complete,
-    said=_said,
-    name="openai",
-    behind=behind.chat,
-)
-COMPATIBLE: Final = replace(CHAT, payload=_compatible, spare=("temperature", "stream_options", "max_tokens"))
-
-OPENAI: Final = Endpoint(
-    scheme="openai",
-    base="https://api.openai.com/v1",
-    bases=("OPENAI_BASE_URL",),
-    keys=("OPENAI_API_KEY",),
-    example="openai:gpt-4.1-mini",
-)
-
-
-def open_client(model: str, **options: Any) -> HttpClient:
-    """Open a client of OpenAI."""
-    return provider(OPENAI, CHAT, model, options)
-
-
-def open_http(rest: str, **options: Any) -> HttpClient:
-    """Open a client of a server without TLS."""
-    return at_address(f"http:{rest}", COMPATIBLE, options)
-
-
-def open_https(rest: str, **options: Any) -> HttpClient:
-    """Open a client of a server with TLS."""
-    return at_address(f"https:{rest}", COMPATIBLE, options)
+    places = split_addresses(address) if isinstance(address, str) else []
+    if len(places) != 1:
+        raise RefoldError(f"one talks to one model at a time: give a single address, not {address!r}")
+    seconds = _LOCAL_SECONDS if places[0].partition(":")[0] == "local" else _SECONDS
+    client = open_one(places[0], {**seconds, **options})
+    if not isinstance(client, ChatClient):
+        raise RefoldError(f"{places[0]} answers questions, but nobody can talk to it: choose another model")
+    return client

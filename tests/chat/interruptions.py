@@ -8,12 +8,12 @@ import time
 from contextlib import closing
 
 import pytest
-from chat_desks import desk_of
+from chat_builders import make_conversation
 
 import refold
 from refold.chat import turns
 from refold.stores import open_store
-from scripted_talker import calls
+from scripted_chat import calls
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 12
 
@@ -53,26 +53,26 @@ def test_nothing_is_lost(tmp_path, seed, most):
     script = [calls(("list_dir", {}), ("read_file", {"path": "a"}), text="Wait."), WORDS] * 400
     (tmp_path / "a").write_text(WORDS)
     with closing(open_store(f"sqlite:{tmp_path}/s.db")) as store:
-        desk = desk_of(script, store=store, folder=tmp_path, window=3_000, ask=ask, pause=0.0005)
+        chat = make_conversation(script, store=store, folder=tmp_path, window=3_000, ask=ask, pause=0.0005)
         presser = Presser(random.Random(seed), most)
         presser.start()
         said = []
         for number in range(40):
             try:
-                with desk.stops.heeded():
+                with chat.interrupts.active():
                     said.append(f"question {number}")
-                    for _ in turns.turn(desk, said[-1]):
+                    for _ in turns.run_turn(chat, said[-1]):
                         pass
             except KeyboardInterrupt:
                 pass
         presser.let = False
         presser.join()
         assert presser.pressed > 3
-        list(turns.turn(desk, "the last one"))
-        for sent in desk.talker.seen:
+        list(turns.run_turn(chat, "the last one"))
+        for sent in chat.client.seen:
             assert refold.validate(sent.messages, "openai") == []
-        again = desk_of(["Hello."], store=store, folder=tmp_path, window=3_000)
-        assert again.session.view() == desk.session.view()
+        again = make_conversation(["Hello."], store=store, folder=tmp_path, window=3_000)
+        assert again.session.view() == chat.session.view()
         told = [entry.value for entry in again.session.log(kinds=["said"])]
         found = [value["content"] for value in told if value["role"] == "user"]
         assert found == sorted(found, key=lambda text: int(text.split()[-1]) if "question" in text else 99)

@@ -3,27 +3,27 @@
 from dataclasses import replace
 
 import pytest
-from chat_desks import Somebody, desk_of, do, say
+from chat_builders import ScriptedUser, do, make_conversation, say
 
 import refold
 from refold.chat import commands
 from refold.chat.commands import COMMANDS, Leave, Retry
-from refold.chat.showing import rough, size_line, warning
+from refold.chat.display import context_line, context_warning, format_tokens
 from refold.stores import open_store
 
 LONG = "the quick brown fox jumps over the lazy dog " * 20
 
 
 def filled(turns=6, **more):
-    """A desk at which something was said."""
-    desk = desk_of([LONG], **{"window": 200_000, **more})
+    """A chat at which something was said."""
+    chat = make_conversation([LONG], **{"window": 200_000, **more})
     for number in range(turns):
-        say(desk, f"question {number} about the harbour")
-    return desk
+        say(chat, f"question {number} about the harbour")
+    return chat
 
 
-def view_of(desk):
-    return desk.session.view()
+def view_of(chat):
+    return chat.session.view()
 
 
 @pytest.mark.parametrize(
@@ -34,31 +34,31 @@ def view_of(desk):
     ],
 )
 def test_a_typo_is_one_line_with_a_hint(line, told):
-    assert do(desk_of(), line) == told
+    assert do(make_conversation(), line) == told
 
 
 def test_a_path_is_no_command_and_two_slashes_say_one():
     assert not commands.is_command("/usr/bin/env is a path")
     assert not commands.is_command("//help")
-    assert commands.words_of("//help") == "/help"
-    assert commands.words_of("help") == "help"
+    assert commands.unescape_line("//help") == "/help"
+    assert commands.unescape_line("help") == "help"
 
 
 def test_help_lists_every_command():
-    text = do(desk_of(), "/help")
+    text = do(make_conversation(), "/help")
     assert all(f"/{name}" in text for name in COMMANDS)
-    assert do(desk_of(), "/?") == text
+    assert do(make_conversation(), "/?") == text
 
 
 def test_quit_and_retry_are_left_to_who_runs_the_chat():
     for line, error in (("/quit", Leave), ("/exit", Leave), ("/retry", Retry)):
         with pytest.raises(error):
-            do(desk_of(), line)
+            do(make_conversation(), line)
 
 
 def test_context_tells_the_size_in_umweltens_words_and_its_parts():
-    desk = filled(2)
-    text = do(desk, "/context")
+    chat = filled(2)
+    text = do(chat, "/context")
     assert text.startswith("[Context: 4 messages, ~")
     assert {"system", "history", "tools", "room", "compacts"} <= {
         line.split()[0] for line in text.splitlines()[1:] if "<" not in line
@@ -66,14 +66,14 @@ def test_context_tells_the_size_in_umweltens_words_and_its_parts():
 
 
 def test_context_knows_the_tools_before_anything_was_sent():
-    assert "tools" in do(desk_of(), "/context")
+    assert "tools" in do(make_conversation(), "/context")
 
 
 def test_sizes_are_told_as_people_say_them():
-    desk = desk_of(["Hello."])
-    say(desk, "hi")
-    assert size_line(desk.budget()).text.startswith("[Context: 2 messages, ~")
-    assert [rough(size) for size in (5, 999, 1_000, 8_249, 12_000, 2_345_678)] == [
+    chat = make_conversation(["Hello."])
+    say(chat, "hi")
+    assert context_line(chat.budget()).text.startswith("[Context: 2 messages, ~")
+    assert [format_tokens(size) for size in (5, 999, 1_000, 8_249, 12_000, 2_345_678)] == [
         "5",
         "999",
         "1K",
@@ -97,219 +97,219 @@ def test_sizes_are_told_as_people_say_them():
 def test_warnings_are_in_neurolinks_words(used, told):
     """NeuroLink, CLI Session Warnings."""
     budget = refold.measure([], window=10_000, policy="ripple", usage=used)
-    word = warning(budget, compacts=True)
+    word = context_warning(budget, compacts=True)
     assert (word.text if word else None) == told
 
 
 def test_a_warning_says_what_to_do_where_nothing_is_folded_by_itself():
     budget = refold.measure([], window=10_000, policy="ripple", usage=8_300)
-    assert "/compact folds now" in warning(budget, compacts=False).text
+    assert "/compact folds now" in context_warning(budget, compacts=False).text
 
 
 def test_compact_is_accepted():
-    desk = filled()
-    text = do(desk, "/compact")
+    chat = filled()
+    text = do(chat, "/compact")
     assert text.startswith("Compacted #2-#")
     assert "[Context: " in text
-    assert len(desk.session.folds()) == 1
-    assert desk.person.asked[-1][1] == ("accept", "edit", "revert")
+    assert len(chat.session.folds()) == 1
+    assert chat.ui.asked[-1][1] == ("accept", "edit", "revert")
 
 
 @pytest.mark.parametrize("answer", ["revert", KeyboardInterrupt()])
 def test_compact_is_reverted_to_the_very_state_before(answer):
-    desk = filled(person=Somebody(answer))
-    do(desk, "/checkpoint here")
-    say(desk, "more")
-    before, places = view_of(desk), dict(desk.session.state.view.checkpoints)
-    assert "Reverted" in do(desk, "/compact truncate")
-    assert view_of(desk) == before
-    assert dict(desk.session.state.view.checkpoints) == places
-    assert desk.session.folds() == []
+    chat = filled(ui=ScriptedUser(answer))
+    do(chat, "/checkpoint here")
+    say(chat, "more")
+    before, places = view_of(chat), dict(chat.session.state.view.checkpoints)
+    assert "Reverted" in do(chat, "/compact truncate")
+    assert view_of(chat) == before
+    assert dict(chat.session.state.view.checkpoints) == places
+    assert chat.session.folds() == []
 
 
 def test_compact_is_edited():
     store = open_store("memory:")
-    desk = filled(store=store, person=Somebody("edit", edits=lambda text: "ONLY THIS COUNTS\n" + text[:40]))
-    whole = view_of(desk)
-    assert "what you wrote" in do(desk, "/compact")
-    seen = str(view_of(desk))
+    chat = filled(store=store, ui=ScriptedUser("edit", edits=lambda text: "ONLY THIS COUNTS\n" + text[:40]))
+    whole = view_of(chat)
+    assert "what you wrote" in do(chat, "/compact")
+    seen = str(view_of(chat))
     assert "ONLY THIS COUNTS" in seen
     assert "Last words" not in seen
-    again = desk_of(store=store, window=200_000)
-    assert view_of(again) == view_of(desk)
+    again = make_conversation(store=store, window=200_000)
+    assert view_of(again) == view_of(chat)
     assert [fold.standing for fold in again.session.folds()] == [False, True]
     do(again, "/unfold")
     assert view_of(again) == whole
 
 
 def test_an_edit_that_changes_nothing_leaves_the_fold():
-    desk = filled(person=Somebody("edit", edits=lambda text: text))
-    assert "stays as it is" in do(desk, "/compact")
-    assert len(desk.session.folds()) == 1
+    chat = filled(ui=ScriptedUser("edit", edits=lambda text: text))
+    assert "stays as it is" in do(chat, "/compact")
+    assert len(chat.session.folds()) == 1
 
 
 def test_a_summary_of_a_model_is_edited_inside_its_frame():
     summary = "## Goal\nMend the harbour.\n## Next\nNothing."
     policy = "through-line-and-facts"
-    desk = filled(policy=policy, ask=lambda _ask: summary, person=Somebody("edit", edits="Mended."))
-    do(desk, "/compact")
-    seen = str(view_of(desk))
+    chat = filled(policy=policy, ask=lambda _ask: summary, ui=ScriptedUser("edit", edits="Mended."))
+    do(chat, "/compact")
+    seen = str(view_of(chat))
     assert "Mended." in seen
     assert "Mend the harbour" not in seen
 
 
 def test_compact_lists_the_strategies():
-    text = do(desk_of(), "/compact help")
+    text = do(make_conversation(), "/compact help")
     assert "through-line-and-facts – Summarize segment" in text
     assert "truncate – Replace segment" in text
     assert "Usage: /compact [strategyId]" in text
 
 
 def test_compact_with_nothing_to_do_says_so():
-    assert do(desk_of(), "/compact") == "nothing was said yet: there is nothing to compact"
+    assert do(make_conversation(), "/compact") == "nothing was said yet: there is nothing to compact"
     assert "did you mean truncate?" in do(filled(1), "/compact trunkate")
 
 
 def test_a_second_compact_has_nothing_new():
     """To fold again what was just folded halves the view and helps nobody; a strategy by name may."""
-    desk = filled()
-    do(desk, "/compact")
-    seen, name = view_of(desk), desk.session.folds()[0].name.removeprefix("b2:")[:8]
+    chat = filled()
+    do(chat, "/compact")
+    seen, name = view_of(chat), chat.session.folds()[0].name.removeprefix("b2:")[:8]
     told = f"there is nothing new to compact: nothing was said since fold {name};"
-    assert do(desk, "/compact").startswith(told)
-    assert do(desk, "/plan").startswith(told)
-    assert view_of(desk) == seen
-    assert "Compacted" in do(desk, "/compact refold")
-    do(desk, "/unfold")
-    do(desk, "/unfold")
-    assert "Compacted" in do(desk, "/compact")
-    say(desk, "something new about the harbour, at length: " + LONG)
-    assert "Compacted" in do(desk, "/compact")
+    assert do(chat, "/compact").startswith(told)
+    assert do(chat, "/plan").startswith(told)
+    assert view_of(chat) == seen
+    assert "Compacted" in do(chat, "/compact refold")
+    do(chat, "/unfold")
+    do(chat, "/unfold")
+    assert "Compacted" in do(chat, "/compact")
+    say(chat, "something new about the harbour, at length: " + LONG)
+    assert "Compacted" in do(chat, "/compact")
 
 
 def test_what_has_to_stay_is_told_in_a_few_words():
-    desk = desk_of()
-    say(desk, "hi")
-    assert do(desk, "/compact") == "nothing was folded: what is in view has to stay"
-    assert do(desk, "/plan") == "Nothing would change: what is in view has to stay"
+    chat = make_conversation()
+    say(chat, "hi")
+    assert do(chat, "/compact") == "nothing was folded: what is in view has to stay"
+    assert do(chat, "/plan") == "Nothing would change: what is in view has to stay"
 
 
 def test_compact_by_strategy():
-    desk = filled()
-    do(desk, "/compact truncate")
-    assert "(Earlier conversation omitted" in str(view_of(desk))
+    chat = filled()
+    do(chat, "/compact truncate")
+    assert "(Earlier conversation omitted" in str(view_of(chat))
 
 
 def test_a_cancelled_compaction_changes_nothing():
     def ask(_question):
         raise KeyboardInterrupt
 
-    desk = filled(ask=ask)
-    head = desk.store.head("talk")
-    assert "cancelled" in do(desk, "/compact through-line-and-facts")
-    assert desk.store.head("talk") == head
+    chat = filled(ask=ask)
+    head = chat.store.head("talk")
+    assert "cancelled" in do(chat, "/compact through-line-and-facts")
+    assert chat.store.head("talk") == head
 
 
 def test_unfold_brings_everything_back():
-    desk = filled()
-    whole = view_of(desk)
-    assert "nothing to undo" in do(desk, "/unfold")
-    do(desk, "/compact")
-    name = desk.session.folds()[0].name.removeprefix("b2:")[:8]
-    assert f"unfolded {name} (#2-#" in do(desk, f"/unfold {name}")
-    assert view_of(desk) == whole
-    assert "already" in do(desk, f"/unfold {name}")
-    assert "/folds" in do(desk, "/unfold nonsense")
+    chat = filled()
+    whole = view_of(chat)
+    assert "nothing to undo" in do(chat, "/unfold")
+    do(chat, "/compact")
+    name = chat.session.folds()[0].name.removeprefix("b2:")[:8]
+    assert f"unfolded {name} (#2-#" in do(chat, f"/unfold {name}")
+    assert view_of(chat) == whole
+    assert "already" in do(chat, f"/unfold {name}")
+    assert "/folds" in do(chat, "/unfold nonsense")
 
 
 def test_unfolding_what_does_not_fit_says_that_it_will_be_folded_again():
-    desk = filled(4, window=1_500)
-    assert desk.session.folds()
-    assert "fold again" in do(desk, "/unfold")
+    chat = filled(4, window=1_500)
+    assert chat.session.folds()
+    assert "fold again" in do(chat, "/unfold")
 
 
 def test_folds_are_listed():
-    desk = filled()
-    assert do(desk, "/folds") == "nothing is folded"
-    do(desk, "/compact")
-    assert "stands" in do(desk, "/folds")
-    do(desk, "/unfold")
-    assert "unfolded" in do(desk, "/folds")
+    chat = filled()
+    assert do(chat, "/folds") == "nothing is folded"
+    do(chat, "/compact")
+    assert "stands" in do(chat, "/folds")
+    do(chat, "/unfold")
+    assert "unfolded" in do(chat, "/folds")
 
 
 def test_recall_finds_what_was_folded():
-    desk = filled()
-    do(desk, "/compact")
-    assert "folded" in do(desk, "/recall fox")
-    assert "question 0 about the harbour" in do(desk, "/recall #1-#2")
-    assert do(desk, "/recall xylophone") == "nothing was found"
-    assert "say what to look for" in do(desk, "/recall")
+    chat = filled()
+    do(chat, "/compact")
+    assert "folded" in do(chat, "/recall fox")
+    assert "question 0 about the harbour" in do(chat, "/recall #1-#2")
+    assert do(chat, "/recall xylophone") == "nothing was found"
+    assert "say what to look for" in do(chat, "/recall")
 
 
 def test_plan_changes_nothing():
-    desk = filled()
-    before = desk.store.head("talk")
-    text = do(desk, "/plan")
+    chat = filled()
+    before = chat.store.head("talk")
+    text = do(chat, "/plan")
     assert "leaves by" in text
     assert "costs no question" in text
-    assert desk.store.head("talk") == before
-    assert "nothing was said yet" in do(desk_of(), "/plan")
-    assert "there is no policy" in do(desk, "/plan nonsense")
+    assert chat.store.head("talk") == before
+    assert "nothing was said yet" in do(make_conversation(), "/plan")
+    assert "there is no policy" in do(chat, "/plan nonsense")
 
 
 def test_pins_stay():
-    desk = filled()
-    assert "#3 stays" in do(desk, "/pin #3")
-    do(desk, "/compact truncate")
-    assert "question 1" in str(view_of(desk))
-    assert "may be folded again" in do(desk, "/unpin #3")
-    assert "no message" in do(desk, "/pin #99")
+    chat = filled()
+    assert "#3 stays" in do(chat, "/pin #3")
+    do(chat, "/compact truncate")
+    assert "question 1" in str(view_of(chat))
+    assert "may be folded again" in do(chat, "/unpin #3")
+    assert "no message" in do(chat, "/pin #99")
 
 
 def test_checkpoint_and_rewind():
-    desk = filled(2)
-    assert do(desk, "/checkpoint here").startswith(
+    chat = filled(2)
+    assert do(chat, "/checkpoint here").startswith(
         "Checkpoint set: here. Future /compact will condense from here to end of current thread."
     )
-    whole = view_of(desk)
-    say(desk, "a wrong way")
-    text = do(desk, "/rewind here")
+    whole = view_of(chat)
+    say(chat, "a wrong way")
+    text = do(chat, "/rewind here")
     assert "stands behind #4 now, before it was #6" in text
-    assert view_of(desk) == whole
+    assert view_of(chat) == whole
     back = next(word for word in text.split() if word.startswith("b2:"))
-    do(desk, f"/rewind {back}")
-    assert len(view_of(desk)) == 6
-    assert "a checkpoint (here)" in do(desk, "/rewind")
-    assert "no handle" in do(desk, "/rewind nowhere")
+    do(chat, f"/rewind {back}")
+    assert len(view_of(chat)) == 6
+    assert "a checkpoint (here)" in do(chat, "/rewind")
+    assert "no handle" in do(chat, "/rewind nowhere")
 
 
 def test_model_tells_and_changes_whom_one_talks_to():
-    desk = filled(1)
-    assert do(desk, "/model") == "scripted: window 200K (given), openai, tools"
-    old = desk.talker
-    assert do(desk, "/model other").startswith("other: ")
+    chat = filled(1)
+    assert do(chat, "/model") == "scripted: window 200K (given), openai, tools"
+    old = chat.client
+    assert do(chat, "/model other").startswith("other: ")
     assert old.closed
-    assert desk.session.model == "other"
-    say(desk, "who are you?")
-    assert len(view_of(desk)) == 4
+    assert chat.session.model == "other"
+    say(chat, "who are you?")
+    assert len(view_of(chat)) == 4
 
 
 def test_a_model_that_cannot_be_opened_changes_nothing():
-    desk = filled(1)
-    old, session = desk.talker, desk.session
+    chat = filled(1)
+    old, session = chat.client, chat.session
 
     def refuse(_address):
         raise refold.RefoldError("there is no such model")
 
-    object.__setattr__(desk.setting, "talker", refuse)
-    assert do(desk, "/model other") == "there is no such model"
-    assert (desk.talker, desk.session) == (old, session)
+    object.__setattr__(chat.settings, "open_client", refuse)
+    assert do(chat, "/model other") == "there is no such model"
+    assert (chat.client, chat.session) == (old, session)
     assert not old.closed
 
 
 def test_cost_tells_tokens():
-    desk = filled(2)
-    text = do(desk, "/cost")
+    chat = filled(2)
+    text = do(chat, "/cost")
     assert "requests  2" in text
     assert "folds  0" in text
 
@@ -317,36 +317,36 @@ def test_cost_tells_tokens():
 def test_cost_says_so_where_no_usage_is_reported():
     """A server that does not count has not read nothing."""
 
-    def play(talker, sent):
-        reply = talker.reply(sent, "Hello.")
+    def play(client, sent):
+        reply = client.reply(sent, "Hello.")
         yield replace(reply, usage=None, response={**reply.response, "usage": None})
 
-    desk = desk_of([play])
-    assert "read  0  tokens" in do(desk, "/cost")
-    say(desk, "hi")
-    text = do(desk, "/cost")
+    chat = make_conversation([play])
+    assert "read  0  tokens" in do(chat, "/cost")
+    say(chat, "hi")
+    text = do(chat, "/cost")
     assert "read  not reported" in text
     assert "written  not reported" in text
     assert " 0  tokens" not in text
 
 
 def test_to_rewind_to_where_one_is_changes_nothing():
-    desk = filled(2)
-    assert do(desk, "/rewind #4") == "stands behind #4, as before"
+    chat = filled(2)
+    assert do(chat, "/rewind #4") == "stands behind #4, as before"
 
 
 def test_sessions_are_listed_and_resumed():
-    desk = filled(1)
-    assert "session other begins" in do(desk, "/resume other")
-    say(desk, "hi")
-    text = do(desk, "/sessions")
+    chat = filled(1)
+    assert "session other begins" in do(chat, "/resume other")
+    say(chat, "hi")
+    text = do(chat, "/sessions")
     assert "talk" in text
     assert "other ◂" in text
-    assert "session talk goes on: 2 messages, 0 folds" in do(desk, "/resume talk")
-    assert "say which one" in do(desk, "/resume")
+    assert "session talk goes on: 2 messages, 0 folds" in do(chat, "/resume talk")
+    assert "say which one" in do(chat, "/resume")
 
 
 def test_a_session_is_exported(tmp_path):
-    desk = filled(1)
-    assert "2 messages written to" in do(desk, f"/export {tmp_path / 'out'}")
+    chat = filled(1)
+    assert "2 messages written to" in do(chat, f"/export {tmp_path / 'out'}")
     assert (tmp_path / "out" / "messages.jsonl").exists()

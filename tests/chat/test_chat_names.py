@@ -1,7 +1,7 @@
 """Names of sessions that would lead elsewhere, and places where nothing is yet."""
 
 import pytest
-from chat_desks import desk_of, do, say
+from chat_builders import do, make_conversation, say
 
 
 @pytest.mark.parametrize(
@@ -11,13 +11,13 @@ def test_a_session_is_exported_beside_its_program_whatever_its_name(tmp_path, mo
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    desk = desk_of(name=name)
-    say(desk, "hi")
-    assert f"written to {folder}:" in do(desk, "/export")
+    chat = make_conversation(name=name)
+    say(chat, "hi")
+    assert f"written to {folder}:" in do(chat, "/export")
     assert (inner / folder / "messages.jsonl").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize("line", ["/pin", "/unpin", "/pin #5", "/recall #1"])
 def test_where_nothing_was_said_no_message_is_named(line):
-    assert do(desk_of(), line).endswith("names no message: nothing was said yet")
+    assert do(make_conversation(), line).endswith("names no message: nothing was said yet")

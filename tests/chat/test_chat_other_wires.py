@@ -1,7 +1,7 @@
 """A chat that goes on with somebody else: what one wire allows and the other refuses is mended on the way."""
 
 import pytest
-from chat_desks import desk_of, say
+from chat_builders import make_conversation, say
 
 import refold
 from refold.stores import open_store
@@ -24,11 +24,11 @@ def test_ids_that_were_used_again_are_told_apart_where_that_is_needed(wire):
     store = open_store("memory:")
     with refold.open("talk", store=store, window=8_000, format="openai") as session:
         session.say([*used(1), *used(2)])
-    desk = desk_of(["Done."], store=store, format=wire)
-    say(desk, "and now?")
-    (request,) = desk.talker.seen
+    chat = make_conversation(["Done."], store=store, format=wire)
+    say(chat, "and now?")
+    (request,) = chat.client.seen
     assert refold.validate(request.messages, wire) == []
     assert len(request.messages) == 9
     if wire == "openai":
         assert request.messages[:8] == [*used(1), *used(2)]
-    assert refold.validate(desk.session.view(), "openai") == []
+    assert refold.validate(chat.session.view(), "openai") == []

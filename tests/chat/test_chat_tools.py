@@ -3,39 +3,39 @@
 import os
 
 import pytest
-from chat_desks import Somebody, desk_of, say
+from chat_builders import ScriptedUser, make_conversation, say
 
 from refold.chat import tools
-from refold.clients.talking import Called
+from refold.clients.chat import RequestedCall
 
 
-def use(desk, name, broken=False, **arguments):
-    return tools.run(desk, Called("1", name, arguments, "", broken))
+def use(chat, name, broken=False, **arguments):
+    return tools.run_tool(chat, RequestedCall("1", name, arguments, "", broken))
 
 
 @pytest.fixture
-def desk(tmp_path):
+def chat(tmp_path):
     folder = tmp_path / "work"
     folder.mkdir()
     (tmp_path / "secret").write_text("outside")
-    return desk_of(folder=folder)
+    return make_conversation(folder=folder)
 
 
-def test_a_file_is_read_in_stretches(desk):
-    (desk.setting.folder / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 11)))
-    assert use(desk, "read_file", path="a.txt")[0].splitlines()[-1] == "line 10"
-    text, failed = use(desk, "read_file", path="a.txt", first_line="3", lines=2)
+def test_a_file_is_read_in_stretches(chat):
+    (chat.settings.folder / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 11)))
+    assert use(chat, "read_file", path="a.txt")[0].splitlines()[-1] == "line 10"
+    text, failed = use(chat, "read_file", path="a.txt", first_line="3", lines=2)
     assert (text, failed) == ("line 3\nline 4\n[lines 3-4 of 10; read on with first_line=5]", False)
 
 
-def test_what_is_long_is_bounded_by_the_room(desk):
-    (desk.setting.folder / "long.txt").write_text("0123456789\n" * 100_000)
-    text, failed = use(desk, "read_file", path="long.txt")
+def test_what_is_long_is_bounded_by_the_room(chat):
+    (chat.settings.folder / "long.txt").write_text("0123456789\n" * 100_000)
+    text, failed = use(chat, "read_file", path="long.txt")
     assert not failed
-    assert len(text) < desk.session.budget().room + 100
+    assert len(text) < chat.session.budget().room + 100
     assert "of 100000; read on" in text
-    (desk.setting.folder / "one.txt").write_text("x" * 1_000_000)
-    assert len(use(desk, "read_file", path="one.txt")[0]) < 10_000
+    (chat.settings.folder / "one.txt").write_text("x" * 1_000_000)
+    assert len(use(chat, "read_file", path="one.txt")[0]) < 10_000
 
 
 @pytest.mark.parametrize(
@@ -53,80 +53,80 @@ def test_what_is_long_is_bounded_by_the_room(desk):
         ("", "inside the working folder"),
     ],
 )
-def test_what_cannot_be_read_is_told(desk, path, told):
-    folder = desk.setting.folder
+def test_what_cannot_be_read_is_told(chat, path, told):
+    folder = chat.settings.folder
     (folder / "link").symlink_to(folder.parent / "secret")
     (folder / "linked").symlink_to(folder.parent)
     (folder / "data.bin").write_bytes(b"\x00\x01" * 50)
     os.mkfifo(folder / "pipe")
-    text, failed = use(desk, "read_file", path=path)
+    text, failed = use(chat, "read_file", path=path)
     assert failed
     assert told in text
 
 
-def test_a_link_inside_the_folder_is_followed(desk):
-    (desk.setting.folder / "a.txt").write_text("inside")
-    (desk.setting.folder / "b.txt").symlink_to("a.txt")
-    assert use(desk, "read_file", path="b.txt") == ("inside", False)
+def test_a_link_inside_the_folder_is_followed(chat):
+    (chat.settings.folder / "a.txt").write_text("inside")
+    (chat.settings.folder / "b.txt").symlink_to("a.txt")
+    assert use(chat, "read_file", path="b.txt") == ("inside", False)
 
 
-def test_a_folder_is_listed(desk):
-    assert use(desk, "list_dir") == ("(an empty folder)", False)
-    (desk.setting.folder / "sub").mkdir()
-    (desk.setting.folder / "a.txt").write_text("x")
-    (desk.setting.folder / "gone").symlink_to("nowhere")
-    assert use(desk, "list_dir", path=".")[0] == "sub/\na.txt  1 bytes\ngone"
-    assert use(desk, "list_dir", path="a.txt") == ("This is no folder.", True)
+def test_a_folder_is_listed(chat):
+    assert use(chat, "list_dir") == ("(an empty folder)", False)
+    (chat.settings.folder / "sub").mkdir()
+    (chat.settings.folder / "a.txt").write_text("x")
+    (chat.settings.folder / "gone").symlink_to("nowhere")
+    assert use(chat, "list_dir", path=".")[0] == "sub/\na.txt  1 bytes\ngone"
+    assert use(chat, "list_dir", path="a.txt") == ("This is no folder.", True)
     for number in range(500):
-        (desk.setting.folder / "sub" / f"{number:03}").touch()
-    assert use(desk, "list_dir", path="sub")[0].splitlines()[-1] == "[and 100 more]"
+        (chat.settings.folder / "sub" / f"{number:03}").touch()
+    assert use(chat, "list_dir", path="sub")[0].splitlines()[-1] == "[and 100 more]"
 
 
-def test_a_file_is_written_only_after_a_yes(desk):
-    desk.person = Somebody("no", "yes", "yes")
-    path = desk.setting.folder / "sub" / "a.txt"
+def test_a_file_is_written_only_after_a_yes(chat):
+    chat.ui = ScriptedUser("no", "yes", "yes")
+    path = chat.settings.folder / "sub" / "a.txt"
     wish = {"path": "sub/a.txt", "content": "hi"}
-    assert use(desk, "write_file", **wish) == ("The person said no; nothing was written.", True)
+    assert use(chat, "write_file", **wish) == ("The person said no; nothing was written.", True)
     assert not path.exists()
-    assert use(desk, "write_file", **wish) == ("2 bytes written to sub/a.txt.", False)
+    assert use(chat, "write_file", **wish) == ("2 bytes written to sub/a.txt.", False)
     assert path.read_text() == "hi"
     path.chmod(0o640)
-    use(desk, "write_file", **wish)
+    use(chat, "write_file", **wish)
     assert path.stat().st_mode & 0o777 == 0o640
-    assert [question for question, _ in desk.person.asked] == [
+    assert [question for question, _ in chat.ui.asked] == [
         "make sub/a.txt with 2 bytes?",
         "make sub/a.txt with 2 bytes?",
         "replace sub/a.txt (2 bytes) with 2 bytes?",
     ]
-    assert "+hi" in desk.person.text
-    assert "(the same text)" in desk.person.text
-    assert all(answers == ("no", "yes") for _, answers in desk.person.asked)
+    assert "+hi" in chat.ui.text
+    assert "(the same text)" in chat.ui.text
+    assert all(answers == ("no", "yes") for _, answers in chat.ui.asked)
 
 
 @pytest.mark.parametrize(
     "wish", [{"path": "../a", "content": "x"}, {"path": "."}, {"path": "a"}, {"path": ".", "content": "x"}]
 )
-def test_a_wrong_wish_to_write_asks_nobody(desk, wish):
-    desk.person = Somebody("yes")
-    assert use(desk, "write_file", **wish)[1]
-    assert desk.person.asked == []
+def test_a_wrong_wish_to_write_asks_nobody(chat, wish):
+    chat.ui = ScriptedUser("yes")
+    assert use(chat, "write_file", **wish)[1]
+    assert chat.ui.asked == []
 
 
-def test_what_is_no_tool_or_has_no_arguments_is_told(desk):
-    assert use(desk, "rm_rf") == (
+def test_what_is_no_tool_or_has_no_arguments_is_told(chat):
+    assert use(chat, "rm_rf") == (
         "There is no tool 'rm_rf'; there are: read_file, list_dir, recall, write_file.",
         True,
     )
-    assert use(desk, "read_file", broken=True) == ("The arguments are no JSON object.", True)
-    assert use(desk, "read_file", path=3)[1]
+    assert use(chat, "read_file", broken=True) == ("The arguments are no JSON object.", True)
+    assert use(chat, "read_file", path=3)[1]
 
 
-def test_recall_gives_what_was_said(desk):
-    say(desk, "the password of the harbour is swordfish")
-    assert "swordfish" in use(desk, "recall", query="harbour")[0]
-    assert "swordfish" in use(desk, "recall", handle="#1")[0]
+def test_recall_gives_what_was_said(chat):
+    say(chat, "the password of the harbour is swordfish")
+    assert "swordfish" in use(chat, "recall", query="harbour")[0]
+    assert "swordfish" in use(chat, "recall", handle="#1")[0]
 
 
-def test_an_empty_file_says_so(desk):
-    (desk.setting.folder / "empty").touch()
-    assert use(desk, "read_file", path="empty") == ("(an empty file)", False)
+def test_an_empty_file_says_so(chat):
+    (chat.settings.folder / "empty").touch()
+    assert use(chat, "read_file", path="empty") == ("(an empty file)", False)

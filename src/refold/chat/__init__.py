@@ -1,5 +1,5 @@
-"""Talking to a model in a session, without a terminal: turns, tools and slash commands.
+"""A chat with a model in a session, without a terminal: turns, tools and slash commands.
 
-`turns.turn` is the loop of one turn and yields what happens. `commands.COMMANDS` is the table of slash
-commands. Both work on a `Desk`, the only thing here that changes, and reach a person through `Person`.
+`turns.run_turn` runs one turn and yields its events. `commands.COMMANDS` is the table of slash commands. Both
+work on a `Conversation`, the only mutable value here, and reach the user through a `UserInterface`.
 """

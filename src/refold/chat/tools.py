@@ -1,6 +1,6 @@
-"""The tools of a chat: read files and folders, recall what was folded, write after a yes; there is no shell.
+"""The tools of a chat: read files and folders, recall folded messages, write after a yes; there is no shell.
 
-Every path is confined to one folder, after links are followed. Results are bounded by the room there is.
+Every path is confined to one folder, after links are followed. Results are bounded by the room in the window.
 """
 
 import os
@@ -13,74 +13,74 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from refold.chat.showing import Note
-from refold.clients.talking import Called
+from refold.chat.display import Note
+from refold.clients.chat import RequestedCall
 from refold.core.messages.text_cutting import first_line
-from refold.session.tools import schema
+from refold.session.steps.recall_tool import schema
 
 if TYPE_CHECKING:
-    from refold.chat.desk import Desk
+    from refold.chat.conversation import Conversation
 
-MOST_CHARS: Final = 40_000
-LEAST_CHARS: Final = 2_000
-"""What one result may have: as many characters as the room has tokens, which is about a quarter of it."""
-MOST_BYTES: Final = 20_000_000
-"""Files beyond this are not read at all."""
-MOST_NAMES: Final = 400
-MOST_LINES: Final = 20
-"""How much of what would be written is shown before the person decides."""
-
-
-MOST_COMPARED: Final = 100_000
-"""Bytes of a file that are compared with what would be written; comparing takes longer than reading."""
+MAX_RESULT_CHARS: Final = 40_000
+MIN_RESULT_CHARS: Final = 2_000
+"""Limits for one result. Between them a result may have as many characters as the room has tokens, which is
+about a quarter of the room: more would fold at once, less would need many calls."""
+MAX_FILE_BYTES: Final = 20_000_000
+"""Larger files are not read at all: a result shows 40,000 characters, and reading takes memory."""
+MAX_NAMES: Final = 400
+"""Entries of a folder that are listed: about 10,000 characters, so that a folder of packages is cut."""
+MAX_DIFF_LINES: Final = 20
+"""How much of a change is shown before the user decides: it fits a terminal of 24 lines."""
+MAX_DIFF_BYTES: Final = 100_000
+"""Larger files are not compared: `difflib` takes quadratic time in the worst case, and the user waits."""
 
 
 class ToolFailed(Exception):
-    """A tool cannot do it; the model is told why."""
+    """A tool cannot do it; the model gets the reason as the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Something a model may do."""
+    """A tool that a model may call."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
-    run: Callable[["Desk", Mapping[str, Any]], str]
+    run: Callable[["Conversation", Mapping[str, Any]], str]
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the model is told."""
+        """The description that is sent to the model."""
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
 
-def offered(desk: "Desk") -> list[Tool]:
-    """The tools that make sense now; `recall` only where something is folded."""
-    if not desk.setting.tools or not desk.talker.tools:
+def offered_tools(conversation: "Conversation") -> list[Tool]:
+    """The tools that are useful now; `recall` only if something is folded."""
+    if not conversation.settings.tools or not conversation.client.tools:
         return []
-    folded = desk.session.recall_tool() is not None
-    return [tool for tool in TOOLS.values() if folded or tool.name != "recall"]
+    has_folds = conversation.session.recall_tool() is not None
+    return [tool for tool in TOOLS.values() if has_folds or tool.name != "recall"]
 
 
-def run(desk: "Desk", call: Called) -> tuple[str, bool]:
-    """What a call gives, and whether it failed; only an interruption is raised."""
-    tool = TOOLS.get(call.name) if desk.setting.tools else None
+def run_tool(conversation: "Conversation", call: RequestedCall) -> tuple[str, bool]:
+    """The result of a call, and whether it failed; raises only an interruption."""
+    tool = TOOLS.get(call.name) if conversation.settings.tools else None
     if tool is None:
         return f"There is no tool {call.name!r}; there are: {', '.join(TOOLS)}.", True
     if call.broken:
         return "The arguments are no JSON object.", True
     try:
-        return tool.run(desk, call.arguments), False
+        return tool.run(conversation, call.arguments), False
     except ToolFailed as failure:
         return str(failure), True
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error), True
 
 
-def shown(call: Called) -> str:
-    """A call in a line for people.
+def format_call(call: RequestedCall) -> str:
+    """A call as one line for people.
 
-    >>> shown(Called("1", "read_file", {"path": "a.txt", "first_line": 3}))
+    >>> format_call(RequestedCall("1", "read_file", {"path": "a.txt", "first_line": 3}))
     'read_file a.txt first_line=3'
     """
     path = call.arguments.get("path", call.arguments.get("query", call.arguments.get("handle", "")))
@@ -92,82 +92,80 @@ def shown(call: Called) -> str:
     return " ".join(part for part in (call.name, str(path), *rest) if part)
 
 
-def _within(desk: "Desk", arguments: Mapping[str, Any], default: str = "") -> Path:
-    """The file or folder that is meant, inside the one folder."""
-    named = arguments.get("path") or default
-    if not isinstance(named, str) or not named or "\0" in named:
+def _resolve_path(conversation: "Conversation", arguments: Mapping[str, Any], default: str = "") -> Path:
+    """The file or folder of a call; raises if it is outside of the one folder."""
+    name = arguments.get("path") or default
+    if not isinstance(name, str) or not name or "\0" in name:
         raise ToolFailed("Name a `path` inside the working folder.")
-    root = desk.setting.folder.resolve()
+    root = conversation.settings.folder.resolve()
     try:
-        found = (root / named).resolve()
-    except RuntimeError:  # what Python 3.11 and 3.12 say to a link that leads to itself
-        raise ToolFailed(f"{named} is a link that leads to itself.") from None
-    if found != root and root not in found.parents:
-        raise ToolFailed(f"{named} is outside of the working folder; only what is inside can be used.")
-    return found
+        path = (root / name).resolve()
+    except RuntimeError:  # Python 3.11 and 3.12, for a link that leads to itself
+        raise ToolFailed(f"{name} is a link that leads to itself.") from None
+    if path != root and root not in path.parents:
+        raise ToolFailed(f"{name} is outside of the working folder; only what is inside can be used.")
+    return path
 
 
-def _room(desk: "Desk") -> int:
-    """Characters that one result may have."""
-    return max(LEAST_CHARS, min(MOST_CHARS, desk.session.budget().room))
+def _max_chars(conversation: "Conversation") -> int:
+    return max(MIN_RESULT_CHARS, min(MAX_RESULT_CHARS, conversation.session.budget().room))
 
 
-def _read_file(desk: "Desk", arguments: Mapping[str, Any]) -> str:
-    path = _within(desk, arguments)
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode):
+def _read_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
+    path = _resolve_path(conversation, arguments)
+    info = path.stat()
+    if not stat.S_ISREG(info.st_mode):
         raise ToolFailed("This is no file; `list_dir` lists a folder.")
-    if about.st_size > MOST_BYTES:
-        raise ToolFailed(f"The file has {about.st_size:,} bytes, which is too large to read.")
+    if info.st_size > MAX_FILE_BYTES:
+        raise ToolFailed(f"The file has {info.st_size:,} bytes, which is too large to read.")
     raw = path.read_bytes()
-    if b"\0" in raw[:8_192]:
+    if b"\0" in raw[:8_192]:  # as git and grep tell binary files
         raise ToolFailed(f"This is no text; it has {len(raw):,} bytes.")
     lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
-    first = max(1, _whole(arguments.get("first_line"), 1))
-    wanted = lines[first - 1 : first - 1 + max(1, _whole(arguments.get("lines"), len(lines) or 1))]
-    return _bounded(wanted, first, len(lines), _room(desk))
+    first = max(1, _to_int(arguments.get("first_line"), 1))
+    count = max(1, _to_int(arguments.get("lines"), len(lines) or 1))
+    return _cut_lines(lines[first - 1 : first - 1 + count], first, len(lines), _max_chars(conversation))
 
 
-def _bounded(wanted: list[str], first: int, whole: int, room: int) -> str:
-    """As many whole lines as there is room for, and a word on what is left out."""
+def _cut_lines(wanted: list[str], first: int, total: int, max_chars: int) -> str:
+    """As many whole lines as there is room for, and a note on what is left out."""
     kept: list[str] = []
-    left = room
+    left = max_chars
     for line in wanted:
         if len(line) > left:
             break
         kept.append(line)
         left -= len(line)
     if not kept and wanted:
-        kept = [wanted[0][:room] + " [line cut]\n"]
+        kept = [wanted[0][:max_chars] + " [line cut]\n"]
     last = first - 1 + len(kept)
     text = "".join(kept)
-    if (first, last) == (1, whole):
+    if (first, last) == (1, total):
         return text or "(an empty file)"
-    if first > whole:
-        return f"(the file ends with line {whole})"
+    if first > total:
+        return f"(the file ends with line {total})"
     gap = "" if text.endswith("\n") or not text else "\n"
-    more = f"; read on with first_line={last + 1}" if last < whole else ""
-    return f"{text}{gap}[lines {first}-{last} of {whole}{more}]"
+    more = f"; read on with first_line={last + 1}" if last < total else ""
+    return f"{text}{gap}[lines {first}-{last} of {total}{more}]"
 
 
-def _list_dir(desk: "Desk", arguments: Mapping[str, Any]) -> str:
-    folder = _within(desk, arguments, ".")
+def _list_dir(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
+    folder = _resolve_path(conversation, arguments, ".")
     if not folder.is_dir():
         raise ToolFailed("This is no folder.")
-    names = sorted(os.scandir(folder), key=lambda entry: (not _is_folder(entry), entry.name))
-    lines = [_entry(entry) for entry in names[:MOST_NAMES]]
-    if len(names) > MOST_NAMES:
-        lines.append(f"[and {len(names) - MOST_NAMES:,} more]")
+    entries = sorted(os.scandir(folder), key=lambda entry: (not _is_folder(entry), entry.name))
+    lines = []
+    for entry in entries[:MAX_NAMES]:
+        name = os.fsencode(entry.name).decode("utf-8", "replace").replace("\n", "\\n")
+        if _is_folder(entry):
+            name = f"{name}/"
+        else:
+            with suppress(OSError):  # a broken link has no size
+                name = f"{name}  {entry.stat().st_size:,} bytes"
+        lines.append(name)
+    if len(entries) > MAX_NAMES:
+        lines.append(f"[and {len(entries) - MAX_NAMES:,} more]")
     return "\n".join(lines) or "(an empty folder)"
-
-
-def _entry(entry: "os.DirEntry[str]") -> str:
-    name = os.fsencode(entry.name).decode("utf-8", "replace").replace("\n", "\\n")
-    if _is_folder(entry):
-        return f"{name}/"
-    with suppress(OSError):
-        return f"{name}  {entry.stat().st_size:,} bytes"
-    return name
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -176,14 +174,13 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
     return False
 
 
-def _recall(desk: "Desk", arguments: Mapping[str, Any]) -> str:
-    text = desk.session.answer_recall(arguments)
-    room = _room(desk)
-    return text if len(text) <= room else f"{text[:room]}\n\n[cut here; ask for a smaller stretch]"
+def _recall(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
+    text, limit = conversation.session.answer_recall(arguments), _max_chars(conversation)
+    return text if len(text) <= limit else f"{text[:limit]}\n\n[cut here; ask for a smaller stretch]"
 
 
-def _write_file(desk: "Desk", arguments: Mapping[str, Any]) -> str:
-    path = _within(desk, arguments)
+def _write_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
+    path = _resolve_path(conversation, arguments)
     content = arguments.get("content")
     if not isinstance(content, str):
         raise ToolFailed("Give the whole text of the file as `content`.")
@@ -192,31 +189,33 @@ def _write_file(desk: "Desk", arguments: Mapping[str, Any]) -> str:
     if path.exists() and not path.is_file():
         raise ToolFailed("This is no file; name another.")
     raw = content.encode("utf-8", "replace")
-    name = path.relative_to(desk.setting.folder.resolve())
-    what = f"replace {name} ({path.stat().st_size:,} bytes)" if path.exists() else f"make {name}"
-    about = Note(_difference(path, content), "dim")
-    if desk.person.choose(f"{what} with {len(raw):,} bytes?", ("no", "yes"), about) != "yes":
+    name = path.relative_to(conversation.settings.folder.resolve())
+    action = f"replace {name} ({path.stat().st_size:,} bytes)" if path.exists() else f"make {name}"
+    diff = Note(_format_diff(path, content), "dim")
+    if conversation.ui.choose(f"{action} with {len(raw):,} bytes?", ("no", "yes"), diff) != "yes":
         raise ToolFailed("The person said no; nothing was written.")
-    if _within(desk, arguments) != path:
+    # While the user decided, somebody may have put a link in its place.
+    if _resolve_path(conversation, arguments) != path:
         raise ToolFailed("The path leads elsewhere by now; nothing was written.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _put(path, raw)
+    _replace_file(path, raw)
     return f"{len(raw):,} bytes written to {name}."
 
 
-def _difference(path: Path, new: str) -> str:
-    """What writing would change, in a few lines for the person who decides."""
+def _format_diff(path: Path, new: str) -> str:
+    """What writing would change, in a few lines for the user who decides."""
     size = path.stat().st_size if path.is_file() else 0
-    if max(size, len(new)) > MOST_COMPARED:
+    if max(size, len(new)) > MAX_DIFF_BYTES:
         return "(too large to be shown line by line)"
     old = path.read_bytes().decode("utf-8", "replace") if size else ""
     lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
-    more = [f"[and {len(lines) - MOST_LINES:,} more lines]"] if len(lines) > MOST_LINES else []
-    return "\n".join([*(line[:200] for line in lines[:MOST_LINES]), *more]) or "(the same text)"
+    rest = len(lines) - MAX_DIFF_LINES
+    more = [f"[and {rest:,} more lines]"] if rest > 0 else []
+    return "\n".join([*(line[:200] for line in lines[:MAX_DIFF_LINES]), *more]) or "(the same text)"
 
 
-def _put(path: Path, raw: bytes) -> None:
-    """Put a file in its place whole, or not at all; it keeps its permissions."""
+def _replace_file(path: Path, raw: bytes) -> None:
+    """Write a file completely or not at all; it keeps its permissions."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".refold-")
     try:
@@ -230,7 +229,7 @@ def _put(path: Path, raw: bytes) -> None:
         raise
 
 
-def _whole(value: Any, default: int) -> int:
+def _to_int(value: Any, default: int) -> int:
     """A whole number; small models write numbers as text."""
     try:
         return default if value is None else int(value)
@@ -238,15 +237,16 @@ def _whole(value: Any, default: int) -> int:
         return default
 
 
-def _object(required: tuple[str, ...], **properties: str) -> dict[str, Any]:
-    kinds = {"first_line": "integer", "lines": "integer"}
-    told = {
-        name: {"type": kinds.get(name, "string"), "description": words} for name, words in properties.items()
+def _make_schema(required: tuple[str, ...], **properties: str) -> dict[str, Any]:
+    numbers = ("first_line", "lines")
+    fields = {
+        name: {"type": "integer" if name in numbers else "string", "description": description}
+        for name, description in properties.items()
     }
-    return {"type": "object", "properties": told, "required": list(required)}
+    return {"type": "object", "properties": fields, "required": list(required)}
 
 
-_RECALLS: Final = schema("responses")
+_RECALL_SCHEMA: Final = schema("responses")
 _PATH: Final = "A path inside the working folder."
 
 TOOLS: Final[Mapping[str, Tool]] = {
@@ -255,7 +255,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         Tool(
             name="read_file",
             description="Read a text file of the working folder.",
-            parameters=_object(
+            parameters=_make_schema(
                 ("path",), path=_PATH, first_line="Where to begin; 1 by default.", lines="How many lines."
             ),
             run=_read_file,
@@ -263,19 +263,19 @@ TOOLS: Final[Mapping[str, Tool]] = {
         Tool(
             name="list_dir",
             description="List a folder of the working folder; the working folder itself by default.",
-            parameters=_object((), path=_PATH),
+            parameters=_make_schema((), path=_PATH),
             run=_list_dir,
         ),
         Tool(
             name="recall",
-            description=_RECALLS["description"],
-            parameters=_RECALLS["parameters"],
+            description=_RECALL_SCHEMA["description"],
+            parameters=_RECALL_SCHEMA["parameters"],
             run=_recall,
         ),
         Tool(
             name="write_file",
             description="Write a whole text file in the working folder. The person is asked each time.",
-            parameters=_object(("path", "content"), path=_PATH, content="The whole text of the file."),
+            parameters=_make_schema(("path", "content"), path=_PATH, content="The whole text of the file."),
             run=_write_file,
         ),
     )

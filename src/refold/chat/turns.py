@@ -1,7 +1,7 @@
-"""One turn: what the person says goes out, the answer comes in word by word, tools run, until it is done.
+"""One turn of a chat: send what the user says, stream the reply, run tools, until the model is done.
 
-Whatever ends a turn early (Ctrl-C, a failure, the end of the process) leaves a log that can be gone on with:
-words that came are said with a mark, and what is left open is closed before the next words.
+A turn that ends early (Ctrl-C, a failure, the end of the process) leaves a log that the next turn can
+continue: text that came is recorded with a mark, and open calls are closed before the next words.
 """
 
 from collections.abc import Generator, Iterator
@@ -9,124 +9,137 @@ from contextlib import closing
 from typing import Any, Final
 
 from refold.chat import tools
-from refold.chat.desk import Desk, sent, turned
-from refold.chat.happenings import Again, Answered, Asking, Happening, Stopped, Thought, Used, Using, Words
-from refold.chat.showing import Note
-from refold.clients.talking import Called, Reply
-from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.chat.conversation import Conversation, convert_messages, convert_view
+from refold.chat.display import Note
+from refold.chat.events import (
+    ChatEvent,
+    Interrupted,
+    ReasoningReceived,
+    ReplyReceived,
+    RequestSent,
+    Retried,
+    TextReceived,
+    ToolFinished,
+    ToolStarted,
+)
+from refold.clients.chat import Reply, RequestedCall
+from refold.core.messages.message import Message, Text, ToolResult
 from refold.errors import AnswerFailed
 
-ROUNDS: Final = 25
-"""How often a model may call tools in one turn; one that is not done by then goes in circles."""
+MAX_ROUNDS: Final = 25
+"""How often a model may call tools in one turn. A model that needs more goes in circles; too few would stop
+long work, and the user can let it go on."""
 INTERRUPTED: Final = "[interrupted]"
-"""What stands behind words that the person did not let end."""
+"""The mark behind text that the user interrupted."""
 BROKE_OFF: Final = "[the answer broke off]"
 NO_ANSWER: Final = "[no answer]"
 
 
-def turn(desk: Desk, words: str) -> Iterator[Happening]:
+def run_turn(conversation: Conversation, words: str) -> Iterator[ChatEvent]:
     """Say something and have it answered."""
-    settle(desk)
-    desk.session.say(turned([desk.talker.user(words)], desk.talker.format, desk.wire))
-    yield from answer(desk)
+    close_unanswered(conversation)
+    client = conversation.client
+    conversation.session.say(convert_messages([client.user(words)], client.format, conversation.wire))
+    yield from answer_last(conversation)
 
 
-def answer(desk: Desk) -> Iterator[Happening]:
-    """Have what was said last answered."""
-    for _ in range(ROUNDS):
-        reply = yield from _asked(desk)
+def answer_last(conversation: Conversation) -> Iterator[ChatEvent]:
+    """Have the last message answered, with as many rounds of tools as the model wants."""
+    for _ in range(MAX_ROUNDS):
+        reply = yield from _request_reply(conversation)
         if reply is None or not reply.calls:
             return
-        if not (yield from _used(desk, reply.calls)):
+        if not (yield from _run_tools(conversation, reply.calls)):
             return
-    yield Note(f"stopped after {ROUNDS} rounds of tools; say so if it shall go on", "yellow")
+    yield Note(f"stopped after {MAX_ROUNDS} rounds of tools; say so if it shall go on", "yellow")
 
 
-def settle(desk: Desk) -> None:
-    """Close what an earlier turn left open: calls without results, words without an answer."""
-    desk.session.view()
-    messages = desk.session.keeper.shelf.messages
+def close_unanswered(conversation: Conversation) -> None:
+    """Close what an earlier turn left open: calls without results, a user message without a reply.
+
+    Providers refuse a history with an open call, and some refuse two user messages in a row.
+    """
+    session = conversation.session
+    session.view()
+    messages = session.state.loaded.messages
     answered = {result.call_id for message in messages for result in message.results}
-    left = [call for message in messages for call in message.calls if call.id not in answered]
-    for call in left:
-        desk.session.say(Message("tool", (_unanswered(call),)))
-    if not left and messages and messages[-1].is_user_turn and not messages[-1].is_summary:
-        desk.session.say(Message("assistant", (Text(NO_ANSWER),)))
+    open_calls = [call for message in messages for call in message.calls if call.id not in answered]
+    for call in open_calls:
+        result = ToolResult(call.id, (Text(INTERRUPTED),), name=call.name, is_error=True)
+        session.say(Message("tool", (result,)))
+    if not open_calls and messages and messages[-1].is_user_turn and not messages[-1].is_summary:
+        session.say(Message("assistant", (Text(NO_ANSWER),)))
 
 
-def waiting(desk: Desk) -> bool:
-    """Whether the last words have no answer yet."""
-    items = desk.session.view()
-    return bool(items) and desk.session.keeper.shelf.messages[-1].role in ("user", "tool")
+def is_waiting(conversation: Conversation) -> bool:
+    """True if the last message has no reply yet."""
+    items = conversation.session.view()
+    return bool(items) and conversation.session.state.loaded.messages[-1].role in ("user", "tool")
 
 
-def _unanswered(call: ToolCall) -> ToolResult:
-    return ToolResult(call.id, (Text(INTERRUPTED),), name=call.name, is_error=True)
-
-
-def _asked(desk: Desk) -> Generator[Happening, None, Reply | None]:
-    """Send what the model is to see, once more where it was refused for its size."""
-    offered = tools.offered(desk)
-    specs = [tool.spec for tool in offered]
+def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Reply | None]:
+    """Send the view and record the reply; send a folded view if it was refused for its size."""
+    session, client = conversation.session, conversation.client
+    specs = [tool.spec for tool in tools.offered_tools(conversation)]
     try:
-        ready = desk.session.prepare(system=desk.setting.system or None, tools=specs or None)
+        ready = session.prepare(system=conversation.settings.system or None, tools=specs or None)
     except KeyboardInterrupt:
-        yield Stopped("")
+        yield Interrupted("")
         return None
-    yield from desk.told()
+    yield from conversation.take_notes()
     messages = ready.messages
     while True:
         try:
-            reply = yield from _streamed(desk, messages, specs)
+            reply = yield from _stream_reply(conversation, messages, specs)
         except AnswerFailed as error:
-            observed = desk.session.observe(error)
+            observed = session.observe(error)
             if not observed:
-                _keep(desk, error.partial.text if error.partial else "", BROKE_OFF)
+                _record_partial(conversation, error.partial.text if error.partial else "", BROKE_OFF)
                 raise
         else:
             if reply is None:
                 return None
-            observed = desk.session.observe(reply.response)
+            observed = session.observe(reply.response)
             if not observed:
-                if reply.text.strip() or reply.calls:  # nobody takes an empty message back
-                    desk.session.say(turned(list(reply.messages), desk.talker.format, desk.wire))
-                yield Answered(reply)
+                if reply.text.strip() or reply.calls:  # providers refuse an empty message in the history
+                    session.say(convert_messages(list(reply.messages), client.format, conversation.wire))
+                yield ReplyReceived(reply)
                 yield from _remarks(reply)
                 return reply
         messages = observed.messages or []
-        yield Again(observed.reason)
-        yield from desk.told()
+        yield Retried(observed.reason)
+        yield from conversation.take_notes()
 
 
-def _streamed(
-    desk: Desk, messages: list[Any], specs: list[dict[str, Any]]
-) -> Generator[Happening, None, Reply | None]:
-    """The words as they come; None where the person stopped them."""
-    said: list[str] = []
-    yield Asking()
-    view = sent(messages, desk.wire, desk.talker.format)
-    with closing(desk.talker.talk(view, system=desk.setting.system or None, tools=specs)) as stream:  # type: ignore[type-var]
+def _stream_reply(
+    conversation: Conversation, messages: list[Any], specs: list[dict[str, Any]]
+) -> Generator[ChatEvent, None, Reply | None]:
+    """Yield the text as it comes and return the reply; None if the user interrupted it."""
+    client, pieces = conversation.client, list[str]()
+    yield RequestSent()
+    view = convert_view(messages, conversation.wire, client.format)
+    with closing(client.chat(view, system=conversation.settings.system or None, tools=specs)) as stream:  # type: ignore[type-var]
         try:
             while True:
-                with desk.stops.breakable():
+                with conversation.interrupts.interruptible():
                     part = next(stream)
                 if isinstance(part, Reply):
                     return part
                 if part.reasoning:
-                    yield Thought(part.reasoning)
+                    yield ReasoningReceived(part.reasoning)
                 if part.text:
-                    said.append(part.text)
-                    yield Words(part.text)
+                    pieces.append(part.text)
+                    yield TextReceived(part.text)
         except KeyboardInterrupt:
-            _keep(desk, "".join(said), INTERRUPTED)
-            yield Stopped("".join(said))
+            _record_partial(conversation, "".join(pieces), INTERRUPTED)
+            yield Interrupted("".join(pieces))
             return None
         except StopIteration:
-            raise AnswerFailed(f"{desk.talker.name} ended without an answer") from None
+            raise AnswerFailed(f"{client.name} ended without an answer") from None
 
 
 def _remarks(reply: Reply) -> Iterator[Note]:
-    """What a person should know of how an answer ended."""
+    """Notes on how a reply ended, if it did not end well."""
     if reply.finish == "length":
         yield Note("the answer was cut off where it was as long as it may be", "yellow")
     elif reply.finish == "refusal":
@@ -135,28 +148,30 @@ def _remarks(reply: Reply) -> Iterator[Note]:
         yield Note("the model said nothing; /retry asks it again", "yellow")
 
 
-def _keep(desk: Desk, words: str, mark: str) -> None:
-    """Say what had come of an answer, with a mark; nothing where nothing had."""
+def _record_partial(conversation: Conversation, words: str, mark: str) -> None:
+    """Record the text of a reply that did not end, with a mark; nothing if there is no text."""
     if words.strip():
-        desk.session.say(Message("assistant", (Text(f"{words.rstrip()}\n\n{mark}"),)))
+        conversation.session.say(Message("assistant", (Text(f"{words.rstrip()}\n\n{mark}"),)))
 
 
-def _used(desk: Desk, calls: tuple[Called, ...]) -> Generator[Happening, None, bool]:
-    """Run the tools that the model wants and say what they gave; whether the turn goes on."""
-    given: list[tuple[Called, str, bool]] = []
-    stopped = False
+def _run_tools(
+    conversation: Conversation, calls: tuple[RequestedCall, ...]
+) -> Generator[ChatEvent, None, bool]:
+    """Run the tools of a reply and record their results; return True if the turn goes on."""
+    outcomes: list[tuple[RequestedCall, str, bool]] = []
+    is_interrupted = False
     for call in calls:
         text, failed = INTERRUPTED, True
-        if not stopped:
-            yield Using(call)
+        if not is_interrupted:
+            yield ToolStarted(call)
             try:
-                text, failed = tools.run(desk, call)
+                text, failed = tools.run_tool(conversation, call)
             except KeyboardInterrupt:
-                stopped = True
-            yield Used(call, text, failed)
-        given.append((call, text, failed))
-    results = list(desk.talker.results(given))
-    desk.session.say(turned(results, desk.talker.format, desk.wire))
-    if stopped:
-        yield Stopped("")
-    return not stopped
+                is_interrupted = True
+            yield ToolFinished(call, text, failed)
+        outcomes.append((call, text, failed))
+    results = list(conversation.client.results(outcomes))
+    conversation.session.say(convert_messages(results, conversation.client.format, conversation.wire))
+    if is_interrupted:
+        yield Interrupted("")
+    return not is_interrupted

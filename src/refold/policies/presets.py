@@ -13,11 +13,11 @@ from typing import Any, Final
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies.house import THRIFTY, refold
-from refold.policies.strategies import find, list_strategies
 from refold.policies.systems.codebuddy import codebuddy
 from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
 from refold.policies.systems.opal import opal
 from refold.policies.systems.ripple import ripple
+from refold.policies.systems.strategies import find, list_strategies
 from refold.policies.systems.umwelten import umwelten
 
 __all__ = [

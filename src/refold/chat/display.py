@@ -1,4 +1,4 @@
-"""What a chat shows, as values: notes, tables, meters; and numbers as people read them."""
+"""What a chat shows, as values: notes, tables, gauges; and how the user interface receives them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Style: TypeAlias = Literal["plain", "bold", "dim", "cyan", "yellow", "red"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line, or several."""
+    """One or more lines of text."""
 
     text: str
     style: Style = "plain"
@@ -19,7 +19,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under each other; `align` has a letter for each column: l or r. The last column may be cut."""
+    """Rows of cells; `align` has a letter for each column, l or r. The last column may be cut."""
 
     rows: tuple[tuple[str, ...], ...]
     align: str
@@ -28,32 +28,32 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """How full the window is, as a bar."""
+    """A bar that shows how full the window is."""
 
     budget: Budget
 
 
-Shown: TypeAlias = Note | Table | Gauge
+Displayable: TypeAlias = Note | Table | Gauge
 
 
-class Person(Protocol):
-    """Who sits in front of the chat."""
+class UserInterface(Protocol):
+    """The user interface of a chat; a terminal, or a stand-in for tests."""
 
-    def show(self, *shown: Shown) -> None:
-        """See something."""
+    def show(self, *shown: Displayable) -> None:
+        """Show something."""
         ...
 
-    def choose(self, question: str, answers: Sequence[str], about: Shown | None = None) -> str:
-        """Choose one of the answers, with this in view; the first one where nobody can be asked."""
+    def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
+        """Let the user choose an answer with `about` in view; the first one if nobody can be asked."""
         ...
 
     def edit(self, text: str) -> str | None:
-        """Change a text; None to leave it."""
+        """Let the user edit a text; None to leave it as it is."""
         ...
 
 
-def rough(tokens: int) -> str:
-    """A number of tokens as people say it.
+def format_tokens(tokens: int) -> str:
+    """A number of tokens, rounded for people.
 
     >>> rough(812), rough(8_190), rough(128_000), rough(1_500_000)
     ('812', '8.2K', '128K', '1.5M')
@@ -64,14 +64,17 @@ def rough(tokens: int) -> str:
     return str(tokens)
 
 
-def size_line(budget: Budget) -> Note:
-    """The size of the context in Umwelten's words."""
+def context_line(budget: Budget) -> Note:
+    """The size of the context in one line."""
     messages = f"{budget.messages:,} message{'s' * (budget.messages != 1)}"
-    return Note(f"[Context: {messages}, ~{rough(budget.used)} tokens]", "dim")
+    return Note(f"[Context: {messages}, ~{format_tokens(budget.used)} tokens]", "dim")
 
 
-def warning(budget: Budget, *, compacts: bool) -> Note | None:
-    """A word on how full the context is, in NeuroLink's; None below 60 %."""
+def context_warning(budget: Budget, *, compacts: bool) -> Note | None:
+    """A warning that the context is filling; None below 60 %, more urgent from 80 %.
+
+    80 % is where the policies that name a share fold by themselves; 60 % leaves some turns before that.
+    """
     if budget.ratio < 0.6:
         return None
     share = f"{budget.ratio:.0%}"

@@ -1,10 +1,10 @@
 """Other words for a summary: the same fold with them, whatever keeps the messages, and errors that change nothing."""
 
 import pytest
-from chat_desks import desk_of, do, say
+from chat_builders import do, make_conversation, say
 
 import refold
-from refold.chat.amending import amend
+from refold.chat.edit_summary import edit_summary
 from refold.core.messages.message import Message
 from refold.errors import RefoldError
 
@@ -12,44 +12,44 @@ LONG = "the quick brown fox jumps over the lazy dog " * 20
 
 
 def folded():
-    desk = desk_of([LONG], window=200_000)
+    chat = make_conversation([LONG], window=200_000)
     for number in range(6):
-        say(desk, f"question {number}")
-    do(desk, "/compact truncate")
-    return desk
+        say(chat, f"question {number}")
+    do(chat, "/compact truncate")
+    return chat
 
 
-def run(desk, *args):
-    return desk.session.drive(amend(desk.session.state, *args))
+def run(chat, *args):
+    return chat.session.run_flow(edit_summary(chat.session.state, *args))
 
 
 def test_the_size_of_the_fold_follows_its_words():
-    desk = folded()
-    before = desk.session.folds()[-1]
-    run(desk, before.name, "Earlier conversation omitted", "Much was said: " + LONG)
-    after = desk.session.folds()[-1]
+    chat = folded()
+    before = chat.session.folds()[-1]
+    run(chat, before.name, "Earlier conversation omitted", "Much was said: " + LONG)
+    after = chat.session.folds()[-1]
     assert after.handle == before.handle
     assert after.tokens_before == before.tokens_before
     assert after.tokens_after > before.tokens_after + 100
-    assert refold.validate(desk.session.view(), "openai") == []
+    assert refold.validate(chat.session.view(), "openai") == []
 
 
 def test_words_that_are_not_there_change_nothing():
-    desk = folded()
-    head = desk.store.head("talk")
+    chat = folded()
+    head = chat.store.head("talk")
     with pytest.raises(RefoldError, match="not where it was"):
-        run(desk, desk.session.folds()[-1].name, "xyzzy", "plugh")
-    assert desk.store.head("talk") == head
+        run(chat, chat.session.folds()[-1].name, "xyzzy", "plugh")
+    assert chat.store.head("talk") == head
 
 
 def test_a_fold_that_does_not_stand_is_not_changed():
-    desk = folded()
-    fold = desk.session.folds()[-1].name
-    do(desk, "/unfold")
+    chat = folded()
+    fold = chat.session.folds()[-1].name
+    do(chat, "/unfold")
     with pytest.raises(RefoldError, match="does not stand"):
-        run(desk, fold, "Earlier", "Later")
+        run(chat, fold, "Earlier", "Later")
     with pytest.raises(RefoldError, match="does not stand"):
-        run(desk, "b2:nonsense", "Earlier", "Later")
+        run(chat, "b2:nonsense", "Earlier", "Later")
 
 
 def test_messages_of_refolds_own_shape_are_amended_too():
@@ -59,5 +59,5 @@ def test_messages_of_refolds_own_shape_are_amended_too():
         session.say(Message("assistant", LONG))
     session.compact()
     fold = session.folds()[-1].name
-    session.drive(amend(session.state, fold, "Earlier conversation omitted", "Much was said"))
-    assert any("Much was said" in message.text for message in session.state.shelf.messages)
+    session.run_flow(edit_summary(session.state, fold, "Earlier conversation omitted", "Much was said"))
+    assert any("Much was said" in message.text for message in session.state.loaded.messages)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from refold.chat.stopping import Stops
+from refold.chat.interrupts import Interrupts
 
 
 def press():
@@ -16,26 +16,26 @@ def press():
 
 
 def test_an_interruption_ends_a_wait():
-    stops = Stops()
-    with stops.heeded(), pytest.raises(KeyboardInterrupt), stops.breakable():
+    interrupts = Interrupts()
+    with interrupts.active(), pytest.raises(KeyboardInterrupt), interrupts.interruptible():
         press()
 
 
 def test_elsewhere_it_is_kept_until_the_next_wait():
-    stops = Stops()
+    interrupts = Interrupts()
     done = []
-    with stops.heeded():
+    with interrupts.active():
         press()
         done.append("written")
-        with pytest.raises(KeyboardInterrupt), stops.breakable():
+        with pytest.raises(KeyboardInterrupt), interrupts.interruptible():
             done.append("not here")
-        with stops.breakable():
+        with interrupts.interruptible():
             done.append("once only")
     assert done == ["written", "once only"]
 
 
 def test_twice_it_comes_through_anywhere():
-    with Stops().heeded():
+    with Interrupts().active():
         press()
         with pytest.raises(KeyboardInterrupt):
             press()
@@ -43,20 +43,20 @@ def test_twice_it_comes_through_anywhere():
 
 def test_afterwards_everything_is_as_before():
     before = signal.getsignal(signal.SIGINT)
-    stops = Stops()
-    with stops.heeded():
+    interrupts = Interrupts()
+    with interrupts.active():
         press()
     assert signal.getsignal(signal.SIGINT) is before
-    with stops.breakable():
+    with interrupts.interruptible():
         pass
 
 
 def test_other_threads_are_left_alone():
-    stops = Stops()
+    interrupts = Interrupts()
     seen = []
 
     def work():
-        with stops.heeded(), stops.breakable():
+        with interrupts.active(), interrupts.interruptible():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

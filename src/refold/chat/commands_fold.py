@@ -1,0 +1,151 @@
+"""`/compact` and `/unfold`: fold now, show the result, and let the user accept, edit or revert it."""
+
+import re
+from difflib import get_close_matches
+from typing import Final
+
+from refold.calls.outcome import Outcome
+from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
+from refold.chat.display import Note, context_line
+from refold.chat.edit_summary import edit_summary
+from refold.core.tokens.units import format_count
+from refold.errors import RefoldError
+from refold.policies import presets
+from refold.policies.systems.strategies import list_strategies
+
+SUMMARY_LINES: Final = 20
+"""How much of a summary is shown before the user decides: it fits a terminal of 24 lines, with the question
+below it. Of a longer summary edit shows all."""
+_TAGS: Final = re.compile(r"<refold-summary[^>]*>\n?(.*?)\n?</refold-summary>", re.DOTALL)
+
+
+def compact(conversation: Conversation, argument: str) -> None:
+    """Fold now, and ask the user whether to keep the fold."""
+    strategy, _, focus = argument.partition(" ")
+    if strategy == "help":
+        _show_strategies(conversation)
+        return
+    _check_strategy(strategy)
+    session = conversation.session
+    if not session.view():
+        raise RefoldError("nothing was said yet: there is nothing to compact")
+    if not argument:
+        refuse_if_unchanged(conversation)
+    before = conversation.store.head(session.name)
+    conversation.quiet = True
+    try:
+        outcome = session.compact(strategy or None, focus=focus)
+    except KeyboardInterrupt:
+        conversation.ui.show(Note("cancelled; nothing was folded", "dim"))
+        return
+    finally:
+        conversation.quiet = False
+    if not outcome.compacted or before is None:
+        conversation.ui.show(Note(f"nothing was folded: {explain_no_fold(outcome.reason)}"))
+        return
+    _show_fold(conversation, outcome)
+    _decide(conversation, outcome, before.name)
+
+
+def refuse_if_unchanged(conversation: Conversation) -> None:
+    """Raise if nothing was said since the last `/compact`: folding a fold loses words and gains little."""
+    folds = [fold for fold in conversation.session.folds() if fold.standing and not fold.covered_by]
+    view = conversation.session.state.view
+    last = view.fold(folds[-1].name) if folds else None
+    if last is None or last.said < view.said or folds[-1].receipt.get("trigger") != "forced":
+        return
+    name = folds[-1].name.removeprefix("b2:")[:SHORT_NAME_CHARS]
+    raise RefoldError(
+        f"there is nothing new to compact: nothing was said since fold {name};"
+        f" /compact {conversation.settings.policy.name} folds further, /unfold undoes it"
+    )
+
+
+def explain_no_fold(reason: str) -> str:
+    """Why nothing was folded, without the reason of each stage."""
+    return "what is in view has to stay" if "nothing to compact: " in reason else reason
+
+
+def _check_strategy(strategy: str) -> None:
+    known = [*presets.PRESETS, *(one.id for one in list_strategies())]
+    if not strategy or strategy in known:
+        return
+    near = get_close_matches(strategy, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "/compact help lists them"
+    raise RefoldError(f"there is no strategy {strategy!r}; {hint}")
+
+
+def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
+    fold = next(one for one in reversed(conversation.session.folds()) if one.standing)
+    removed = format_count(sum(edit.end - edit.start for edit in outcome.edits), "message")
+    inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
+    sizes = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens"
+    conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
+    if outcome.summary:
+        lines = _without_tags(outcome.summary).splitlines()
+        rest = len(lines) - SUMMARY_LINES
+        more = [f"[and {rest:,} more lines]"] if rest > 0 else []
+        conversation.ui.show(Note("\n".join([*lines[:SUMMARY_LINES], *more]), "dim"))
+    conversation.ui.show(context_line(conversation.budget()))
+
+
+def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
+    """Let the user accept the fold, edit its summary, or go back to the entry before it."""
+    answers = ("accept", "edit", "revert") if outcome.summary else ("accept", "revert")
+    question = "accept, edit or revert?" if outcome.summary else "accept or revert?"
+    session, ui = conversation.session, conversation.ui
+    try:
+        choice = ui.choose(question, answers)
+    except KeyboardInterrupt:
+        choice = "revert"
+    if choice == "revert":
+        session.rewind(before)  # a checkpoint of the fold goes with it
+        ui.show(Note("Reverted; everything is seen again."), context_line(conversation.budget()))
+    elif choice == "edit" and outcome.summary:
+        summary = _without_tags(outcome.summary)
+        text = ui.edit(summary)
+        if text is None or text.strip() in ("", summary):
+            ui.show(Note("The summary stays as it is."))
+            return
+        fold = next(one for one in reversed(session.folds()) if one.standing)
+        session.run_flow(edit_summary(session.state, fold.name, summary, text.strip()))
+        ui.show(Note("The summary says what you wrote."), context_line(conversation.budget()))
+
+
+def _without_tags(summary: str) -> str:
+    """A summary without the tags around it, which are meant for models."""
+    tagged = _TAGS.fullmatch(summary.strip())
+    return (tagged[1] if tagged else summary).strip()
+
+
+def _show_strategies(conversation: Conversation) -> None:
+    lines = [f"  {one.id} – {one.description}" for one in list_strategies()]
+    lines += [f"  {name} – {description}" for name, description in presets.DESCRIPTIONS.items()]
+    default = conversation.settings.policy.name
+    conversation.ui.show(
+        Note("Compaction strategies:", "bold"),
+        Note("\n".join(lines)),
+        Note(f"\nUsage: /compact [strategyId] [what to look at]   (default: {default})", "dim"),
+    )
+
+
+def unfold(conversation: Conversation, argument: str) -> None:
+    """Undo a fold."""
+    before = conversation.budget()
+    folds = conversation.session.folds()
+    name = conversation.session.unfold(argument or None)
+    if name is None:
+        conversation.ui.show(Note("nothing is folded: there is nothing to undo"))
+        return
+    fold = next(one for one in folds if one.name == name)
+    after = conversation.budget()
+    counts = f"{before.messages:,} → {format_count(after.messages, 'message')}"
+    sizes = f"{before.used:,} → {after.used:,} tokens"
+    done = "unfolded" if fold.standing else "was unfolded already:"
+    conversation.ui.show(
+        Note(f"{done} {name.removeprefix('b2:')[:SHORT_NAME_CHARS]} ({fold.handle}): {counts}, {sizes}"),
+        context_line(after),
+    )
+    if after.should_compact and conversation.settings.compacts:
+        text = "this is over the line: the next words fold again; /pin keeps a message in view"
+        conversation.ui.show(Note(text, "yellow"))

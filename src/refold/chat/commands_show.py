@@ -1,0 +1,192 @@
+"""Commands that change nothing: context, cost, plan, folds, sessions, and recalled messages."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from refold.calls import plan as planning
+from refold.calls.outcome import Plan
+from refold.chat import tools
+from refold.chat.commands_fold import explain_no_fold, refuse_if_unchanged
+from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
+from refold.chat.display import Gauge, Note, Table, context_line, context_warning, format_tokens
+from refold.core.compaction.budget import Budget
+from refold.core.messages.text_cutting import first_line
+from refold.core.tokens.units import format_count
+from refold.errors import RefoldError
+from refold.session.steps.recall import HANDLE
+from refold.session.steps.recall_tool import ANSWER_CHARS
+
+MAX_HITS: Final = 5
+"""Messages that `/recall` lists; the search orders them by relevance, and five fit a screen."""
+
+
+def context(conversation: Conversation, _: str) -> None:
+    """Show how full the window is, part by part."""
+    budget = measure_now(conversation)
+    total = max(1, budget.breakdown.total)
+    rows = [
+        (name, f"{size:,}", f"{size / total:.0%}")
+        for name, size in budget.breakdown.as_dict().items()
+        if size
+    ]
+    difference = budget.used - budget.breakdown.total
+    if difference:
+        rows.append(("reported", f"{difference:+,}", "what the provider counts otherwise"))
+    line = budget.trigger_tokens
+    rows += [
+        ("room", f"{budget.room:,}", f"of a window of {budget.window:,} ({budget.window_source})"),
+        ("compacts", "", "never by itself" if line is None else f"at {line:,} tokens"),
+    ]
+    conversation.ui.show(context_line(budget), Gauge(budget), Table(tuple(rows), "lrl"))
+    warning = context_warning(budget, compacts=conversation.settings.compacts)
+    if warning is not None:
+        conversation.ui.show(warning)
+
+
+def measure_now(conversation: Conversation) -> Budget:
+    """The budget with the system prompt and tools as they would be sent now."""
+    request = conversation.session.state.request
+    if request.system is None and request.tools is None:  # nothing was sent yet
+        request.system = conversation.settings.system or None
+        request.tools = [tool.spec for tool in tools.offered_tools(conversation)] or None
+    return conversation.budget()
+
+
+def cost(conversation: Conversation, _: str) -> None:
+    """Show what all requests cost together."""
+    stats = conversation.session.stats()
+    own = stats.spent  # of all branches: going back in the log refunds nothing
+    if stats.said > 1 and not own.tokens:
+        reason = "no answer so far came with the number of its tokens"
+        rows = [("read", "not reported", reason), ("written", "not reported", "")]
+    else:
+        rows = [
+            ("requests", f"{own.calls:,}", ""),
+            ("read", f"{own.input:,}", f"tokens, {own.cache_read:,} of them from a cache"),
+            ("written", f"{own.output:,}", "tokens"),
+        ]
+    rows.append(("folds", f"{stats.folds:,}", f"save {stats.tokens_saved:,} tokens of every request"))
+    for name, spent in (("spent", own), ("for summaries", stats.summaries)):
+        if spent.calls:
+            dollars = "no price known" if spent.dollars is None else f"${spent.dollars:,.4f}"
+            rows.append((name, dollars, format_count(spent.calls, "request")))
+    conversation.ui.show(Table(tuple(rows), "lrl"))
+
+
+def plan(conversation: Conversation, argument: str) -> None:
+    """Show what a fold would do now."""
+    state = conversation.session.state
+    items = conversation.session.view()
+    if not items:
+        raise RefoldError("nothing was said yet: there is nothing to plan")
+    if not argument:
+        refuse_if_unchanged(conversation)
+    result = planning.plan(
+        items,
+        with_model=state.summariser.ask is not None,
+        model=state.settings.model,
+        window=state.settings.window,
+        system=conversation.settings.system or None,
+        tools=[tool.spec for tool in tools.offered_tools(conversation)] or None,
+        policy=argument or conversation.settings.policy,
+        format=conversation.wire,
+        force=True,
+    )
+    conversation.ui.show(*_format_plan(result))
+
+
+def _format_plan(result: Plan) -> list[Note | Table]:
+    if not result.would_compact:
+        return [Note(f"Nothing would change: {explain_no_fold(result.reason)}")]
+    sizes = f"{result.tokens_before:,} → {result.tokens_after:,} tokens"
+    counts = f"{result.messages_before:,} → {format_count(result.messages_after, 'message')}"
+    groups: dict[str, list[int]] = {}
+    for leaving in result.leaves:
+        groups.setdefault(f"leaves by {leaving.stage.replace('+', ', ')}", []).append(leaving.tokens)
+    for staying in result.refuses:
+        groups.setdefault(f"stays: {staying.why}", []).append(staying.tokens)
+    rows = [
+        (reason, format_count(len(tokens), "message"), f"{sum(tokens):,} tokens")
+        for reason, tokens in groups.items()
+    ]
+    questions = format_count(result.model_calls, "question") if result.model_calls else "no question"
+    money = "" if result.money_now is None else f", ${result.money_now:,.4f}"
+    turns = result.break_even_turns
+    break_even = "" if turns is None else f"; pays for itself after {turns:,.1f} turns"
+    costs = f"costs {questions}{money}, {result.cache_tokens_lost:,} tokens read anew{break_even}"
+    return [Note(f"{sizes}, {counts}"), Table(tuple(rows), "lrr"), Note(costs, "dim")]
+
+
+def folds(conversation: Conversation, _: str) -> None:
+    """Show every fold of this branch."""
+    listed = conversation.session.folds()
+    if not listed:
+        conversation.ui.show(Note("nothing is folded"))
+        return
+    rows = [("fold", "took", "tokens", "stages", "state")]
+    rows += [
+        (
+            fold.name.removeprefix("b2:")[:SHORT_NAME_CHARS],
+            fold.handle,
+            f"{fold.tokens_before:,} → {fold.tokens_after:,}",
+            ", ".join(fold.stages),
+            "unfolded" if not fold.standing else "covered" if fold.covered_by else "stands",
+        )
+        for fold in listed
+    ]
+    conversation.ui.show(Table(tuple(rows), "llrll", header=True))
+
+
+def recall(conversation: Conversation, argument: str) -> None:
+    """Show messages by words, or one stretch of them verbatim."""
+    if not argument:
+        raise RefoldError("say what to look for: /recall WORDS, or a handle such as /recall #12-#57")
+    if argument.startswith(("#", "[#")) and HANDLE.fullmatch(argument):
+        text = conversation.session.answer_recall({"handle": argument})
+        conversation.ui.show(Note(text[:ANSWER_CHARS]))
+        return
+    hits = conversation.session.recall(argument, limit=MAX_HITS)
+    if not hits:
+        conversation.ui.show(Note("nothing was found"))
+        return
+    rows = [
+        (
+            hit.handle,
+            hit.role,
+            "folded" if hit.folded else "seen",
+            first_line(_excerpt(hit.text, argument), 200),
+        )
+        for hit in hits
+    ]
+    conversation.ui.show(Table(tuple(rows), "llll"), Note(f"/recall {hits[0].handle} shows all of it", "dim"))
+
+
+def _excerpt(text: str, query: str) -> str:
+    """The text from a little before the first word of the query."""
+    low = text.lower()
+    places = [at for word in query.lower().split() if (at := low.find(word)) >= 0]
+    start = max(0, min(places, default=0) - 40)
+    return ("…" if start else "") + " ".join(text[start : start + 400].split())
+
+
+def sessions(conversation: Conversation, _: str) -> None:
+    """Show the sessions of the store, the last changed one first."""
+    rows = [("session", "said", "changed")]
+    for info in conversation.store.sessions():
+        name = f"{info.name} ◂" if info.name == conversation.session.name else info.name
+        rows.append((name, f"{info.said:,}", f"{datetime.fromtimestamp(info.changed, UTC):%Y-%m-%d %H:%M}"))
+    table = Table(tuple(rows), "lrl", header=True)
+    conversation.ui.show(table, Note(f"in {conversation.store.address}", "dim"))
+
+
+def status_text(conversation: Conversation) -> str:
+    """Session, model and number of folds, for a status line."""
+    standing = sum(fold.standing for fold in conversation.session.state.shortening_folds())
+    text = f"{conversation.session.name} · {conversation.client.model}"
+    return f"{text} · {format_count(standing, 'fold')}" if standing else text
+
+
+def parts_text(conversation: Conversation) -> str:
+    """The sizes of the parts of the context, for a status line."""
+    sizes = measure_now(conversation).breakdown.as_dict()
+    return " ".join(f"{name} {format_tokens(size)}" for name, size in sizes.items() if size)

@@ -1,0 +1,201 @@
+"""One chat: its session, its model and its user interface; how they are opened and exchanged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from refold import formats
+from refold.chat.display import Note, UserInterface
+from refold.chat.interrupts import Interrupts
+from refold.clients.chat import ChatClient
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.compaction.policy import Policy
+from refold.core.messages.normalize import normalize
+from refold.core.tokens.units import format_count
+from refold.session import open as open_session
+from refold.session.events import CompactionEnd, CompactionFailed, Event
+from refold.session.session import Session
+from refold.stores import Store
+
+SHORT_NAME_CHARS: Final = 8
+"""Characters of a fold's name that are shown and that `/unfold` takes; 8 hex digits tell thousands apart."""
+
+Asker: TypeAlias = Callable[[Ask], Answer | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSettings:
+    """The settings of a chat that `/model` and `/resume` do not change."""
+
+    policy: Policy
+    system: str = ""
+    tools: bool = True
+    window: int | None = None
+    """The window that the user set; it wins over the window of the client."""
+    folder: Path
+    """The folder that tools may read and write; nothing outside of it."""
+    open_client: Callable[[str], ChatClient]
+    """Opens the chat client at an address."""
+    open_asker: Callable[[str], Asker | None]
+    """Opens the summariser for a chat with the model at an address; None if there is none."""
+    spending_limits: Mapping[str, Any] = field(default_factory=dict)
+    """What summaries may cost, as options of `refold.open`."""
+
+    @property
+    def compacts(self) -> bool:
+        """True if the session folds by itself."""
+        return self.policy.trigger.line(1) is not None
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """One chat. The session stores what is said; everything else here can be opened anew."""
+
+    settings: ChatSettings
+    store: Store
+    ui: UserInterface
+    address: str
+    client: ChatClient
+    session: Session
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    notes: list[Note] = field(default_factory=list)
+    """News from the session that were not shown yet."""
+    quiet: bool = False
+    """True while a command reports its fold itself."""
+    warned: bool = False
+    """True if the user was warned that the context is filling; a full context is reported every time."""
+
+    @property
+    def wire(self) -> str:
+        """The format in which the session stores its messages."""
+        return self.session.state.wire.name
+
+    def budget(self) -> Budget:
+        """How full the context is, with the system prompt and tools that were sent last."""
+        return self.session.budget()
+
+    def take_notes(self) -> list[Note]:
+        """The news that were not shown yet; each is returned once."""
+        notes, self.notes = self.notes, []
+        return notes
+
+    def listen(self, event: Event) -> None:
+        """Make a note of what the session does by itself."""
+        if self.quiet:
+            return
+        if isinstance(event, CompactionEnd):
+            fold = event.fold.removeprefix("b2:")[:SHORT_NAME_CHARS]
+            sizes = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
+            counts = f"{event.messages_before:,} → {format_count(event.messages_after, 'message')}"
+            where = f"the originals stay in session {self.session.name} ({self.store.address})"
+            text = f"folded {fold}: {sizes}, {counts} ({', '.join(event.stages)}); {where}"
+            self.notes.append(Note(f"{text}; /unfold brings them back", "dim"))
+        elif isinstance(event, CompactionFailed):
+            self.notes.append(Note(f"nothing was folded: {event.reason}", "dim"))
+
+    def switch(self, name: str | None = None, address: str | None = None) -> None:
+        """Go on in another session, or with another model; nothing changes if that cannot be opened."""
+        client = self.client if address is None else self.settings.open_client(address)
+        address = address or self.address
+        try:
+            session = _open_session(
+                self.settings, self.store, name or self.session.name, address, client, self.interrupts
+            )
+        except BaseException:
+            if client is not self.client:
+                client.close()
+            raise
+        if client is not self.client:
+            self.client.close()
+        self.session.close()
+        self.client, self.address, self.session = client, address, session
+        session.subscribe(self.listen)
+
+    def close(self) -> None:
+        """Close the client and the session; the store stays open."""
+        self.client.close()
+        self.session.close()
+
+
+def open_conversation(
+    settings: ChatSettings, store: Store, name: str, address: str, ui: UserInterface
+) -> Conversation:
+    """Open a chat with the model at an address, in a new or an existing session."""
+    client, interrupts = settings.open_client(address), Interrupts()
+    try:
+        session = _open_session(settings, store, name, address, client, interrupts)
+    except BaseException:
+        client.close()
+        raise
+    conversation = Conversation(
+        settings=settings,
+        store=store,
+        ui=ui,
+        address=address,
+        client=client,
+        session=session,
+        interrupts=interrupts,
+    )
+    session.subscribe(conversation.listen)
+    return conversation
+
+
+def _open_session(  # noqa: PLR0917  # one caller per half of a conversation, both in this file
+    settings: ChatSettings,
+    store: Store,
+    name: str,
+    address: str,
+    client: ChatClient,
+    interrupts: Interrupts,
+) -> Session:
+    """Open the session of a chat, in the format of its messages; a new one has the format of the client."""
+    # Another model may speak another wire, but what was said stays as it was recorded.
+    probe = open_session(name, store=store)
+    format_ = probe.state.wire.name if probe.view() else client.format
+    ask = settings.open_asker(address)
+    return open_session(
+        name,
+        store=store,
+        model=client.model,
+        endpoint=client.name,
+        window=settings.window or client.window,
+        policy=settings.policy,
+        ask=None if ask is None else InterruptibleAsker(ask, interrupts),
+        format=format_,
+        **settings.spending_limits,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptibleAsker:
+    """A summariser that Ctrl-C interrupts."""
+
+    ask: Asker
+    interrupts: Interrupts
+
+    def __getattr__(self, name: str) -> Any:
+        """Its model, window and price."""
+        return getattr(self.ask, name)
+
+    def __call__(self, question: Ask) -> Answer | str:
+        """Ask once."""
+        with self.interrupts.interruptible():
+            return self.ask(question)
+
+
+def convert_messages(items: list[Any], source: str, target: str) -> list[Any]:
+    """Convert messages from one format to another; the same list if both are the same."""
+    if source == target:
+        return items
+    return list(formats.get(target).render(formats.get(source).parse(items)))
+
+
+def convert_view(items: list[Any], source: str, target: str) -> list[Any]:
+    """Convert a whole view to another format, and repair what that format refuses."""
+    if source == target:
+        return items
+    wire = formats.get(target)
+    normalized = normalize(formats.get(source).parse(items), shape=wire.shape)
+    return list(wire.render(normalized.messages))

@@ -10,7 +10,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from refold.policies import strategies
+from refold.policies.systems import strategies
 
 settings.register_profile(
     "tests",

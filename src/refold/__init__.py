@@ -54,10 +54,11 @@ if TYPE_CHECKING:
         WindowUnknown,
     )
     from refold.policies.clip_files import clip
-    from refold.policies.strategies import Strategy, Thread, list_strategies, register_strategy
+    from refold.policies.systems.strategies import Strategy, Thread, list_strategies, register_strategy
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
+    from refold.session.async_session import AsyncSession
     from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
-    from refold.session.session import AsyncSession, Session
+    from refold.session.session import Session
     from refold.stores import open_store
 
 __version__ = "0.1.0"
@@ -83,10 +84,11 @@ _MODULES: Final = {
     "refold.errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
     " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
     "refold.policies.clip_files": "clip",
-    "refold.policies.strategies": "Strategy Thread list_strategies register_strategy",
+    "refold.policies.systems.strategies": "Strategy Thread list_strategies register_strategy",
     "refold.session": "aopen open work",
     "refold.session.results": "FoldMade Hit Observed Ready Stats",
-    "refold.session.session": "AsyncSession Session",
+    "refold.session.async_session": "AsyncSession",
+    "refold.session.session": "Session",
     "refold.stores": "open_store",
 }
 """The module of each public name; `window=lookup` is `lookup` in its module and `window` here."""

@@ -187,7 +187,7 @@ def test_a_size_that_is_known_is_not_counted_again():
     def never(_text):
         raise AssertionError("counted again")
 
-    counter = CODEBUDDY_COUNTER.counting(never)
+    counter = CODEBUDDY_COUNTER.with_text_count(never)
     task = Task(
         messages=(Message("user", "hello"),), sizes=(42,), counter=counter, window=100, room=100, goal=50
     )

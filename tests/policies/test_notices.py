@@ -6,7 +6,7 @@ from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolR
 from refold.core.summaries.wrappers import Covered
 from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER, codebuddy_notice
 from refold.policies.systems.opal import opal_notice
-from refold.policies.systems.umwelten_texts import UmweltenNotice
+from refold.policies.systems.strategies import UmweltenNotice
 
 TASK = Task(messages=(), sizes=(), counter=CODEBUDDY_COUNTER, window=1_000, room=1_000)
 

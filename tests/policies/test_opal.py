@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import refold
 from refold import Message, presets
 from refold.core.compaction.keep_rules import MeasuredHistory
-from refold.core.messages.file_operations import FileOps, find_call_files
+from refold.core.messages.file_operations import FileOps, find_files
 from refold.formats import get
 from refold.policies.keep_rules import RecentBytes, byte_size
 from refold.policies.systems.opal import OPAL_TOOLS, opal_layout
@@ -553,8 +553,8 @@ class TestFileOps:
                 call("6", "read_file", path="foo"),
             ]
         )
-        assert find_call_files(messages, vocabulary=OPAL_TOOLS) == FileOps(("foo",), ("bar", "baz"))
-        assert find_call_files([], vocabulary=OPAL_TOOLS) == FileOps()
+        assert find_files(messages, vocabulary=OPAL_TOOLS) == FileOps(("foo",), ("bar", "baz"))
+        assert find_files([], vocabulary=OPAL_TOOLS) == FileOps()
 
     def session(self):
         """Case 17: 13 messages of a coding session."""

@@ -1,4 +1,4 @@
-"""`--set KNOB=VALUE`: values as people type them, checked against what the policy takes."""
+"""`--set KNOB=VALUE`: values as people type them, checked against the parameters of the policy."""
 
 import inspect
 import json
@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from refold.cli.exit_status import WrongUse
 from refold.core.compaction.policy import Policy
-from refold.core.tokens.units import tokens
+from refold.core.tokens.units import parse_tokens
 from refold.errors import FormatError
 from refold.policies import presets
-from refold.policies.strategies import list_strategies
+from refold.policies.systems.strategies import list_strategies
 
 _WORDS: Final[Mapping[Any, str]] = {
     int: "a whole number",
@@ -27,19 +27,29 @@ _WORDS: Final[Mapping[Any, str]] = {
 }
 
 
-def policy(name: str, settings: Iterable[str]) -> Policy:
-    """The policy of that name with its knobs turned."""
-    given = dict(_pair(setting) for setting in settings)
+def make_policy(name: str, settings: Iterable[str]) -> Policy:
+    """The policy of that name with these knobs set."""
     make = presets.PRESETS.get(name.lower(), presets.umwelten)
-    hints = get_type_hints(make)
-    known = inspect.signature(make).parameters
-    knobs = {knob: _value(knob, text, hints[knob]) if knob in known else text for knob, text in given.items()}
+    hints, known = get_type_hints(make), inspect.signature(make).parameters
+    knobs: dict[str, Any] = {}
+    for setting in settings:
+        knob, sign, text = (part.strip() for part in setting.partition("="))
+        if not sign or not knob:
+            raise WrongUse(f"--set takes KNOB=VALUE, such as --set keep_tokens=8000, not {setting!r}")
+        knob = knob.replace("-", "_")
+        # The preset itself refuses a knob that it does not have, and names the nearest one.
+        knobs[knob] = parse_knob(knob, text, hints[knob]) if knob in known else text
     return presets.get(name, **knobs)
 
 
-def refuse_unknown(name: str, source: str) -> None:
-    """Stop where a policy was set that nobody knows, and say which there are."""
-    known = [*presets.PRESETS, *(strategy.id for strategy in list_strategies())]
+def policy_names() -> list[str]:
+    """Every name of a policy: presets and strategies."""
+    return [*presets.PRESETS, *(strategy.id for strategy in list_strategies())]
+
+
+def refuse_unknown_policy(name: str, source: str) -> None:
+    """Refuse a policy that does not exist; the message lists those that do."""
+    known = policy_names()
     if name in known or name.lower() in presets.PRESETS:
         return
     near = get_close_matches(name.lower(), known, 1)
@@ -47,53 +57,44 @@ def refuse_unknown(name: str, source: str) -> None:
     raise WrongUse(f"{source}: there is no policy {name!r}{hint}; there are {', '.join(known)}")
 
 
-def _pair(setting: str) -> tuple[str, str]:
-    knob, sign, value = setting.partition("=")
-    if not sign or not knob.strip():
-        raise WrongUse(f"--set takes KNOB=VALUE, such as --set keep_tokens=8000, not {setting!r}")
-    return knob.strip().replace("-", "_"), value.strip()
-
-
-def _value(knob: str, text: str, hint: Any) -> Any:
-    """The first reading of a text that is of the kind the knob takes."""
+def parse_knob(knob: str, text: str, hint: Any) -> Any:
+    """The first reading of a text that has the type of the knob."""
     for value in _readings(text):
-        if _is(value, hint):
+        if _has_type(value, hint):
             return value
-    raise WrongUse(f"--set {knob}={text}: expected {_words(hint)}")
+    raise WrongUse(f"--set {knob}={text}: expected {_describe_type(hint)}")
 
 
 def _readings(text: str) -> Iterator[Any]:
-    """What a person may mean by a text: JSON, a size such as 20k, the text itself."""
+    """What a text may mean: JSON, a size such as 20k, the text itself."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
         if not isinstance(value, float) or math.isfinite(value):
             yield value
     with suppress(FormatError):
-        yield tokens(text)
+        yield parse_tokens(text)
     yield text
 
 
-def _is(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind a knob takes."""
+def _has_type(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin in {Union, UnionType}:
-        return any(_is(value, each) for each in get_args(hint))
+        return any(_has_type(value, each) for each in get_args(hint))
     if origin is Literal:
         return value in get_args(hint)
-    if hint is bool or isinstance(value, bool):
+    if hint is bool or isinstance(value, bool):  # to Python a bool is an int as well
         return hint is bool and isinstance(value, bool)
     if hint is float:
         return isinstance(value, int | float)
     kind = origin or hint
-    if isinstance(value, str) and kind is not str:
+    if isinstance(value, str) and kind is not str:  # to Python a str is a Sequence as well
         return False
     return isinstance(kind, type) and isinstance(value, kind)
 
 
-def _words(hint: Any) -> str:
-    """What a knob takes, as a person would say it."""
+def _describe_type(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) in {Union, UnionType}:
-        return " or ".join(_words(each) for each in get_args(hint))
+        return " or ".join(_describe_type(each) for each in get_args(hint))
     return _WORDS.get(get_origin(hint) or hint, "what only a program can give")

@@ -144,6 +144,15 @@ def unwrap_summary(message: Message) -> str:
     return text.partition("\n\n")[2].strip() or text
 
 
+def earlier_summaries(messages: Sequence[Message]) -> list[str]:
+    """List the texts of the summaries among messages that leave, for a notice that repeats them."""
+    return [
+        unwrap_summary(message)
+        for message in messages
+        if message.is_summary and message.meta.get("kind") == "summary"
+    ]
+
+
 def quote_request(text: str, covered: Covered) -> str:
     """Quote the user's last request in front, unless the summary already has it."""
     request = covered.request.strip()
@@ -159,6 +168,8 @@ def _quoted_request(messages: Sequence[Message], leaving: Sequence[int]) -> str:
     """Return the request that an earlier summary among these quotes, if no user has spoken since."""
     for index in reversed(leaving):
         quoted = messages[index].text.partition(_REQUEST)[2] if messages[index].is_summary else ""
-        if quoted and all(is_observation(messages[index + turn]) for turn in find_turn_starts(messages[index:])):
+        if quoted and all(
+            is_observation(messages[index + turn]) for turn in find_turn_starts(messages[index:])
+        ):
             return quoted.partition(_END)[0]
     return ""

@@ -19,10 +19,9 @@ from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import neutralise, role_label, text_and_markers
 from refold.core.models.windows import Window, lookup
-from refold.core.summaries.wrappers import Covered, quote_request
+from refold.core.summaries.wrappers import Covered, earlier_summaries, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.policies.keep_rules import LastMessages
-from refold.policies.systems.earlier_summaries import earlier_summaries
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize

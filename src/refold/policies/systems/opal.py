@@ -18,10 +18,15 @@ from refold.core.messages.message_text import arguments_text, visible_text_and_l
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import media_markers, neutralise
 from refold.core.models.windows import lookup
-from refold.core.summaries.wrappers import Covered, append_file_lists, quote_request, strip_file_lists
+from refold.core.summaries.wrappers import (
+    Covered,
+    append_file_lists,
+    earlier_summaries,
+    quote_request,
+    strip_file_lists,
+)
 from refold.core.tokens.counting import Counter
 from refold.policies.keep_rules import RecentBytes
-from refold.policies.systems.earlier_summaries import earlier_summaries
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 

@@ -1,7 +1,7 @@
 """Umwelten: when somebody asks for it, the thread since the checkpoint goes through a strategy by id.
 
-Its knobs and how it counts. The strategies are in `strategies.py`, their texts in `umwelten_texts.py`.
-Sources: its document, and docs/systems/umwelten.md.
+Its knobs and how it counts. The strategies and their texts are in `strategies.py`. Sources: its document,
+and docs/systems/umwelten.md.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.models.windows import lookup
 from refold.core.tokens.counting import Counter
 from refold.policies.keep_rules import Thread
-from refold.policies.strategies import ByStrategy
+from refold.policies.systems.strategies import ByStrategy
 
 
 def umwelten(

@@ -19,7 +19,9 @@ def _read() -> dict[str, Any]:
 @cache
 def neurolink_table() -> Table:
     """Return NeuroLink's table: rows by provider, and a default for each provider."""
-    models = {canonical_provider(provider): dict(rows) for provider, rows in _read()["neurolink"]["models"].items()}
+    models = {
+        canonical_provider(provider): dict(rows) for provider, rows in _read()["neurolink"]["models"].items()
+    }
     defaults = {provider: rows.pop("_default") for provider, rows in models.items()}
     return Table("neurolink", models=models, defaults=defaults, strict=True)
 

@@ -15,7 +15,7 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 @cache
 def load(name: str) -> dict[str, str]:
-    """Return the sections of a prompt: `refold`, or of another package `refold.policies:prompts/opal.md`."""
+    """Return the sections of a prompt: `refold`, or `package:path` for one of another package."""
     package, _, path = name.rpartition(":")
     text = (get_data(package or __name__, path if package else f"{path}.md") or b"").decode("utf-8")
     sections = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)

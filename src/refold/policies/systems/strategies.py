@@ -21,11 +21,13 @@ from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.task import Stage, Step, Task, replace_runs
 from refold.core.messages.file_operations import COMMON_TOOLS
 from refold.core.messages.message import SUMMARY, Message, Text
+from refold.core.messages.message_text import arguments_text
 from refold.core.messages.short_repr import short_repr
-from refold.core.summaries.wrappers import cover, summary_meta
+from refold.core.messages.summary_headers import HEADERS
+from refold.core.messages.transcript import media_markers, neutralise
+from refold.core.summaries.wrappers import Covered, cover, earlier_summaries, summary_meta
 from refold.core.tokens.units import format_count
 from refold.errors import AnswerFailed, RefoldError
-from refold.policies.systems.umwelten_texts import UmweltenNotice, umwelten_layout, wrap_for_umwelten
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
@@ -243,6 +245,39 @@ def _to_messages(answer: Any, task: Task) -> Sequence[Message]:
         raise RefoldError(f"a strategy gives messages or text, not {type(answer).__name__}")
     are_values = all(isinstance(message, Message) for message in answer)
     return tuple(answer) if are_values else task.parse(answer)
+
+
+# -- the strategies that come with refold: Umwelten's own
+
+
+def umwelten_layout(_index: int, message: Message) -> str:
+    """Lay out a line with the role, the text, calls with 200 characters of arguments, results of 500."""
+    lines = [f"--- {message.role} ---"]
+    lines += [_cut(part.text, 500, "… [truncated]") for part in message.results]
+    lines += [message.text] if message.text else []
+    lines += [f"[Tool call: {call.name}] {_cut(arguments_text(call), 200, '…')}" for call in message.calls]
+    return neutralise("\n".join([*lines, *media_markers(message)]))
+
+
+def _cut(text: str, limit: int, mark: str) -> str:
+    return text if len(text) <= limit else text[:limit] + mark
+
+
+def wrap_for_umwelten(text: str, _covered: Covered) -> str:
+    """Say that this is condensed context."""
+    return f"{HEADERS['umwelten'].text}\n{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class UmweltenNotice:
+    """Says that a stretch was left out, and how many turns stay, if any."""
+
+    keep_turns: int = 0
+
+    def __call__(self, messages: Sequence[Message], _covered: Covered, _task: Task) -> str:
+        """Write the notice for messages that leave."""
+        stay = f"; last {self.keep_turns} turns retained" if self.keep_turns > 0 else ""
+        return "\n".join([f"{HEADERS['umwelten_truncated'].text}{stay}.)", *earlier_summaries(messages)])
 
 
 def _make_through_line(keep: Keep, _options: Mapping[str, Any]) -> Stage:

@@ -7,8 +7,19 @@ import queue
 import subprocess
 import sys
 import threading
+from time import sleep
 
 WAIT = 20.0
+"""Seconds after which something hangs; nothing takes nearly as long."""
+
+
+def wait_until(happened):
+    """Look again and again until something happened."""
+    for _ in range(int(WAIT * 100)):
+        if happened():
+            return
+        sleep(0.01)
+    raise AssertionError("it did not happen")
 
 
 class Client:

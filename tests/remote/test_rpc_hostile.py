@@ -5,21 +5,12 @@ import json
 import pytest
 from rpc_client import Client
 
-from refold.remote.framing import Frames, Unread
-
 
 @pytest.fixture(scope="module")
 def client():
     with Client("--store", "memory:") as made:
         made.call("session/open", session_id="there")
         yield made
-
-
-@pytest.mark.parametrize("word", [b"1e999", b"-1e999", b"NaN", b"[1, 2e400]"])
-def test_a_number_without_an_end_is_no_json(word):
-    """It would come back as Infinity, which no other program reads."""
-    (value,) = Frames().feed(b'{"id": ' + word + b"}\n")
-    assert isinstance(value, Unread)
 
 
 def test_what_comes_back_is_json(client):

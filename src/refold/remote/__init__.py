@@ -1,1 +1,1 @@
-"""Sessions for other programs: the same abilities over JSON-RPC and as tools of an MCP server."""
+"""Sessions for other programs, over JSON-RPC and as tools of an MCP server."""

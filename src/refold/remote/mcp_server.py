@@ -1,11 +1,11 @@
-"""Sessions as tools of the Model Context Protocol, with the official library; an extra, refold[mcp].
+"""Sessions as tools of the Model Context Protocol, with its official library (the extra refold[mcp]).
 
     context_stats    how full the context of a session is
     compact_now      fold it now
-    recall_search    find what was said, folded or not
-    recall_expand    what was said, word for word
+    recall_search    find messages, folded or not
+    recall_expand    read messages word for word
 
-Only who serves them loads this module: it needs the library at once.
+Only `refold mcp` imports this module, because it needs the library.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from pydantic import Field
 
 from refold import __version__
 from refold.errors import RefoldError
-from refold.remote import desk_acts
-from refold.remote.desk import Defaults, Desk
-from refold.remote.protocol import failure_of
+from refold.remote import operations
+from refold.remote.protocol import to_failure
+from refold.remote.registry import Defaults, SessionRegistry
 from refold.stores import Store
 
 INSTRUCTIONS: Final = (
@@ -32,8 +32,10 @@ INSTRUCTIONS: Final = (
     " find them with recall_search and read them word for word with recall_expand."
 )
 MOST_CHARS: Final = 20_000
-"""What one answer shows of what was said; the model can ask for a smaller stretch."""
+"""Most characters of one answer, about 5,000 tokens: an expansion must not fill the window that a fold just
+emptied. The model can ask for a smaller range."""
 HIT_CHARS: Final = 2_000
+"""Most characters of one hit: ten hits then have the size of one answer."""
 
 Session: TypeAlias = Annotated[
     str | None, Field(description="The session's name; the one that changed last where absent.")
@@ -41,15 +43,15 @@ Session: TypeAlias = Annotated[
 
 
 class Tools:
-    """The tools of a desk; `session` is meant where a call names none."""
+    """The tools; `session` is the default of calls that name none."""
 
-    def __init__(self, desk: Desk, session: str | None) -> None:
-        self._desk = desk
+    def __init__(self, registry: SessionRegistry, session: str | None) -> None:
+        self._registry = registry
         self._session = session
 
     async def context_stats(self, session_id: Session = None) -> dict[str, Any]:
         """How full the context is: tokens, window, level, folds, what all requests cost together."""
-        return await _told(self._desk.stats(await self._named(session_id)))
+        return await _run(operations.read_stats(self._registry, await self._choose(session_id)))
 
     async def compact_now(
         self,
@@ -60,9 +62,9 @@ class Tools:
         focus: Annotated[str, Field(description="What a summary is to look at.")] = "",
     ) -> dict[str, Any]:
         """Fold the older part of the conversation now; everything stays in the log and can be recalled."""
-        name = await self._named(session_id)
-        done = await _told(self._desk.compact(name, keep_recent=keep_recent, focus=focus))
-        return {key: value for key, value in done.items() if key != "receipt"}
+        name = await self._choose(session_id)
+        result = await _run(operations.compact(self._registry, name, keep_recent=keep_recent, focus=focus))
+        return {key: value for key, value in result.items() if key != "receipt"}
 
     async def recall_search(
         self,
@@ -71,9 +73,13 @@ class Tools:
         limit: Annotated[int, Field(description="How many hits at most.", ge=1, le=100)] = 10,
     ) -> dict[str, Any]:
         """Search everything that was ever said, folded away or not; best hits first."""
-        name = await self._named(session_id)
-        found = await _told(desk_acts.recall(self._desk, name, query, limit=limit))
-        return {**found, "hits": [_shown(hit) for hit in found["hits"]]}
+        name = await self._choose(session_id)
+        result = await _run(operations.recall(self._registry, name, query, limit=limit))
+        hits = [
+            {**hit, "text": hit["text"][:HIT_CHARS], "clipped": len(hit["text"]) > HIT_CHARS}
+            for hit in result["hits"]
+        ]
+        return {**result, "hits": hits}
 
     async def recall_expand(
         self,
@@ -83,39 +89,38 @@ class Tools:
         session_id: Session = None,
     ) -> dict[str, Any]:
         """What was said, word for word."""
-        found = await _told(desk_acts.original(self._desk, await self._named(session_id), entry_id))
-        whole = json.dumps(found["messages"], ensure_ascii=False)
-        if len(whole) <= MOST_CHARS:
-            return found
-        shown = {"text": whole[:MOST_CHARS], "clipped": True, "characters": len(whole)}
-        return {"session_id": found["session_id"], **shown}
+        name = await self._choose(session_id)
+        result = await _run(operations.read_original(self._registry, name, entry_id))
+        text = json.dumps(result["messages"], ensure_ascii=False)
+        if len(text) <= MOST_CHARS:
+            return result
+        clipped = {"text": text[:MOST_CHARS], "clipped": True, "characters": len(text)}
+        return {"session_id": result["session_id"], **clipped}
 
-    async def _named(self, given: str | None) -> str:
-        if given or self._session:
-            return given or self._session or ""
-        names = await self._desk.names()
+    async def _choose(self, session_id: str | None) -> str:
+        """Return the session of a call: the one it names, the default, or the most recently changed one."""
+        if name := session_id or self._session:
+            return name
+        names = await self._registry.names()
         if not names:
             raise ToolError("there is no session in this store yet")
         return names[0]
 
 
-async def _told(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+async def _run(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """Await an operation; an error of refold becomes an error of the tool."""
     try:
         return await act
     except RefoldError as error:
-        raise ToolError(str(failure_of(error))) from None
+        raise ToolError(str(to_failure(error))) from None
 
 
-def _shown(hit: dict[str, Any]) -> dict[str, Any]:
-    return {**hit, "text": hit["text"][:HIT_CHARS], "clipped": len(hit["text"]) > HIT_CHARS}
-
-
-def build(desk: Desk, session: str | None) -> MCPServer[Any]:
-    """The server of a desk."""
+def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[Any]:
+    """Build the server with its four tools."""
     server: MCPServer[Any] = MCPServer(
         "refold", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR"
     )
-    tools = Tools(desk, session)
+    tools = Tools(registry, session)
     for act in (tools.context_stats, tools.compact_now, tools.recall_search, tools.recall_expand):
         server.add_tool(act)
     return server
@@ -123,11 +128,11 @@ def build(desk: Desk, session: str | None) -> MCPServer[Any]:
 
 def serve(store: Store, defaults: Defaults, session: str | None) -> None:
     """Serve on standard input and output until the input ends."""
-    asyncio.run(_served(store, defaults, session))
+    asyncio.run(_serve(store, defaults, session))
 
 
-async def _served(store: Store, defaults: Defaults, session: str | None) -> None:
-    desk = Desk(store, defaults, lambda _event: None)
+async def _serve(store: Store, defaults: Defaults, session: str | None) -> None:
+    registry = SessionRegistry(store, defaults, lambda _event: None)
     loop = asyncio.get_running_loop()
     caught: asyncio.Future[int] = loop.create_future()
 
@@ -138,7 +143,7 @@ async def _served(store: Store, defaults: Defaults, session: str | None) -> None
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # not on Windows, not outside the main thread
             loop.add_signal_handler(number, catch, number)
-    serving = asyncio.create_task(build(desk, session).run_stdio_async())
+    serving = asyncio.create_task(build_server(registry, session).run_stdio_async())
     try:
         either: set[asyncio.Future[Any]] = {serving, caught}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -146,6 +151,6 @@ async def _served(store: Store, defaults: Defaults, session: str | None) -> None
             await serving
             return
     finally:
-        await desk.close()
+        await registry.close()
     store.close()
-    os._exit(128 + caught.result())  # a thread of the library waits for input; no loop ends before it does
+    os._exit(128 + caught.result())  # a thread of the library waits for input, and the loop would wait for it

@@ -1,4 +1,4 @@
-"""Values of ours as plain data that JSON can hold."""
+"""Values of refold as plain data that JSON can hold."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -9,26 +9,26 @@ from refold.formats.shared import canonical
 from refold.session.events import Event
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses become objects, tuples become lists."""
+def to_plain(value: Any) -> Any:
+    """Turn a value into plain data: dataclasses become objects, tuples become lists."""
     if isinstance(value, Message):
         return canonical.to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): to_plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each) for each in value]
+        return [to_plain(each) for each in value]
     return value
 
 
-def record(**values: Any) -> dict[str, Any]:
-    """Named values as one object."""
-    return {name: plain(value) for name, value in values.items()}
+def plain_record(**values: Any) -> dict[str, Any]:
+    """Make one object of named values."""
+    return {name: to_plain(value) for name, value in values.items()}
 
 
-def event_of(event: Event) -> dict[str, Any]:
-    """An event for other programs: the session by the name they know it by, and the window by Opal's."""
-    told = event.as_dict()
-    told = {"session_id": told.pop("session"), **told}
-    return {**told, "context_window": told["window"]} if "window" in told else told
+def event_to_plain(event: Event) -> dict[str, Any]:
+    """Turn an event into plain data, with `session_id` and `context_window`, as other agents call them."""
+    values = event.as_dict()
+    values = {"session_id": values.pop("session"), **values}
+    return {**values, "context_window": values["window"]} if "window" in values else values

@@ -1,12 +1,12 @@
-"""JSON-RPC 2.0 as values: requests, errors and what each error is called; no input, no output.
+"""JSON-RPC 2.0 as values: requests, responses and error codes. Does no input and no output.
 
 -32700  not JSON                      -32001  no such session
--32600  no request                    -32002  somebody else appended first
+-32600  not a request                 -32002  somebody else appended first
 -32601  no such method                -32003  the provider refused twice for size
 -32602  wrong parameters              -32004  does not fit after every stage
 -32603  a fault of refold             -32005  a model did not answer
--32800  cancelled                     -32006  the store
-                                      -32000  anything else that refold refuses
+-32800  cancelled                     -32006  an error of the store
+                                      -32000  any other error of refold
 """
 
 from collections.abc import Mapping
@@ -42,12 +42,15 @@ _CODES: Final[tuple[tuple[type[RefoldError], int], ...]] = (
     (FormatError, INVALID_PARAMS),
     (InvalidConversation, INVALID_PARAMS),
 )
-_FACTS: Final = ("provider", "limit", "requested", "tokens", "room", "breakdown", "path", "index", "rule")
-_FACTS_OF_STORES: Final = ("expected", "found", "entry", "line")
+_DATA: Final = (
+    *("provider", "limit", "requested", "tokens", "room", "breakdown", "path", "index", "rule"),
+    *("expected", "found", "entry", "line"),
+)
+"""Attributes of errors that a client gets as data, so that nobody parses messages."""
 
 
 class Failure(Exception):
-    """A request that failed, as the protocol tells it."""
+    """An error of a request, with its code."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -55,14 +58,14 @@ class Failure(Exception):
         self.data = data
 
     def as_dict(self) -> dict[str, Any]:
-        """As the protocol has it."""
-        told: dict[str, Any] = {"code": self.code, "message": str(self)}
-        return {**told, "data": dict(self.data)} if self.data else told
+        """Return the error object of the protocol."""
+        data = {"data": dict(self.data)} if self.data else {}
+        return {"code": self.code, "message": str(self), **data}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request, or a notification where nobody waits for an answer."""
+    """A request, or a notification, which gets no answer."""
 
     method: str
     params: Mapping[str, Any] | list[Any] = field(default_factory=dict)
@@ -70,8 +73,8 @@ class Call:
     notification: bool = False
 
 
-def read(value: Any) -> Call:
-    """A call, of a JSON value; `Failure` where it is none."""
+def parse_call(value: Any) -> Call:
+    """Parse a JSON value as a call; raises `Failure` if it is not one."""
     if not isinstance(value, dict):
         raise Failure(INVALID_REQUEST, "a request is an object")
     if value.get("jsonrpc") != "2.0":
@@ -87,38 +90,38 @@ def read(value: Any) -> Call:
 
 
 def is_id(value: Any) -> bool:
-    """Whether a value may name a request."""
+    """True if a value may be the id of a request."""
     return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
 
 
-def id_of(value: Any) -> Any:
-    """The id of what may be no proper request; None where it has none."""
-    found = value.get("id") if isinstance(value, dict) else None
-    return found if is_id(found) else None
+def read_id(value: Any) -> Any:
+    """Return the id of a value that may not be a proper request; None if it has none."""
+    id_ = value.get("id") if isinstance(value, dict) else None
+    return id_ if is_id(id_) else None
 
 
-def answer(id_: Any, result: Any) -> dict[str, Any]:
-    """An answer."""
+def format_result(id_: Any, result: Any) -> dict[str, Any]:
+    """Make the response of a call."""
     return {"jsonrpc": "2.0", "id": id_, "result": result}
 
 
-def refusal(id_: Any, failure: Failure) -> dict[str, Any]:
-    """An answer that tells of a failure."""
+def format_error(id_: Any, failure: Failure) -> dict[str, Any]:
+    """Make the response of a call that failed."""
     return {"jsonrpc": "2.0", "id": id_, "error": failure.as_dict()}
 
 
-def notification(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Something that is told without being asked."""
+def format_notification(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a notification."""
     return {"jsonrpc": "2.0", "method": method, "params": dict(params)}
 
 
-def failure_of(error: Exception) -> Failure:
-    """What an error of ours is called, with its facts."""
+def to_failure(error: Exception) -> Failure:
+    """Turn an error into a failure, with its code and its data."""
     if isinstance(error, Failure):
         return error
     if not isinstance(error, RefoldError):
         return Failure(INTERNAL, f"this is a fault of refold: {type(error).__name__}: {error}")
     code = next((code for kind, code in _CODES if isinstance(error, kind)), REFUSED)
-    facts = {name: getattr(error, name) for name in (*_FACTS, *_FACTS_OF_STORES) if hasattr(error, name)}
+    data = {name: getattr(error, name) for name in _DATA if hasattr(error, name)}
     message = error.args[0] if error.args else type(error).__name__  # a KeyError's text has quotes around it
-    return Failure(code, str(message), {"kind": type(error).__name__, **facts})
+    return Failure(code, str(message), {"kind": type(error).__name__, **data})

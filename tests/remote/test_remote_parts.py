@@ -1,0 +1,75 @@
+"""Parts of the servers without a process: the table of methods, framing, and errors at the start."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from refold.cli import main
+from refold.remote.framing import MessageFramer, UnreadableMessage
+from refold.remote.operations import METHODS
+
+
+def test_the_page_lists_every_method_and_its_parameters():
+    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z/]+)` \|([^|]*)\|", page, re.MULTILINE))
+    assert set(rows) - {"shutdown"} == set(METHODS)
+    for name, method in METHODS.items():
+        if name != "initialize":  # takes what clients of other protocols send along
+            assert re.findall(r"`(\w+)\??`", rows[name]) == list(method.takes)
+
+
+def test_a_message_that_is_too_large_is_refused_and_passed_over():
+    frames = MessageFramer(most=10)
+    assert list(frames.feed(b"[1,2,3,4,5,6]\n[1]\n")) == [
+        UnreadableMessage("a message may have 10 bytes", large=True),
+        [1],
+    ]
+    frames = MessageFramer(most=10)
+    got = [each for _ in range(5) for each in frames.feed(b"xxxxxxxxx")]
+    got += frames.feed(b"x\n[2]\n")
+    assert got == [UnreadableMessage("a message may have 10 bytes", large=True), [2]]
+    frames = MessageFramer(most=10)
+    got = list(frames.feed(b"Content-Length: 12\r\n\r\n123456789012Content-Length: 3\r\n\r\n[3]"))
+    assert got == [UnreadableMessage("a message may have 10 bytes", large=True), [3]]
+
+
+@pytest.mark.parametrize("at", range(1, 60))
+def test_frames_however_they_are_cut(at):
+    for raw in (
+        b'{"a": "\xc3\xa9"}\r\n\n [1, 2]\n{"b": 3}',
+        b"content-type: x\r\nContent-Length: 3\r\n\r\n[1]Content-Length: 2\n\n{}",
+    ):
+        frames = MessageFramer()
+        got = [*frames.feed(raw[:at]), *frames.feed(raw[at:]), *frames.close()]
+        assert got in ([{"a": "é"}, [1, 2], {"b": 3}], [[1], {}])
+
+
+@pytest.mark.parametrize("word", [b"1e999", b"-1e999", b"NaN", b"[1, 2e400]"])
+def test_a_number_without_an_end_is_no_json(word):
+    """It would come back as Infinity, which no other program reads."""
+    (value,) = MessageFramer().feed(b'{"id": ' + word + b"}\n")
+    assert isinstance(value, UnreadableMessage)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--policy", "rippel"], "did you mean ripple?"),
+        (["--window", "lots"], "--window"),
+        (["--format", "klingon"], "klingon"),
+        (["--ask", "cat"], "--ask: 'cat' is no address"),
+        (["--ask", "openai:gpt-4.1"], "--ask: openai:gpt-4.1 needs a key"),
+        (["--store", "nowhere:x"], "nowhere"),
+    ],
+)
+@pytest.mark.parametrize("command", ["rpc", "mcp"])
+def test_wrong_use_is_told_at_the_start(command, options, words, capsys, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert main([command, "--store", "memory:", *options]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("refold: ")
+    assert words in said.err
+    assert said.err.count("\n") == 1

@@ -1,6 +1,22 @@
-"""Entries for the tests of stores, made as sessions make them."""
+"""Entries for the tests of stores, made as sessions make them, and the values that stores take and return."""
 
-from refold.core.log.entries import ROOT, make_entry
+from refold.core.log.entries import KINDS, MARKS, ROOT, Entry, make_entry
+from refold.stores import START, Head, Place
+
+__all__ = [
+    "KINDS",
+    "MARKS",
+    "ROOT",
+    "START",
+    "Entry",
+    "Head",
+    "Place",
+    "bodies",
+    "chain",
+    "make_entry",
+    "mark",
+    "said",
+]
 
 
 def said(number, text="", *, parent=ROOT, body=None, at=1.0):

@@ -4,11 +4,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from logs import bodies, chain, mark, said
+from logs import MARKS, ROOT, START, Entry, Head, Place, bodies, chain, make_entry, mark, said
 
-from refold.core.log.entries import MARKS, ROOT, Entry, make_entry
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError
-from refold.stores import START, Head, Place
 
 NAMES = {
     "unicode": "Gespräch 数据 🎈 e\u0301",

@@ -1,5 +1,6 @@
 """What is special about the SQLite store: its file, its locks, its versions, and what damage does to it."""
 
+import errno
 import os
 import random
 import sqlite3
@@ -912,3 +913,27 @@ def test_a_search_in_scripts_without_spaces_and_of_common_words(opened):
     assert store.search("lighthouse words nothing", session="a", limit=1)[0].entry.said == 2102
     assert store.search("common", session="nobody") == []
     assert len(store.search(" ".join(f"w{n}" for n in range(500)) + " lighthouse")) <= 1
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(driver.IO_ERROR_SYNC, StoreError), (778, StoreFull)], ids=["sync", "write"]
+)
+def test_no_room_at_a_sync_does_not_promise_that_nothing_was_written(code, kind, tmp_path):
+    store = open_store(str(tmp_path / "store"))
+    connection = store._connection
+    real = connection._raw
+
+    class Ill:
+        system_errno = errno.ENOSPC
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    error = connection.driver.errors[0]("disk I/O error")
+    error.extendedresult = code
+    error.sqlite_errorcode = code
+    connection._raw = Ill()
+    answer = connection._to_store_error(error)
+    real.close()
+    store.close()
+    assert type(answer) is kind

@@ -13,11 +13,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from logs import said
+from logs import KINDS, ROOT, START, Place, make_entry, said
 
-from refold.core.log.entries import KINDS, ROOT, make_entry
 from refold.errors import Conflict
-from refold.stores import START, Place
 
 EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "12"))
 SESSIONS = st.sampled_from(["a", "ä\0/..", "c"])

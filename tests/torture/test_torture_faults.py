@@ -9,7 +9,7 @@ pytest.importorskip("apsw")
 from bench.torture import faults
 from bench.torture.ground import message
 
-from refold.stores import open_store
+from refold import open_store
 
 CALLS = {"sqlite": ("pwrite64", "fdatasync"), "jsonl": ("write", "fdatasync")}
 

@@ -3,8 +3,8 @@
 import pytest
 from bench.torture import interleavings
 
-from refold.session import folding
-from refold.stores.memory.store import MemoryStore
+from refold import open_store
+from refold.session.steps import install_fold
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -25,15 +25,16 @@ def test_a_fold_that_is_installed_on_another_branch_is_found_out(monkeypatch):
         return True
         yield
 
-    monkeypatch.setattr(folding, "_stands", careless)
+    monkeypatch.setattr(install_fold, "_stands", careless)
     assert interleavings.campaign(seed=1, count=25)["wrong"] > 0
 
 
 def test_a_store_that_does_not_compare_is_found_out(monkeypatch):
-    append = MemoryStore.append
+    memory = type(open_store("memory:"))
+    append = memory.append
 
     def careless(self, session, entries, *, expect, at=None, fence=None):
         return append(self, session, entries, expect=self.head(session), at=at, fence=fence)
 
-    monkeypatch.setattr(MemoryStore, "append", careless)
+    monkeypatch.setattr(memory, "append", careless)
     assert interleavings.campaign(seed=1, count=15)["wrong"] > 0

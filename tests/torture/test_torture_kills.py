@@ -8,7 +8,7 @@ pytest.importorskip("apsw")
 from bench.torture import failpoints, kills, migrations
 from bench.torture.ground import message
 
-from refold.stores import open_store
+from refold import open_store
 
 
 @pytest.mark.parametrize(("kind", "number"), [("sqlite", 12), ("jsonl", 8)])

@@ -9,7 +9,7 @@ pytest.importorskip("apsw")
 from bench.torture import writers
 from bench.torture.ground import message
 
-from refold.stores import open_store
+from refold import open_store
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["one session each", "one session"])

@@ -29,8 +29,8 @@ def test_what_is_used_again_is_what_was_seen_before_the_cut_and_not_since():
 
 
 def test_a_name_counts_as_a_whole_word_only():
-    assert reuse.has_entity("see paint_1_3.", "paint_1_3")
-    assert not reuse.has_entity("see paint_1_33 and xpaint_1_3", "paint_1_3")
+    assert reuse.has_name("see paint_1_3.", "paint_1_3")
+    assert not reuse.has_name("see paint_1_33 and xpaint_1_3", "paint_1_3")
 
 
 def test_reuse_is_full_with_everything_and_none_with_nothing():

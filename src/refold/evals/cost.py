@@ -10,7 +10,7 @@ from refold.evals import Screen
 from refold.evals.cost_search import ALL, PRICES, WITHIN, Report, Row, measure
 
 if TYPE_CHECKING:
-    from refold.replay.playing import Summaries
+    from refold.replay.player import Summaries
 
 __all__ = ["EXAMPLES", "arguments", "measure", "run", "table"]
 

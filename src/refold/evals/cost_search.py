@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.core.compaction.policy import Policy
-from refold.core.models.prices import request_cost, find_price
+from refold.core.models.prices import find_price, request_cost
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals.traces import SECONDS, read_traces
 from refold.policies import presets
 from refold.replay import NONE, Recorded, Run, play
-from refold.replay.playing import Summaries
+from refold.replay.player import Summaries
 
 PRICES: Final = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "gemini": "gemini-2.5-pro"}
 """The model whose prices are used for each maker; the ratios are the same for its other models."""

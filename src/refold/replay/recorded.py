@@ -1,4 +1,4 @@
-"""A conversation as it was recorded, read and measured once for all the policies it is played under."""
+"""A recorded conversation, parsed and measured once for all the policies it is played under."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,35 +13,35 @@ from refold.core.tokens.counting import Counter
 from refold.core.tokens.usage import Usage
 from refold.formats import Format
 from refold.policies.house import house_counter
-from refold.replay.facts import Again, comings_back
+from refold.replay.reused_names import ReusedName, find_reused_names
 
 SECONDS: Final = 20.0
-"""Between two requests where no times were recorded: agents take 4 to 20, and a cache lives longer."""
+"""Seconds between two requests without recorded times. Agents take 4 to 20; a cache lives longer."""
 _DROP: Final = 0.7
-"""A request of less than this share of the one before it came after a compaction of the recorder's own."""
+"""A request below this share of the one before it follows a compaction of the recorded agent."""
 _RATIOS: Final = (0.5, 2.5)
-"""How far a provider's count may be from the estimate; what is further off is no count of these messages."""
+"""Limits of a provider's count relative to the estimate; beyond them it counted something else."""
 
 
 _DAWN: Final = 1_000_000.0
-"""When a conversation without times is taken to begin; any time does."""
+"""The start of a conversation without times; any number would do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A provider's tokens from estimated ones: what is sent beside the messages, and a factor."""
+    """Converts estimated tokens to a provider's tokens: a fixed part and a factor."""
 
     beside: int = 0
     factor: float = 1.0
 
     def tokens(self, estimate: int) -> int:
-        """What the provider would count."""
+        """Return the provider's count for an estimate."""
         return self.beside + round(estimate * self.factor)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Messages in the order they were said, with what is known of the requests."""
+    """Messages in their order, with what is known of the requests."""
 
     messages: list[Any]
     format: str | None = None
@@ -49,24 +49,24 @@ class Recorded:
     system: Any = None
     tools: Any = None
     times: Mapping[int, float] = field(default_factory=dict)
-    """When messages were said, by place, where that is known; seconds."""
+    """Times of messages in seconds, by index, where known."""
     usages: Mapping[int, Usage] = field(default_factory=dict)
-    """What providers reported for the request that a message answers, by place."""
+    """Reported usage of the request that a message answers, by index."""
     name: str = ""
 
     @cached_property
     def wire(self) -> Format:
-        """The shape of the messages."""
+        """The wire format of the messages."""
         return formats.get(self.format) if self.format else formats.detect(self.messages)
 
     @cached_property
     def counter(self) -> Counter:
-        """How tokens are counted, the same for every policy."""
+        """The counter, the same for every policy."""
         return house_counter(self.model)
 
     @cached_property
     def read(self) -> tuple[Message, ...]:
-        """The messages as values."""
+        """The parsed messages."""
         return tuple(self.wire.parse(self.messages))
 
     @cached_property
@@ -87,64 +87,64 @@ class Recorded:
 
     @cached_property
     def head(self) -> int:
-        """How many messages are in every view: the system prompt and the first request."""
+        """The number of messages in every view: the system prompt and the first request."""
         for index, message in enumerate(self.read):
             if message.role == "user":
                 return index + 1
         return 0
 
     @cached_property
-    def again(self) -> tuple[Again, ...]:
-        """What the conversation comes back to."""
-        return comings_back(self.messages, by_model=self.by_model, head=self.head)
+    def again(self) -> tuple[ReusedName, ...]:
+        """The names that the conversation uses again."""
+        return find_reused_names(self.messages, by_model=self.by_model, head=self.head)
 
     @cached_property
     def beside(self) -> int:
-        """Tokens of the system prompt and the tools that stand beside the messages."""
+        """Tokens of the system prompt and the tools."""
         text = system_text(self.system)
         tools = [self.tools] if isinstance(self.tools, Mapping) else self.tools or ()
         return self.counter.plain(text) + self.counter.tools(tools, text)
 
     @cached_property
     def scale(self) -> Scale:
-        """How the provider counts these messages, learned from what it reported."""
+        """How the provider counts these messages, learned from its reports."""
         known = self._reports()
         if not known:
             return Scale(self.beside)
-        (first, told), (last, most) = known[0], known[-1]
+        (first, reported), (last, most) = known[0], known[-1]
         grown = last - first
-        factor = (most - told) / grown if grown > 0 else 1.0
+        factor = (most - reported) / grown if grown > 0 else 1.0
         factor = min(max(factor, _RATIOS[0]), _RATIOS[1])
-        return Scale(max(0, round(told - first * factor)), factor)
+        return Scale(max(0, round(reported - first * factor)), factor)
 
     def _reports(self) -> list[tuple[int, int]]:
-        """Estimates and reports of requests before the recorder compacted by itself."""
+        """Return estimates and reports of the requests before the agent's own compaction."""
         sums = [0, *accumulate(self.sizes)]
         found: list[tuple[int, int]] = []
         for at in sorted(self.usages):
-            told = self.usages[at].context
+            context = self.usages[at].context
             if not 0 < at <= len(self.messages):
                 continue
-            if found and told < found[-1][1] * _DROP:
+            if found and context < found[-1][1] * _DROP:
                 break
-            found.append((self.counter.tokens(sums[at]), told))
+            found.append((self.counter.tokens(sums[at]), context))
         return found
 
     def output(self, at: int) -> int:
-        """Tokens the model wrote at a place; a report may be cut off in the middle of a stream."""
+        """Return the tokens the model wrote at an index; a report may stop in the middle of a stream."""
         end = at
         while end < len(self.messages) and self.by_model[end]:
             end += 1
         estimate = round(self.counter.tokens(sum(self.sizes[at:end])) * self.scale.factor)
-        told = max((self.usages[i].output for i in range(at, end) if i in self.usages), default=0)
-        return max(estimate, told)
+        reported = max((self.usages[i].output for i in range(at, end) if i in self.usages), default=0)
+        return max(estimate, reported)
 
     @cached_property
     def clock(self) -> tuple[float, ...]:
-        """When each request was sent; never backwards."""
+        """The time of each request; never goes backwards."""
         now, found = min(self.times.values(), default=_DAWN), []
         for at in self.requests:
-            told = self.times.get(at)
-            now = now + SECONDS if told is None else max(now, told)
+            time = self.times.get(at)
+            now = now + SECONDS if time is None else max(now, time)
             found.append(now)
         return tuple(found)

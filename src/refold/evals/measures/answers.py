@@ -17,9 +17,9 @@ from refold import session as sessions
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals.datasets import Question, Talk
-from refold.evals.measures.reuse import join_texts
 from refold.evals.methods import AskFunction, Comparison, Progress, count_tokens
 from refold.evals.tables import Tally, make_row
+from refold.replay.reused_names import join_texts
 
 FIRST: Final = 10
 """Hits that are looked at."""

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from refold.core.messages.speakers import is_program_text
 from refold.evals.datasets import Dataset
-from refold.evals.measures.reuse import join_texts
 from refold.evals.methods import Comparison, Method, Trial, Wire, count_tokens
 from refold.evals.tables import Tally, make_row
+from refold.replay.reused_names import join_texts
 
 BUDGET: Final = 2_500
 """Tokens of a view after each fold: few, so that ten folds put pressure on what is kept."""

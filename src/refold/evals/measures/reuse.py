@@ -3,38 +3,18 @@
 Paths, identifiers and values count. The system prompt and the first message do not: every view has them.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from refold.evals.datasets import Run
-from refold.evals.methods import Comparison, Method, Wire, count_head, count_tokens, iter_texts
+from refold.evals.methods import Comparison, Method, Wire, count_head, count_tokens
 from refold.evals.tables import Tally, make_row
-from refold.replay.facts import ENTITY
+from refold.replay.reused_names import find_entities, has_name, join_texts
 
 CUTS: Final = (0.4, 0.6, 0.8)
 """Where histories are cut, as shares of their messages."""
 OWN: Final = "its own summary"
 """The row of the summaries that the recorded agents wrote themselves."""
-
-
-def join_texts(messages: Sequence[Any]) -> str:
-    """Join the texts of a view; arguments in JSON text are unescaped."""
-    return "\n".join(_unescape_json(text) for text in iter_texts(list(messages)))
-
-
-def _unescape_json(text: str) -> str:
-    if text.startswith("{"):
-        try:
-            return "\n".join(iter_texts(json.loads(text)))
-        except ValueError:
-            return text
-    return text
-
-
-def find_entities(text: str) -> set[str]:
-    """Find the paths, identifiers and values of a text."""
-    return {found.rstrip(".,:;-") for found in ENTITY.findall(text)}
 
 
 def find_reused(history: Wire, cut: int) -> set[str]:
@@ -49,17 +29,6 @@ def find_reused(history: Wire, cut: int) -> set[str]:
             found |= here - again
         again |= here
     return found
-
-
-def has_entity(view: str, entity: str) -> bool:
-    """True if a view has a name as a whole word."""
-    at = view.find(entity)
-    while at >= 0:
-        before, after = view[at - 1 : at] if at else "", view[at + len(entity) : at + len(entity) + 1]
-        if not (before.isalnum() or before == "_") and not (after.isalnum() or after == "_"):
-            return True
-        at = view.find(entity, at + 1)
-    return False
 
 
 def measure_reuse(
@@ -100,7 +69,7 @@ def _fold_once(
     tally.count_fold(trial.asks, trial.why)
     if trial.view is not None:
         text = join_texts(trial.view)
-        kept = sum(has_entity(text, entity) for entity in wanted)
+        kept = sum(has_name(text, entity) for entity in wanted)
         taken = count_tokens(trial.view)
         tally.add(kept, len(wanted), tokens=max(0, taken - fixed), of=size)  # some methods also lose the head
         tally.count_tokens(taken, fixed + budget)
@@ -119,7 +88,7 @@ def _compare_own_compactions(
         wanted = find_reused(run.messages, cut)
         size = count_tokens(before[head:])
         own = count_tokens([{"role": "user", "content": run.summary}])
-        kept = sum(has_entity(run.summary, entity) for entity in wanted)
+        kept = sum(has_name(run.summary, entity) for entity in wanted)
         tallies[OWN].add(kept, len(wanted), tokens=own, of=size)
         for way in comparison.ways:
             _fold_once(way, (before, wanted), own, comparison, tallies[way.name])

@@ -14,9 +14,9 @@ from typing import Any, Final
 from refold.errors import FormatError
 from refold.evals.measures.answers import ask_question
 from refold.evals.measures.planted_facts import FoldedView, Rounds, fold_rounds, format_fold_count, next_talk
-from refold.evals.measures.reuse import join_texts
 from refold.evals.methods import Comparison, Wire
 from refold.evals.tables import Tally, make_row
+from refold.replay.reused_names import join_texts
 
 SEEDS: Final = 5
 """Cases made from each template."""

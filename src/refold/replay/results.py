@@ -1,4 +1,4 @@
-"""What a replay gives back: turns, folds and their break-even, a run and its sums; values only."""
+"""The results of a replay: turns, folds with their break-even, and a run with its sums."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -7,7 +7,7 @@ from refold.core.models.prices import Spent
 from refold.core.models.windows import Price
 
 NONE: Final = "none"
-"""The name of no compaction at all."""
+"""The policy name for no compaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,27 +17,27 @@ class Turn:
     number: int
     """Counted from 1."""
     at: int
-    """How many recorded messages stand before the answer."""
+    """The number of recorded messages before the answer."""
     tokens: int
-    """What was sent: system prompt, tools, view."""
+    """Tokens of the request: system prompt, tools, view."""
     cache_read: int
     cache_write: int
     fresh: int
-    """What was read without the cache: what it has no price for, or holds too little of."""
+    """Input tokens outside the cache."""
     output: int
     dollars: float | None
-    """What the request cost; None where no price is known."""
+    """The cost of the request; None if no price is known."""
     cold: bool = False
-    """Whether the cache had run out since the last request."""
+    """True if the cache had expired since the last request."""
     over: bool = False
-    """Whether it was more than the window holds: a provider refuses such a request."""
+    """True if it is larger than the window; a provider refuses such a request."""
     fold: int | None = None
-    """Number of the fold that was made for it, counted from 1."""
+    """The number of the fold made for it, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """One fold of a run, and whether it paid."""
+class PlayedFold:
+    """One fold of a run, and if it paid."""
 
     number: int
     turn: int
@@ -45,26 +45,26 @@ class Played:
     trigger: str
     stages: tuple[str, ...]
     tokens_before: int
-    """What would have been sent without it."""
+    """Tokens of the request without the fold."""
     tokens_after: int
     anew: int
-    """Tokens that were in the cache and are written anew because the prefix moved."""
+    """Cached tokens that are written again because the prefix changed."""
     calls: Spent
-    """What models took that were asked for it, or their stand-in."""
+    """Tokens and cost of the summariser, or of its stand-in."""
     dollars: float | None
-    """What it cost: the calls, and writing anew what was cached; negative where the cache was cold."""
+    """The cost: the calls, and writing the cache again; negative if the cache was cold."""
     turns_needed: float | None
-    """Turns after which it has paid; None where no price is known, or for never."""
+    """Turns after which the fold pays; None if no price is known, or if it never pays."""
     turns_came: int
     """Turns until the next fold, or until the end."""
     reused: int = 0
-    """Names and values seen before it that the model writes afterwards without having seen them again."""
+    """Names seen before the fold that the model writes later without seeing them again."""
     kept: int = 0
-    """Those of them that are in the view."""
+    """The number of these names in the view."""
 
     @property
     def paid(self) -> bool | None:
-        """Whether it paid before the next one; None where no price is known."""
+        """True if the fold paid before the next one; None if no price is known."""
         if self.dollars is None:
             return None
         return self.dollars <= 0 or (self.turns_needed is not None and self.turns_came >= self.turns_needed)
@@ -77,12 +77,12 @@ class Run:
     policy: str
     window: int
     model: str
-    """Who summarised: `passed over`, `stand-in`, or the name of who was asked."""
+    """The summariser: `passed over`, `stand-in`, or a name."""
     price: Price | None
     turns: tuple[Turn, ...]
-    folds: tuple[Played, ...] = ()
+    folds: tuple[PlayedFold, ...] = ()
     attempts: Spent = field(default_factory=Spent)
-    """What models took for attempts that became no fold."""
+    """Cost of attempts that became no fold."""
 
     @property
     def sent(self) -> int:
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def cache_write(self) -> int:
-        """Tokens that were written to the cache, or read anew where writing has no price of its own."""
+        """Tokens written to the cache."""
         return sum(turn.cache_write for turn in self.turns)
 
     @property
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def calls(self) -> Spent:
-        """What summarising took."""
+        """Tokens and cost of all summaries."""
         spent = self.attempts
         for fold in self.folds:
             spent = spent.plus(fold.calls)
@@ -114,7 +114,7 @@ class Run:
 
     @property
     def dollars(self) -> float | None:
-        """What all of it cost; None where no price is known."""
+        """The total cost; None if no price is known."""
         if self.price is None:
             return None
         return sum(turn.dollars or 0.0 for turn in self.turns) + (self.calls.dollars or 0.0)
@@ -126,22 +126,22 @@ class Run:
 
     @property
     def over(self) -> int:
-        """How many requests were larger than the window."""
+        """The number of requests larger than the window."""
         return sum(turn.over for turn in self.turns)
 
     @property
     def facts(self) -> float | None:
-        """The share of what is used again that was still in the view after each fold; None for no fold."""
+        """The share of re-used names still in the view after the folds; None without a fold."""
         wanted = sum(fold.reused for fold in self.folds)
         return sum(fold.kept for fold in self.folds) / wanted if wanted else None
 
     @property
     def paid(self) -> int:
-        """How many folds paid."""
+        """The number of folds that paid."""
         return sum(fold.paid is True for fold in self.folds)
 
     def totals(self) -> dict[str, Any]:
-        """The sums, by name."""
+        """Return the sums by name."""
         return {
             "requests": len(self.turns),
             "tokens_sent": self.sent,
@@ -158,7 +158,7 @@ class Run:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the run as plain data."""
         return {
             "policy": self.policy,
             "window": self.window,

@@ -7,12 +7,12 @@ from talks_to_replay import MODEL, agent, reported
 
 from refold import presets
 from refold.core.compaction.flow import Answer
-from refold.core.models.prices import cost, price_of
+from refold.core.models.prices import find_price, request_cost
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 from refold.replay import NONE, Recorded, play
 
-PRICE = price_of(MODEL)
+PRICE = find_price(MODEL)
 LONG = agent(60)
 
 
@@ -20,7 +20,7 @@ def bill(turn, price=PRICE):
     used = Usage(
         input=turn.tokens, output=turn.output, cache_read=turn.cache_read, cache_write=turn.cache_write
     )
-    return cost(used, price)
+    return request_cost(used, price)
 
 
 def test_without_compaction_everything_before_is_read_from_the_cache():
@@ -144,7 +144,7 @@ def test_a_conversation_in_another_shape_plays_the_same():
 
 def test_what_is_told_on_the_way():
     told = []
-    play(agent(5), NONE, window=8_000, told=lambda done, whole: told.append((done, whole)))
+    play(agent(5), NONE, window=8_000, progress=lambda done, whole: told.append((done, whole)))
     assert told == [(number, 5) for number in range(1, 6)]
 
 

@@ -1,8 +1,8 @@
-"""Plays a recorded conversation under a policy and a window, as a session would have met it.
+"""Play a recorded conversation under a policy and a window, as a session would have met it.
 
-Before each answer of the model the session prepares what was said so far; a provider with a prefix cache
-reads it, and reports what it has read. Nobody is asked unless somebody is handed over: stages that need a
-model are passed over, or get a stand-in as long as a summary is expected to be.
+Before each answer of the model, a session prepares what was said so far. A simulated provider with a prefix
+cache reads it and reports usage. Without `ask` no model is asked: stages that need one are passed over, or
+get a stand-in as long as a summary is expected to be.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -10,35 +10,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from refold import session
-from refold.calls.compact import Asked
 from refold.calls.outcome import Outcome
-from refold.calls.plan import expected
+from refold.calls.plan import expected_answer
+from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
-from refold.core.log.view import Put
-from refold.core.log.view import Run as Shown
-from refold.core.models.prices import Spent, break_even, cache_prices, cost, price_of
+from refold.core.log.view import MessageRange, Replacement
+from refold.core.models.prices import Spent, break_even, cache_prices, find_price, request_cost
 from refold.core.models.windows import Price
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow
 from refold.policies import presets
-from refold.replay.caching import MINUTES, Cache
-from refold.replay.facts import held, shown, wanted
+from refold.replay.prefix_cache import DEFAULT_SECONDS, PrefixCache
 from refold.replay.recorded import Recorded
-from refold.replay.values import NONE, Played, Run, Turn
-from refold.session.facade import Session
-from refold.session.shelf import Shelf
+from refold.replay.results import NONE, PlayedFold, Run, Turn
+from refold.replay.reused_names import count_present, join_texts, names_needed_after
+from refold.session.session import Session
+from refold.session.state.loaded_view import LoadedView
 from refold.stores.memory.store import open_store
 
 Summaries: TypeAlias = Literal["stand-in", "passed over"]
 LEAST_CACHED: Final = 1_024
-"""Tokens below which providers cache nothing."""
+"""Tokens below which OpenAI and Anthropic cache nothing, as both document."""
 _BESIDE: Final = "beside"
-"""The name of what is sent in front of the messages."""
+"""The name of what is sent before the messages: system prompt and tools."""
 
 
-def none() -> Policy:
-    """No compaction at all."""
+def no_compaction() -> Policy:
+    """Return a policy that never compacts."""
     return replace(presets.get("refold"), name=NONE, trigger=Trigger(enabled=False), stages=())
 
 
@@ -48,83 +47,83 @@ def play(
     *,
     window: int | None = None,
     price: Price | str | None = None,
-    ask: Asked = None,
+    ask: AskTarget = None,
     asked: str = "",
     summaries: Summaries = "stand-in",
-    cache_seconds: float = MINUTES,
+    cache_seconds: float = DEFAULT_SECONDS,
     facts: bool = True,
-    told: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Run:
     """Play a conversation from its first request to its last.
 
-    price           of the model, or the name of one; that of the recorded model by default
-    ask, asked      who summarises, and what to call them; nobody by default
-    summaries       without them: a stand-in of the expected length, or no summaries at all
+    price           the price of the model, or a model's name; the recorded model's price by default
+    ask, asked      the summariser, and its name in the result; none by default
+    summaries       without `ask`: a stand-in of the expected length, or no summaries at all
     cache_seconds   how long the provider's cache lives without being read
-    facts           whether to look for what the conversation comes back to
+    facts           if true, measure how many re-used names each fold keeps
     told            is called with how many requests are done, of how many
     """
-    chosen = none() if policy == NONE else presets.get(policy)
-    found = price_of(price or recorded.model) if isinstance(price, str | None) else price
+    chosen = no_compaction() if policy == NONE else presets.get(policy)
+    found = find_price(price or recorded.model) if isinstance(price, str | None) else price
     chosen = chosen if found is None else chosen.where_paid
-    who = ask if ask is not None else expected if summaries == "stand-in" else None
-    kept = session.open(
+    answerer = ask if ask is not None else expected_answer if summaries == "stand-in" else None
+    session_played = session.open(
         "replay",
         store=open_store(),
         policy=chosen,
         window=window,
         model=recorded.model,
         format=recorded.wire.name,
-        ask=None if chosen.name == NONE else who,
+        ask=None if chosen.name == NONE else answerer,
         now=lambda: player.now,
     )
-    player = Player(recorded, kept, chosen, found, Cache(cache_seconds), facts=facts)
+    player = Player(recorded, session_played, chosen, found, PrefixCache(cache_seconds), facts=facts)
     for number, at in enumerate(recorded.requests):
         player.request(number, at)
-        if told is not None:
-            told(number + 1, len(recorded.requests))
-    kept.close()
-    return player.run((asked or "asked") if ask is not None else summaries)
+        if progress is not None:
+            progress(number + 1, len(recorded.requests))
+    session_played.close()
+    return player.finish((asked or "asked") if ask is not None else summaries)
 
 
 @dataclass(slots=True)
-class _Sent:
-    """A request: names and units of what stands in it."""
+class SentRequest:
+    """A request: the names and sizes of its messages."""
 
     names: list[Hashable]
     units: list[int]
-    shelf: Shelf | None = None
+    loaded: LoadedView | None = None
     known: int = 0
-    """How many messages of the shelf are in it."""
+    """How many messages of the loaded view it has."""
     total: int = 0
-    """All units."""
+    """The sum of the sizes."""
 
 
 @dataclass(slots=True)
 class Player:
-    """The state of one run."""
+    """The state of one replay."""
 
     recorded: Recorded
     session: Session
     policy: Policy
     price: Price | None
-    cache: Cache
+    cache: PrefixCache
     facts: bool = True
     now: float = 0.0
     window: int = 0
-    sent: _Sent = field(default_factory=lambda: _Sent([_BESIDE], [0]))
+    sent: SentRequest = field(default_factory=lambda: SentRequest([_BESIDE], [0]))
     history: list[Any] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    folds: list[Played] = field(default_factory=list)
+    folds: list[PlayedFold] = field(default_factory=list)
     attempts: Spent = field(default_factory=Spent)
-    put: dict[Put, int] = field(default_factory=dict)
+    replacement_sizes: dict[Replacement, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Tell the session what is sent beside the messages."""
-        self.session.acts.around.more = self.recorded.scale.beside
+        """Tell the session the size of the system prompt and tools."""
+        self.session.state.request.more = self.recorded.scale.beside
 
     def request(self, number: int, at: int) -> None:
-        """Prepare and send what stands before an answer."""
+        """Prepare and send the request before one answer."""
         recorded = self.recorded
         self.now = recorded.clock[number]
         before = self.sent.total + sum(recorded.sizes[len(self.history) : at])
@@ -132,14 +131,14 @@ class Player:
         ready = self.session.prepare(self.history)
         self.window = ready.budget.window
         outcomes = [ready.outcome]
-        new = self._now_sent()
+        new = self._build_request()
         if self._tokens(new.total) > self.window and self.policy.name != NONE:
-            outcomes += self._refused(self._tokens(new.total))
-            new = new if self.session.keeper.shelf is new.shelf else self._now_sent()
+            outcomes += self._report_refusal(self._tokens(new.total))
+            new = new if self.session.state.loaded is new.loaded else self._build_request()
         self._send(at, new, self._tokens(before), outcomes)
 
-    def _refused(self, tokens: int) -> list[Outcome]:
-        """Tell the session that a provider refused the request for its size."""
+    def _report_refusal(self, tokens: int) -> list[Outcome]:
+        """Report to the session that the provider refused the request for its size."""
         limit = f"This model's maximum context length is {self.window} tokens"
         said = {"message": f"{limit}, but {tokens} were sent", "code": "context_length_exceeded"}
         try:
@@ -148,19 +147,19 @@ class Player:
             return []
         return [] if seen.outcome is None else [seen.outcome]
 
-    def _send(self, at: int, new: _Sent, before: int, outcomes: Sequence[Outcome]) -> None:
+    def _send(self, at: int, new: SentRequest, before: int, outcomes: Sequence[Outcome]) -> None:
         old, last = self.sent, self.turns[-1] if self.turns else None
-        grown = new.names[: len(old.names)] == old.names if new.shelf is not old.shelf else True
+        grown = new.names[: len(old.names)] == old.names if new.loaded is not old.loaded else True
         hit = self.cache.read(new.names, self.now, grown=grown)
         total = self._tokens(new.total)
         known = self._tokens(new.total - sum(new.units[hit.messages :])) if hit.messages else 0
-        usage = self._usage(total, known, self.recorded.output(at))
-        calls = self._calls(outcomes)
+        usage = self._simulate_usage(total, known, self.recorded.output(at))
+        calls = self._spent_on_calls(outcomes)
         number = None
         if any(outcome.compacted for outcome in outcomes):
             number = len(self.folds) + 1
             was = 0 if last is None or hit.cold else min(last.tokens, before)
-            self.folds.append(self._fold(before, was, usage, outcomes, calls))
+            self.folds.append(self._make_fold(before, was, usage, outcomes, calls))
         else:
             self.attempts = self.attempts.plus(calls)
         self.turns.append(
@@ -172,7 +171,7 @@ class Player:
                 cache_write=usage.cache_write,
                 fresh=usage.input - usage.cache_read - usage.cache_write,
                 output=usage.output,
-                dollars=None if self.price is None else cost(usage, self.price),
+                dollars=None if self.price is None else request_cost(usage, self.price),
                 cold=hit.cold,
                 over=total > self.window,
                 fold=number,
@@ -182,29 +181,36 @@ class Player:
         if total <= self.window:
             self.session.observe({"usage": {"prompt_tokens": total, "completion_tokens": usage.output}})
 
-    def _usage(self, total: int, known: int, output: int) -> Usage:
-        """What a provider reads from its cache, and what it writes to it."""
+    def _simulate_usage(self, total: int, known: int, output: int) -> Usage:
+        """Return the usage that a provider would report: what it reads from its cache and writes to it."""
         price = self.price
         known = known if known >= LEAST_CACHED and not (price and price.cache_read is None) else 0
         writes = total >= LEAST_CACHED and not (price and price.cache_write is None)
         return Usage(input=total, output=output, cache_read=known, cache_write=total - known if writes else 0)
 
-    def _fold(self, before: int, was: int, usage: Usage, outcomes: Sequence[Outcome], calls: Spent) -> Played:
-        """What a fold cost, and when it will have paid.
+    def _make_fold(
+        self, before: int, was: int, usage: Usage, outcomes: Sequence[Outcome], calls: Spent
+    ) -> PlayedFold:
+        """Return what a fold cost, and after how many turns it pays.
 
-        before   tokens of the request without it
-        was      those of them that the cache would have held
+        before   tokens of the request without the fold
+        was      the part of them that the cache would have held
         """
         saved = before - usage.input
-        without = self._usage(before, was, usage.output)
+        without = self._simulate_usage(before, was, usage.output)
         dollars = needed = None
         if self.price is not None:
             later = saved * cache_prices(self.price)[0] / 1e6
-            dollars = (calls.dollars or 0.0) + cost(usage, self.price) - cost(without, self.price) + later
+            dollars = (
+                (calls.dollars or 0.0)
+                + request_cost(usage, self.price)
+                - request_cost(without, self.price)
+                + later
+            )
             needed = break_even(max(0.0, dollars), self.price, saved=saved)
-        reused, kept = self._kept()
+        reused, kept = self._count_facts()
         done = [outcome for outcome in outcomes if outcome.compacted]
-        return Played(
+        return PlayedFold(
             number=len(self.folds) + 1,
             turn=len(self.turns) + 1,
             trigger=done[-1].receipt.trigger,
@@ -220,14 +226,14 @@ class Player:
             kept=kept,
         )
 
-    def _kept(self) -> tuple[int, int]:
-        """How much is used again from here on, and how much of it the view holds."""
+    def _count_facts(self) -> tuple[int, int]:
+        """Count the names that are used again later, and those of them in the view."""
         if not self.facts:
             return 0, 0
-        names = wanted(self.recorded.again, len(self.history))
-        return len(names), held(shown(self.session.keeper.shelf.items), names) if names else 0
+        names = names_needed_after(self.recorded.again, len(self.history))
+        return len(names), count_present(join_texts(self.session.state.loaded.items), names) if names else 0
 
-    def _calls(self, outcomes: Sequence[Outcome]) -> Spent:
+    def _spent_on_calls(self, outcomes: Sequence[Outcome]) -> Spent:
         spent = Spent()
         for call in (call for outcome in outcomes for call in outcome.receipt.calls):
             usage = Usage(
@@ -236,40 +242,40 @@ class Player:
                 cache_read=call.cache_read,
                 cache_write=call.cache_write,
             )
-            spent = spent.plus(Spent.of(usage, price_of(call.model) or self.price))
+            spent = spent.plus(Spent.of(usage, find_price(call.model) or self.price))
         return spent
 
     def _tokens(self, units: int) -> int:
         recorded = self.recorded
         return recorded.scale.tokens(recorded.counter.tokens(units + recorded.counter.per_conversation))
 
-    def _now_sent(self) -> _Sent:
-        """The request as the session's view has it now."""
-        shelf, old = self.session.keeper.shelf, self.sent
-        same = shelf is old.shelf
+    def _build_request(self) -> SentRequest:
+        """Return the request that the session's view makes now."""
+        loaded, old = self.session.state.loaded, self.sent
+        same = loaded is old.loaded
         names: list[Hashable] = old.names if same else [_BESIDE]
         units = old.units if same else [0]
         start, total = (old.known, old.total) if same else (0, 0)
-        for index in range(start, len(shelf.atoms)):
-            name, size = self._size(shelf, index)
+        for index in range(start, len(loaded.view_items)):
+            name, size = self._item_size(loaded, index)
             names.append(name)
             units.append(size)
             total += size
-        return _Sent(names, units, shelf, len(shelf.atoms), total)
+        return SentRequest(names, units, loaded, len(loaded.view_items), total)
 
-    def _size(self, shelf: Shelf, index: int) -> tuple[Hashable, int]:
-        """The name of a message of the view, and its units, by the count that all policies share."""
-        atom = shelf.atoms[index]
-        if isinstance(atom, Put):
-            if atom not in self.put:
-                self.put[atom] = self.recorded.counter.message(shelf.messages[index])
-            return atom, self.put[atom]
-        if isinstance(atom, Shown):
-            return atom, self.recorded.sizes[shelf.fixed + atom.first - 1]
+    def _item_size(self, loaded: LoadedView, index: int) -> tuple[Hashable, int]:
+        """Return the name and the size of one item of the view, by the counter that all policies share."""
+        item = loaded.view_items[index]
+        if isinstance(item, Replacement):
+            if item not in self.replacement_sizes:
+                self.replacement_sizes[item] = self.recorded.counter.message(loaded.messages[index])
+            return item, self.replacement_sizes[item]
+        if isinstance(item, MessageRange):
+            return item, self.recorded.sizes[loaded.fixed + item.first - 1]
         return ("system", index), self.recorded.sizes[index]
 
-    def run(self, who: str) -> Run:
-        """All of it, once the last request is sent."""
+    def finish(self, summariser: str) -> Run:
+        """Return the finished replay."""
         starts = [fold.turn for fold in self.folds] + [len(self.turns) + 1]
         folds = tuple(
             replace(fold, turns_came=after - fold.turn)
@@ -278,7 +284,7 @@ class Player:
         return Run(
             policy=self.policy.name,
             window=self.window,
-            model=who if self.policy.name != NONE else "",
+            model=summariser if self.policy.name != NONE else "",
             price=self.price,
             turns=tuple(self.turns),
             folds=folds,

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from talks_to_replay import agent
 
 from refold.replay import play
-from refold.replay.page import page
+from refold.replay.html_page import render_page
 
 RUNS = [play(agent(40), policy, window=12_000) for policy in ("none", "refold")]
 
@@ -21,7 +21,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_is_whole_and_needs_nothing_else():
-    html = page(RUNS, {"file": "talk.json", "messages": 80})
+    html = render_page(RUNS, {"file": "talk.json", "messages": 80})
     tags = Tags()
     tags.feed(html)
     assert tags.seen.count("svg") == 2
@@ -31,7 +31,7 @@ def test_a_page_is_whole_and_needs_nothing_else():
 
 
 def test_everything_from_outside_is_escaped():
-    html = page(RUNS, {"file": "<script>alert(1)</script>\"'", "model": "<b>"})
+    html = render_page(RUNS, {"file": "<script>alert(1)</script>\"'", "model": "<b>"})
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "<b>" not in html
@@ -39,4 +39,4 @@ def test_everything_from_outside_is_escaped():
 
 def test_without_prices_there_is_no_plot_of_money():
     runs = [play(agent(10, model=None), policy, window=8_000) for policy in ("none", "refold")]
-    assert page(runs, {}).count("<svg") == 1
+    assert render_page(runs, {}).count("<svg") == 1

@@ -1,15 +1,15 @@
-"""A replay as one page for a browser: a table and plots in SVG; no script, nothing fetched, all escaped."""
+"""Render a replay as one HTML page: tables and SVG plots, no script, nothing fetched, all text escaped."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any, Final
 
-from refold.replay.values import Played, Run
+from refold.replay.results import PlayedFold, Run
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 860, 260, 64, 28, 10
 COLOURS: Final = ("#777777", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Told apart also by people who do not see all colours; the first is for no compaction."""
+"""A palette for colour-blind readers (Okabe and Ito); grey is for no compaction."""
 DASHES: Final = ("5 4", "", "", "", "2 2", "8 3", "4 2")
 STYLE: Final = """\
 :root { color-scheme: light dark; }
@@ -24,8 +24,8 @@ p.note { opacity: .75; }
 """
 
 
-def page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
-    """The page of some runs."""
+def render_page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
+    """Return the page of some runs."""
     title = escape(f"Replay of {about.get('file', 'a conversation')}")
     facts = [
         f"{key.replace('_', ' ')}: {value}" for key, value in about.items() if value not in (None, "", 0)
@@ -33,24 +33,29 @@ def page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
     parts = [f"<h1>{title}</h1>", f"<p>{escape(' · '.join(facts))}</p>"]
     for window, group in groupby(runs, key=lambda run: run.window):
         here = list(group)
-        parts += [f"<h2>Window {window:,}</h2>", _table(here), plot(here, window), _money(here)]
-        parts += [_folds(run) for run in here if run.folds]
-    parts.append(f'<p class="note">{escape(_note(runs))}</p>')
+        parts += [
+            f"<h2>Window {window:,}</h2>",
+            _render_totals(here),
+            draw_tokens(here, window),
+            _draw_dollars(here),
+        ]
+        parts += [_render_folds(run) for run in here if run.folds]
+    parts.append(f'<p class="note">{escape(_footnote(runs))}</p>')
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     return f"<!doctype html>\n<html lang=en><head>{head}<style>{STYLE}</style></head>\n<body>\n" + (
         "\n".join(parts) + "\n</body></html>\n"
     )
 
 
-def plot(runs: Sequence[Run], window: int | None = None) -> str:
-    """The size of each request under each policy."""
+def draw_tokens(runs: Sequence[Run], window: int | None = None) -> str:
+    """Draw the size of each request under each policy."""
     lines = [[float(turn.tokens) for turn in run.turns] for run in runs]
     folds = [[fold.turn - 1 for fold in run.folds] for run in runs]
-    return _svg("tokens of each request", lines, folds, limit=window)
+    return _draw_lines("tokens of each request", lines, folds, limit=window)
 
 
-def _money(runs: Sequence[Run]) -> str:
-    """What was spent up to each request, where prices are known."""
+def _draw_dollars(runs: Sequence[Run]) -> str:
+    """Draw the dollars spent up to each request, if prices are known."""
     if runs[0].price is None:
         return ""
     lines = []
@@ -61,10 +66,10 @@ def _money(runs: Sequence[Run]) -> str:
             spent += (turn.dollars or 0.0) + calls.get(turn.number, 0.0)
             line.append(spent)
         lines.append(line)
-    return _svg("dollars spent so far", lines, [[] for _ in runs])
+    return _draw_lines("dollars spent so far", lines, [[] for _ in runs])
 
 
-def _svg(
+def _draw_lines(
     title: str, lines: Sequence[Sequence[float]], folds: Sequence[Sequence[int]], limit: float | None = None
 ) -> str:
     most = max((max(line, default=0) for line in lines), default=0) or 1
@@ -80,7 +85,7 @@ def _svg(
 
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">']
     for share in (0, 0.25, 0.5, 0.75, 1):
-        at, word = y(most * share), _number(most * share)
+        at, word = y(most * share), _format_number(most * share)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{at}" y2="{at}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{at}" text-anchor="end" dy="4">{word}</text>')
     if limit is not None and limit <= top:
@@ -96,13 +101,13 @@ def _svg(
     return f"<figure>{''.join(parts)}</svg><figcaption>{escape(title)}</figcaption></figure>"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if value >= 10_000:
         return f"{value / 1000:,.0f}k"
     return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.3g}"
 
 
-def _table(runs: Sequence[Run]) -> str:
+def _render_totals(runs: Sequence[Run]) -> str:
     names = (
         "policy",
         "tokens sent",
@@ -113,11 +118,11 @@ def _table(runs: Sequence[Run]) -> str:
         "folds",
         "paid",
     )
-    rows = [_row(number, run, runs[0]) for number, run in enumerate(runs)]
-    return _rows((*names, "facts kept", "largest request"), rows)
+    rows = [_total_cells(number, run, runs[0]) for number, run in enumerate(runs)]
+    return _render_table((*names, "facts kept", "largest request"), rows)
 
 
-def _row(number: int, run: Run, none: Run) -> list[str]:
+def _total_cells(number: int, run: Run, none: Run) -> list[str]:
     key = f'<span class="key" style="background:{COLOURS[number % len(COLOURS)]}"></span> '
     written = run.cache_write + sum(turn.fresh for turn in run.turns)
     than = "" if not run.dollars or not none.dollars else f"{run.dollars / none.dollars - 1:+.1%}"
@@ -135,7 +140,7 @@ def _row(number: int, run: Run, none: Run) -> list[str]:
     ]
 
 
-def _folds(run: Run) -> str:
+def _render_folds(run: Run) -> str:
     names = (
         "turn",
         "tokens before",
@@ -148,10 +153,10 @@ def _folds(run: Run) -> str:
         "stages",
     )
     caption = f"<caption>Folds of {escape(run.policy)}</caption>"
-    return _rows(names, [_fold(fold) for fold in run.folds], caption)
+    return _render_table(names, [_fold_cells(fold) for fold in run.folds], caption)
 
 
-def _fold(fold: Played) -> list[str]:
+def _fold_cells(fold: PlayedFold) -> list[str]:
     return [
         f"{fold.turn:,}",
         f"{fold.tokens_before:,}",
@@ -165,13 +170,13 @@ def _fold(fold: Played) -> list[str]:
     ]
 
 
-def _rows(names: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+def _render_table(names: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
 
 
-def _note(runs: Sequence[Run]) -> str:
+def _footnote(runs: Sequence[Run]) -> str:
     who = sorted({run.model for run in runs if run.model})
     return (
         f"Summaries: {', '.join(who) or 'none'}. Dots are folds. Came: turns until the next fold or the end. "

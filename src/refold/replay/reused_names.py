@@ -1,4 +1,4 @@
-"""Names and values that a conversation comes back to, and whether a view still has them."""
+"""Find the names and values that a conversation uses again, and count those a view still has."""
 
 import json
 import re
@@ -17,35 +17,35 @@ ENTITY: Final = re.compile(
     r"|\b[A-Za-z]{2,12}-\d{1,7}\b"
     r"|\bv?\d{1,4}\.\d{1,4}(?:\.\d{1,6})?\b|\b\d{4,10}\b"
 )
-"""Paths, addresses, identifiers, versions and numbers; written for the measure, apart from the ledger's."""
+"""Paths, addresses, identifiers, versions, numbers. Independent of the ledger, which it measures."""
 _UNREAD: Final = frozenset(
     {"role", "type", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "data"}
 )
-"""Fields of a wire message that are no text for a model."""
+"""Fields of a wire message that a model does not read."""
 _LONGEST: Final = 200_000
-"""Characters of one text that are looked at, from its front: a huge one would take seconds."""
+"""Characters of one text that are read; a huge text would take seconds."""
 
 
-def texts(value: Any) -> Iterator[str]:
-    """Every string that a model would read in a wire message or a list of them."""
+def iter_texts(value: Any) -> Iterator[str]:
+    """Yield every string that a model would read in a wire message or a list of them."""
     if isinstance(value, str):
         yield value[:_LONGEST]
     elif isinstance(value, dict):
         for key, item in value.items():
             if key not in _UNREAD:
-                yield from texts(item)
+                yield from iter_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from texts(item)
+            yield from iter_texts(item)
 
 
-def shown(messages: Sequence[Any]) -> str:
-    """A view as one text; arguments that travel as JSON text are opened."""
-    return "\n".join(_opened(text) for text in texts(list(messages)))
+def join_texts(messages: Sequence[Any]) -> str:
+    """Join the texts of a view; arguments in JSON text are unescaped."""
+    return "\n".join(_unescape_json(text) for text in iter_texts(list(messages)))
 
 
-def entities(text: str) -> set[str]:
-    """Paths, identifiers and values of a text.
+def find_entities(text: str) -> set[str]:
+    """Find the paths, identifiers and values of a text.
 
     >>> sorted(entities("see src/app.py, call read_all, error 4711"))
     ['4711', 'read_all', 'src/app.py']
@@ -54,39 +54,42 @@ def entities(text: str) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Something the model writes at a place, and the last place before where it was seen."""
+class ReusedName:
+    """A name that the model writes at one index and last saw at another."""
 
     seen: int
     used: int
     what: str
 
 
-def comings_back(messages: Sequence[Any], *, by_model: Sequence[bool], head: int) -> tuple[Again, ...]:
-    """What a model writes after it was seen, and not only in the head, which is in every view."""
-    always = entities(shown(messages[:head]))
+def find_reused_names(
+    messages: Sequence[Any], *, by_model: Sequence[bool], head: int
+) -> tuple[ReusedName, ...]:
+    """Find the names that a model writes after it saw them; names of the head are in every view."""
+    always = find_entities(join_texts(messages[:head]))
     last: dict[str, int] = {}
-    found: list[Again] = []
+    found: list[ReusedName] = []
     for index in range(head, len(messages)):
-        for what in entities(shown([messages[index]])) - always:
+        for what in find_entities(join_texts([messages[index]])) - always:
             if by_model[index] and what in last:
-                found.append(Again(last[what], index, what))
+                found.append(ReusedName(last[what], index, what))
             last[what] = index
     return tuple(found)
 
 
-def wanted(again: Sequence[Again], cut: int) -> set[str]:
-    """What was seen before the cut and is written behind it before it is seen again."""
+def names_needed_after(again: Sequence[ReusedName], cut: int) -> set[str]:
+    """Return the names seen before the cut and written after it before they are seen again."""
     return {each.what for each in again if each.seen < cut <= each.used}
 
 
-def held(view: str, names: set[str]) -> int:
-    """How many of these names stand in a text, as words of their own."""
-    found = names & entities(view)
-    return len(found) + sum(_stands(view, name) for name in names - found)
+def count_present(view: str, names: set[str]) -> int:
+    """Count the names that a text has as whole words."""
+    found = names & find_entities(view)
+    return len(found) + sum(has_name(view, name) for name in names - found)
 
 
-def _stands(view: str, name: str) -> bool:
+def has_name(view: str, name: str) -> bool:
+    """True if a text has a name as a whole word."""
     at = view.find(name)
     while at >= 0:
         before, after = view[at - 1 : at], view[at + len(name) : at + len(name) + 1]
@@ -96,10 +99,10 @@ def _stands(view: str, name: str) -> bool:
     return False
 
 
-def _opened(text: str) -> str:
+def _unescape_json(text: str) -> str:
     if text.startswith("{"):
         try:
-            return "\n".join(texts(json.loads(text)))
+            return "\n".join(iter_texts(json.loads(text)))
         except (ValueError, RecursionError):
             return text
     return text

@@ -1,4 +1,4 @@
-"""The exit statuses, and the two ways a command may stop before its end."""
+"""The exit statuses, and the two errors by which a command stops early."""
 
 from typing import Final
 
@@ -9,27 +9,26 @@ REFUSED: Final = 1
 """Refused, or over budget."""
 WRONG_USE: Final = 2
 INTERRUPTED: Final = 130
-"""What shells give a program that Ctrl-C ended."""
+"""The status that shells give a program that Ctrl-C ended: 128 + SIGINT."""
 NOBODY_READS: Final = 141
-"""What shells give a program whose output nobody reads any more."""
+"""The status that shells give a program whose reader is gone: 128 + SIGPIPE."""
 
 
 class WrongUse(RefoldError):
-    """The program was called in a way that makes no sense; the message says how to call it."""
+    """The call makes no sense; the message says how to call the program."""
 
 
 class Refused(RefoldError):
-    """The program was called well and may not or cannot do it."""
+    """The call is well formed, but the program cannot or may not do it."""
 
 
 def status_of(error: RefoldError) -> int:
-    """The exit status for an error: what a caller can mend by calling otherwise is wrong use."""
-    return (
-        REFUSED if isinstance(error, Refused | DoesNotFit | InvalidConversation | StoreError) else WRONG_USE
-    )
+    """The exit status for an error; what another call would avoid is wrong use."""
+    refused = isinstance(error, Refused | DoesNotFit | InvalidConversation | StoreError)
+    return REFUSED if refused else WRONG_USE
 
 
-def reason(error: OSError) -> str:
-    """Why the system refused, in a few words."""
+def describe_os_error(error: OSError) -> str:
+    """The system's reason in a few words."""
     words = error.strerror
     return words[:1].lower() + words[1:] if words else type(error).__name__

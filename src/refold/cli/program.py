@@ -12,10 +12,17 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from refold.cli.exit_status import INTERRUPTED, NOBODY_READS, REFUSED, WRONG_USE, WrongUse, reason, status_of
-from refold.cli.output import screen as screens
-from refold.cli.output.plain import clean
-from refold.cli.output.screen import Screen
+from refold.cli.exit_status import (
+    INTERRUPTED,
+    NOBODY_READS,
+    REFUSED,
+    WRONG_USE,
+    WrongUse,
+    describe_os_error,
+    status_of,
+)
+from refold.cli.output.screen import Screen, find_screen
+from refold.cli.output.text import clean
 from refold.errors import RefoldError, RefoldWarning
 
 COMMANDS: Final = {
@@ -27,33 +34,33 @@ COMMANDS: Final = {
     "replay": "play a recorded conversation turn by turn under several policies and windows",
     "validate": "would a provider take this conversation?",
     "models": "the windows and prices of models, with the source of each number",
-    "sessions": "the sessions of a store or of an agent, the one that changed last first",
+    "sessions": "the sessions of a store or of an agent, the newest change first",
     "show": "a session: what the model sees, everything that was said, or the log",
-    "folds": "the folds of a session: what each took, and what it saved",
-    "diff": "what a fold took, and what stands there now",
+    "folds": "the folds of a session: what each removed, and what it saved",
+    "diff": "what a fold removed, and what stands there now",
     "recall": "find what was said in a session, folded or not, word for word",
-    "unfold": "undo a fold: what it took is seen again",
-    "checkpoint": "mark this place of a session by a name",
+    "unfold": "undo a fold: the model sees again what it removed",
+    "checkpoint": "give this place of a session a name",
     "rewind": "go back in a session; what came after stays on its own branch",
     "export": "write a session as files",
     "import": "begin a session from exported files, a list of messages or a transcript",
     "check": "verify everything in a store; copy what is readable into a new one",
     "rpc": "sessions for another program: JSON-RPC 2.0 on standard input and output",
     "mcp": "sessions as tools of the Model Context Protocol, on standard input and output",
-    "config": "everything that is set, and where each value came from",
-    "completion": "a script that lets a shell finish commands, options, names and files",
+    "config": "every setting, and where its value comes from",
+    "completion": "a script that lets a shell complete commands, options, names and files",
     "eval": "measure what is kept, what gets through and what it costs, on your own data",
 }
-"""Each command with what it does.
+"""Each command with one line of help.
 
-It lives in the module of its name, with `arguments`, `run`, `EXAMPLES`, and perhaps a `NOTE` for its help.
+A command is the module of its name with `add_arguments`, `run`, `EXAMPLES`, and perhaps a `NOTE`.
 """
 _MODULES: Final = {"import": "import_"}
-"""Commands whose name no module may have."""
+"""Commands whose name Python keeps for itself."""
 EPILOG: Final = """\
 FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a
 request body with such a list, or JSON lines with a message on each; - reads
-standard input. It may as well be a transcript of Claude Code, Codex, opencode,
+standard input. FILE may also be a transcript of Claude Code, Codex, opencode,
 pi or gemini-cli: its file, or AGENT:SESSION as `refold sessions --agent all`
 lists them.
 
@@ -70,21 +77,21 @@ examples:
 exit status: 0 done, 1 refused or over budget, 2 wrong use
 settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW,
 REFOLD_ASK (who summarises), then arguments; REFOLD_STORE names the store of the
-sessions; `refold config` shows all of them, with where each came from
+sessions; `refold config` shows every setting and where it comes from
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
-"""How the library's own messages name what a caller in Python would pass."""
+"""A parameter in the library's messages, which is an option of the same name here."""
 
 
 class Parser(ArgumentParser):
-    """A parser that says in one line what is wrong and what to do."""
+    """A parser that reports a mistake in one line and says what to do."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage."""
-        raise WrongUse(f"{message}; `{self.prog} --help` tells more")
+        raise WrongUse(f"{message}; see `{self.prog} --help`")
 
     def refuse(self, extra: Sequence[str]) -> NoReturn:
-        """Say which argument nobody knows, and which one may have been meant."""
+        """Refuse an unknown argument, and name the option that may have been meant."""
         option = next((word for word in extra if word.startswith("-")), None)
         if option is None:
             self.error(f"there is no place for {extra[0]!r}")
@@ -94,48 +101,56 @@ class Parser(ArgumentParser):
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run the program and give its exit status; nothing is raised."""
+    """Run the program and return its exit status; nothing is raised."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    screen = screens.find(colour="--no-color" not in arguments)
+    screen = find_screen(colour="--no-color" not in arguments)
     try:
-        status = _guarded(arguments, screen)
+        status = _run_guarded(arguments, screen)
         screen.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _let_go()
+        discard_output()
         return NOBODY_READS
     except OSError as error:
-        _let_go()
-        return _told(screen, f"cannot write the output: {reason(error)}", REFUSED)
+        discard_output()
+        screen.error(f"cannot write the output: {describe_os_error(error)}")
+        return REFUSED
     return status
 
 
-def _guarded(arguments: list[str], screen: Screen) -> int:
+def _run_guarded(arguments: list[str], screen: Screen) -> int:
+    """Run the command; every error but one of the output becomes a line and a status."""
     try:
-        with _warnings_as_notes(screen):
-            return _command(arguments, screen)
+        with _show_warnings(screen):
+            return _run_command(arguments, screen)
     except KeyboardInterrupt:
-        return _told(screen, "interrupted", INTERRUPTED)
+        screen.error("interrupted")
+        return INTERRUPTED
     except RefoldError as error:
-        return _told(screen, str(error), status_of(error))
-    except SystemExit as stop:  # argparse ends so after --help and --version
+        screen.error(_name_options(str(error)))
+        return status_of(error)
+    except SystemExit as stop:  # argparse ends like this after --help and --version
         return stop.code if isinstance(stop.code, int) else 0
     except MemoryError:
-        return _told(screen, "there is not enough memory for a conversation of this size", REFUSED)
-    except OSError:  # standard output: every other file has its own words
+        screen.error("there is not enough memory for a conversation of this size")
+    except OSError:  # of standard output: each other file has a message of its own
         raise
     except Exception as error:  # noqa: BLE001  # a fault of ours is one line as well
-        return _fault(screen, error)
+        if os.environ.get("REFOLD_DEBUG"):
+            traceback.print_exc()
+        kind = f"{type(error).__name__}: {error}"
+        screen.error(f"this is a fault of refold, please report it: {kind} (REFOLD_DEBUG=1 shows where)")
+    return REFUSED
 
 
-def _command(arguments: list[str], screen: Screen) -> int:
+def _run_command(arguments: list[str], screen: Screen) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
         near = get_close_matches(chosen, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise WrongUse(f"there is no command {chosen!r}; {hint}")
-    root, own, module = parsers(chosen)
+    root, own, module = make_parsers(chosen)
     args, extra = root.parse_known_args(arguments)
     if extra:
         own.refuse(extra)
@@ -146,8 +161,8 @@ def _command(arguments: list[str], screen: Screen) -> int:
     return status
 
 
-def parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
-    """The parser of the program, that of the chosen command, and its module; no other one is loaded."""
+def make_parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
+    """The parser of the program, that of the chosen command, and its module; no other command is loaded."""
     from refold import __version__
 
     root = Parser(
@@ -159,29 +174,29 @@ def parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
     )
     root.add_argument("--version", action="version", version=f"refold {__version__}")
     root.add_argument("--no-color", action="store_true", help="no colours, also on a terminal")
-    listed = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     own, module = root, None
     for name, words in COMMANDS.items():
-        parser = listed.add_parser(name, help=words, allow_abbrev=False)
+        parser = commands.add_parser(name, help=words, allow_abbrev=False)
         if name == chosen:
             own, module = parser, import_module(f"refold.cli.commands.{_MODULES.get(name, name)}")
             parser.description = words[:1].upper() + words[1:]
             note = getattr(module, "NOTE", "")
             parser.epilog = f"{note}\n\n" * bool(note) + f"examples:\n{module.EXAMPLES}"
             parser.formatter_class = RawDescriptionHelpFormatter
-            module.arguments(parser)
+            module.add_arguments(parser)
     return root, own, module
 
 
 @contextlib.contextmanager
-def _warnings_as_notes(screen: Screen) -> Iterator[None]:
-    """Show each warning of the library once, in one line; other people's warnings are not the user's."""
+def _show_warnings(screen: Screen) -> Iterator[None]:
+    """Print each warning of the library once, in one line; warnings of other libraries are not printed."""
     seen: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_rest: Any, **_named: Any) -> None:
         if issubclass(category, RefoldWarning) and str(message) not in seen:
             seen.add(str(message))
-            screen.note(f"refold: note: {clean(_as_options(str(message)))}")
+            screen.note(f"refold: note: {clean(_name_options(str(message)))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", RefoldWarning)
@@ -189,28 +204,14 @@ def _warnings_as_notes(screen: Screen) -> Iterator[None]:
         yield
 
 
-def _fault(screen: Screen, error: Exception) -> int:
-    if os.environ.get("REFOLD_DEBUG"):
-        traceback.print_exc()
-    kind = f"{type(error).__name__}: {error}"
-    return _told(
-        screen, f"this is a fault of refold, please report it: {kind} (REFOLD_DEBUG=1 shows where)", 1
-    )
-
-
-def _told(screen: Screen, text: str, status: int) -> int:
-    screen.error(_as_options(text))
-    return status
-
-
-def _as_options(text: str) -> str:
-    """Say an argument of a call as the option of the same name."""
+def _name_options(text: str) -> str:
+    """A message of the library with options in place of parameters."""
     text = text.replace(" (at a terminal: --window, or add it to refold.toml)", " or add it to refold.toml")
     text = text.removesuffix(", or pass a callable")
     return _ARGUMENT.sub(r"pass --\1", text).replace("`folds()`", "`refold folds`")
 
 
-def _let_go() -> None:
-    """Send what is left to nowhere, so that the interpreter's own last flush does not complain."""
+def discard_output() -> None:
+    """Send the rest of the output nowhere, so that the interpreter's own last flush does not complain."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

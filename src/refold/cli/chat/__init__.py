@@ -1,1 +1,1 @@
-"""The chat on a terminal and in a pipe: reading lines, showing answers as they come, asking the person."""
+"""The terminal face of `refold chat`: a line editor where there is a terminal, plain lines elsewhere."""

@@ -1,13 +1,12 @@
 """A chat on a terminal: a line editor with history and a meter below it, answers as Markdown as they come."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
@@ -18,45 +17,59 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 from rich.console import Console
 
-from refold.chat import tools
+from refold.chat import commands_show, tools
 from refold.chat.commands import COMMANDS
-from refold.chat.happenings import Again, Asking, Happening, Stopped, Thought, Used, Using, Words
-from refold.chat.showing import Note, Shown
+from refold.chat.conversation import Conversation
+from refold.chat.display import Displayable, Note, format_tokens
+from refold.chat.events import (
+    ChatEvent,
+    Interrupted,
+    ReasoningReceived,
+    RequestSent,
+    Retried,
+    TextReceived,
+    ToolFinished,
+    ToolStarted,
+)
 from refold.cli.chat.markdown import Answer
-from refold.cli.chat.plainly import PlainAnswer, chosen, stopped
-from refold.cli.chat.rendering import lines, safe
-from refold.cli.chat.toolbar import toolbar
-from refold.cli.output.plain import clean, shorten
-from refold.cli.output.screen import NARROWEST, WIDEST, Screen
-
-if TYPE_CHECKING:
-    from refold.chat.desk import Desk
+from refold.cli.chat.plain import PlainAnswer
+from refold.cli.chat.render import (
+    describe_interruption,
+    describe_result,
+    make_safe,
+    match_answer,
+    render_lines,
+)
+from refold.cli.output.meter import COLOURS, bar
+from refold.cli.output.screen import Screen, terminal_width
+from refold.cli.output.text import clean
 
 _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse"})
+WIDE: Final = 90
+"""Columns from which on the bar of the toolbar is drawn in full; the session's name fits beside it."""
 
 
-class LiveFace:
+class LiveInterface:
     """A terminal."""
 
-    lasting = True
+    is_interactive = True
 
     def __init__(self, screen: Screen, history: Path | None) -> None:
         self.screen = screen
-        self.desk: Desk | None = None
-        """Whose meter stands below the line."""
-        self._armed = False
-        self._told: Callable[[int], str] | None = None
+        self._conversation: Conversation | None = None
+        self._interrupted_once = False
+        self._toolbar: Callable[[int], str] | None = None
         self._answer: Answer | PlainAnswer | None = None
         self._console = Console(
             file=screen.out, force_terminal=True, no_color=not screen.colour, highlight=False, emoji=False
         )
         depth = None if screen.colour else ColorDepth.DEPTH_1_BIT
         self._prompts: PromptSession[str] = PromptSession(
-            history=_history(history),
-            key_bindings=self._keys(),
+            history=_open_history(history),
+            key_bindings=self._bind_keys(),
             multiline=True,
             prompt_continuation="  ",
-            bottom_toolbar=self._toolbar,
+            bottom_toolbar=self._draw_toolbar,
             completer=WordCompleter([f"/{name}" for name in COMMANDS], sentence=True),
             complete_while_typing=False,
             enable_suspend=True,
@@ -68,41 +81,39 @@ class LiveFace:
             history=InMemoryHistory(), style=_STYLE, color_depth=depth
         )
 
-    def sit(self, desk: "Desk") -> None:
-        """Show the meter of this chat."""
-        self.desk = desk
+    def attach(self, conversation: Conversation) -> None:
+        """Show the meter of this conversation."""
+        self._conversation = conversation
 
     def read(self) -> str | None:
-        """What the person types; None where nobody is there any more."""
-        self._armed = False
+        """What the person types; None at the end of the input."""
+        self._interrupted_once = False
         while True:
+            self.screen = replace(self.screen, width=terminal_width())
+            if self._conversation is not None:
+                self._toolbar = make_toolbar(self._conversation, self.screen)
             try:
-                return self._typed()
+                sign = "› " if self.screen.fancy else "> "
+                return self._prompts.prompt(ANSI(self.screen.paint(sign, "cyan")))
             except EOFError:
                 return None
-            except KeyboardInterrupt:  # by another program: the key is one of ours
-                self._armed = True
+            except KeyboardInterrupt:  # a signal of another program; the key itself is bound below
+                self._interrupted_once = True
 
-    def _typed(self) -> str:
-        columns = shutil.get_terminal_size((80, 24)).columns
-        self.screen = replace(self.screen, width=max(NARROWEST, min(WIDEST, columns)))
-        self._told = toolbar(self.desk, self.screen) if self.desk is not None else None
-        return self._prompts.prompt(ANSI(self.screen.paint("› " if self.screen.fancy else "> ", "cyan")))
-
-    def _toolbar(self) -> Any:
+    def _draw_toolbar(self) -> Any:
         from prompt_toolkit.application import get_app
 
-        if self._armed:
+        if self._interrupted_once:
             return "Ctrl-C again leaves"
         columns = get_app().output.get_size().columns
-        return ANSI(self._told(columns)) if self._told is not None else ""
+        return ANSI(self._toolbar(columns)) if self._toolbar is not None else ""
 
-    def _keys(self) -> KeyBindings:
+    def _bind_keys(self) -> KeyBindings:
         keys = KeyBindings()
 
         @keys.add("enter")
         def _enter(event: Any) -> None:
-            """Send, unless the line goes on behind a backslash."""
+            """Send, unless the line ends with a backslash."""
             buffer = event.current_buffer
             if buffer.document.text_before_cursor.endswith("\\"):
                 buffer.delete_before_cursor()
@@ -117,94 +128,110 @@ class LiveFace:
 
         @keys.add("c-c")
         def _clear(event: Any) -> None:
-            """Clear what is typed; leave at the second time."""
-            if self._armed and not event.current_buffer.text:
+            """Clear the line; the second time on an empty line, leave."""
+            if self._interrupted_once and not event.current_buffer.text:
                 event.app.exit(exception=EOFError)
                 return
             event.current_buffer.reset()
-            self._armed = True
+            self._interrupted_once = True
 
         return keys
 
-    def happen(self, happening: Happening) -> None:
-        """Show it as it happens."""
-        match happening:
-            case Asking():
-                self._words().wait()
-            case Words():
-                self._words().add(safe(happening.text))
-            case Thought():
-                self._words().think(safe(happening.text))
-            case Again():
-                self.beside(Note(f"asked again: {happening.reason}", "dim"))
-            case Using():
-                self.beside(Note(f"→ {tools.shown(happening.call)}", "dim"))
-            case Used():
-                self.beside(Note(_used(happening), "dim"))
-            case Stopped():
-                self.beside(Note(stopped(happening), "dim"))
+    def show_event(self, event: ChatEvent) -> None:
+        """Show the answer as it comes, and everything else as a note."""
+        match event:
+            case RequestSent():
+                self._open_answer().wait()
+            case TextReceived():
+                self._open_answer().add(make_safe(event.text))
+            case ReasoningReceived():
+                self._open_answer().think(make_safe(event.text))
+            case Retried():
+                self.note(Note(f"asked again: {event.reason}", "dim"))
+            case ToolStarted():
+                self.note(Note(f"→ {tools.format_call(event.call)}", "dim"))
+            case ToolFinished():
+                self.note(Note(describe_result(event), "dim"))
+            case Interrupted():
+                self.note(Note(describe_interruption(event), "dim"))
             case Note():
-                self.beside(happening)
+                self.note(event)
 
-    def _words(self) -> Answer | PlainAnswer:
+    def _open_answer(self) -> Answer | PlainAnswer:
         if self._answer is None:
             self._answer = Answer(self._console) if self.screen.fancy else PlainAnswer(self.screen)
         return self._answer
 
     @contextmanager
-    def turning(self) -> Iterator[None]:
-        """Keep what is typed meanwhile for the next line, and print what is left of the answer in the end."""
-        with _unechoed():
+    def during_turn(self) -> Iterator[None]:
+        """Keep what is typed meanwhile for the next line, and print the rest of the answer in the end."""
+        with _hide_keys():
             try:
                 yield
             finally:
-                self.settle()
+                self._end_answer()
 
-    def settle(self) -> None:
-        """Print what is left of the answer."""
+    def _end_answer(self) -> None:
         if self._answer is not None:
             answer, self._answer = self._answer, None
             answer.end()
 
-    def beside(self, note: Note) -> None:
-        """Show a note where the answer is now."""
-        self.settle()
+    def note(self, note: Note) -> None:
+        """Show a note below what the answer has so far."""
+        self._end_answer()
         self.show(note)
 
-    def show(self, *shown: Shown) -> None:
-        """Show what was asked for."""
+    def show(self, *shown: Displayable) -> None:
+        """Print what a command shows."""
         for one in shown:
-            for line in lines(one, self.screen):
+            for line in render_lines(one, self.screen):
                 self.screen.line(line)
         self.screen.flush()
 
-    def choose(self, question: str, answers: Sequence[str], about: Shown | None = None) -> str:
-        """Ask until it is one of the answers."""
-        self.settle()
+    def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
+        """Ask until the person gives one of the answers."""
+        self._end_answer()
         self.show(*([about] if about is not None else []))
         while True:
-            with suppress(EOFError):
+            try:
                 word = self._questions.prompt(f"{clean(question)} [{'/'.join(answers)}] ")
-                if (found := chosen(word, answers)) is not None:
-                    return found
-                continue
-            return answers[0]
+            except EOFError:
+                return answers[0]
+            if (answer := match_answer(word, answers)) is not None:
+                return answer
 
     def edit(self, text: str) -> str | None:
         """Change a text in place."""
-        told = "Alt-Enter takes it, Ctrl-C leaves it as it was, Ctrl-X Ctrl-E opens your editor"
-        editing: PromptSession[str] = PromptSession(
-            multiline=True, enable_open_in_editor=True, style=_STYLE, bottom_toolbar=told
+        keys = "Alt-Enter takes it, Ctrl-C leaves it as it was, Ctrl-X Ctrl-E opens your editor"
+        editor: PromptSession[str] = PromptSession(
+            multiline=True, enable_open_in_editor=True, style=_STYLE, bottom_toolbar=keys
         )
         try:
-            return editing.prompt("", default=text)
+            return editor.prompt("", default=text)
         except (EOFError, KeyboardInterrupt):
             return None
 
 
+def make_toolbar(conversation: Conversation, screen: Screen) -> Callable[[int], str]:
+    """The line below the prompt for any number of columns; it is drawn again while the person resizes."""
+    budget = commands_show.measure_now(conversation)
+    share = f"{budget.ratio:.0%}"
+    parts, status = commands_show.parts_text(conversation), commands_show.status_text(conversation)
+    about = f" of {format_tokens(budget.room)} · {parts} · {status}"
+
+    def draw(columns: int) -> str:
+        size = 24 if columns >= WIDE else 10
+        if columns < size + 12:
+            return screen.paint(screen.short(share, columns), COLOURS[budget.level])
+        rest = screen.short(about, columns - size - len(share) - 2)
+        return f"{bar(budget, size, screen)} {screen.paint(share, COLOURS[budget.level])} {rest}"
+
+    return draw
+
+
 @contextmanager
-def _unechoed() -> Iterator[None]:
-    """Show no keys: they would be written into the answer, and ^C into its last line."""
+def _hide_keys() -> Iterator[None]:
+    """Turn the echo of keys off: they would be written into the answer, and ^C into its last line."""
     if sys.platform == "win32":
         yield
         return
@@ -219,15 +246,8 @@ def _unechoed() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _used(happening: Used) -> str:
-    if happening.failed:
-        return f"← {shorten(' '.join(happening.text.split()), 200)}"
-    lines_ = happening.text.count("\n") + 1
-    return f"← {lines_:,} line{'s' * (lines_ != 1)}, {len(happening.text):,} characters"
-
-
-def _history(path: Path | None) -> History:
-    """What was typed before; kept in memory alone where no file can be written."""
+def _open_history(path: Path | None) -> History:
+    """What was typed before; kept in memory alone if no file can be written."""
     if path is not None:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -2,17 +2,19 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, Final
+from contextlib import closing, suppress
+from typing import Final
 
 from refold.cli.exit_status import DONE, REFUSED, Refused
-from refold.cli.input import stored
-from refold.cli.output.encoding import dumps, plain
+from refold.cli.input.stores import use_store
+from refold.cli.options.common import add_store
+from refold.cli.output.encoding import to_data
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import Screen
+from refold.core.tokens.units import format_count
 from refold.errors import StoreError
-from refold.stores import SessionInfo, Store, Defect, open_store
-from refold.stores.salvage import CopiedSession, SalvageReport, salvage
+from refold.stores import Defect, SessionInfo, Store, open_store
+from refold.stores.salvage import SalvageReport, salvage
 
 EXAMPLES: Final = """\
   refold check
@@ -21,121 +23,94 @@ EXAMPLES: Final = """\
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    told = "copy everything that can be read into this new store"
-    parser.add_argument("--salvage", metavar="NEW", help=told)
-    stored.store(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    text = "copy everything that can be read into this new store"
+    parser.add_argument("--salvage", metavar="NEW", help=text)
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Check, copy where that was asked for, and tell; the status says whether all is sound."""
-    with stored.opened(args) as store:
-        infos = _infos(store)
-        troubles = []
-        for trouble in _checked(store, infos, screen):
-            troubles.append(trouble)
+    """Check, copy if asked, and report; the status says whether everything is sound."""
+    with use_store(args) as store:
+        infos: list[SessionInfo] = []
+        with suppress(StoreError):  # a damaged store may not be able to list its sessions
+            infos = store.sessions()
+        entries = sum(info.entries for info in infos)
+        defects = []
+        for defect in _find_defects(store, entries, len(infos), screen):
+            defects.append(defect)
             if not args.json:
-                screen.line(_line(trouble, screen))
+                name = f"{screen.short(defect.session, 40)}: " if defect.session else ""
+                screen.line(f"{screen.paint('wrong', 'red')}  {name}{screen.short(defect.what, 400)}")
         if not args.json:
-            screen.line(_verdict(infos, len(troubles), screen))
-        saved = _salvaged(store, args.salvage, infos, screen) if args.salvage else None
+            word = screen.paint(format_count(len(defects), "trouble"), "red")
+            word = word if defects else screen.paint("all sound", "green")
+            screen.line(f"{_count_entries(entries)}, {format_count(len(infos), 'session')}: {word}")
+        saved = _salvage(store, args.salvage, entries, screen) if args.salvage else None
     if args.json:
-        screen.data(dumps(_data(store, infos, troubles, saved)) + "\n")
+        data = None if saved is None else {**to_data(saved), "entries": saved.entries, "whole": saved.whole}
+        counts = {"store": store.address, "sessions": len(infos), "entries": entries}
+        screen.json({**counts, "sound": not defects, "troubles": to_data(defects), "salvaged": data})
     elif saved is not None:
-        _tell(saved, args.salvage, screen)
-    return REFUSED if troubles else DONE
+        _report_salvage(saved, args.salvage, screen)
+    return REFUSED if defects else DONE
 
 
-def _infos(store: Store) -> list[SessionInfo]:
-    """The sessions, as far as the store still tells."""
-    with suppress(StoreError):
-        return store.sessions()
-    return []
-
-
-def _checked(store: Store, infos: list[SessionInfo], screen: Screen) -> Iterator[Defect]:
-    entries = sum(info.entries for info in infos)
-    with progress(screen, long=True) as now:
-        found = store.check()
+def _find_defects(store: Store, entries: int, sessions: int, screen: Screen) -> Iterator[Defect]:
+    """Every defect of a store; the line of progress is removed while a defect is printed."""
+    with progress(screen) as now:
+        defects = store.check()
         while True:
-            now.show(f"checking {entries:,} entries in {len(infos):,} sessions")
+            now.show(f"checking {entries:,} entries in {sessions:,} sessions")
             try:
-                trouble = next(found, None)
+                defect = next(defects, None)
             except StoreError as error:
                 now.clear()
                 yield Defect(session="", what=str(error))
                 return
             now.clear()
-            if trouble is None:
+            if defect is None:
                 return
-            yield trouble
+            yield defect
 
 
-def _line(trouble: Defect, screen: Screen) -> str:
-    name = f"{screen.short(trouble.session, 40)}: " if trouble.session else ""
-    return f"{screen.paint('wrong', 'red')}  {name}{screen.short(trouble.what, 400)}"
+def _count_entries(number: int) -> str:
+    return "1 entry" if number == 1 else f"{number:,} entries"
 
 
-def _verdict(infos: list[SessionInfo], troubles: int, screen: Screen) -> str:
-    entries, sessions = sum(info.entries for info in infos), len(infos)
-    counts = f"{_count(entries, 'entry')}, {_count(sessions, 'session')}"
-    if not troubles:
-        return f"{counts}: {screen.paint('all sound', 'green')}"
-    return f"{counts}: {screen.paint(_count(troubles, 'trouble'), 'red')}"
-
-
-def _count(number: int, word: str) -> str:
-    many = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return f"{number:,} {word if number == 1 else many}"
-
-
-def _salvaged(store: Store, where: str, infos: list[SessionInfo], screen: Screen) -> SalvageReport:
+def _salvage(store: Store, address: str, entries: int, screen: Screen) -> SalvageReport:
     """Copy into a new store; one that holds something is refused before anything is written."""
-    whole = sum(info.entries for info in infos)
-    target = open_store(where)
-    try:
+    with closing(open_store(address)) as target:
         if target.address == store.address:
             raise Refused(f"{target.address} is the store itself: salvage into a new one")
-        with progress(screen, long=True) as now:
-            return salvage(store, target, tell=lambda done: now.show("salvaging", min(done, whole), whole))
-    except KeyboardInterrupt:
-        screen.note(f"{target.address} holds a part: begin again with another new store")
-        raise
-    finally:
-        target.close()
+        try:
+            with progress(screen) as now:
+                return salvage(
+                    store, target, tell=lambda done: now.show("salvaging", min(done, entries), entries)
+                )
+        except KeyboardInterrupt:
+            screen.note(f"{target.address} is incomplete: begin again with another new store")
+            raise
 
 
-def _tell(saved: SalvageReport, where: str, screen: Screen) -> None:
-    """Say what was copied, and what was left out."""
+def _report_salvage(saved: SalvageReport, address: str, screen: Screen) -> None:
+    """Print what was copied, and what was left out."""
+    lost: list[str] = []
     for copied in saved.sessions:
-        for what in _left_out(copied):
-            screen.line(f"{screen.paint('lost', 'yellow')}   {screen.short(copied.session, 40)}: {what}")
+        name = screen.short(copied.session, 40)
+        if copied.lost:
+            total = copied.entries + copied.lost
+            lost.append(f"{name}: {_count_entries(copied.lost)} of {total:,} cannot be read")
+        elif copied.lost is None:
+            lost.append(f"{name}: the number of its entries is unknown")
+        if copied.note:
+            lost.append(f"{name}: {copied.note}")
     if saved.stopped:
-        screen.line(f"{screen.paint('lost', 'yellow')}   the rest: {screen.short(saved.stopped, 400)}")
+        lost.append(f"the rest: {screen.short(saved.stopped, 400)}")
+    for text in lost:
+        screen.line(f"{screen.paint('lost', 'yellow')}   {text}")
     kept = sum(1 for copied in saved.sessions if copied.entries or not copied.lost)
-    told = f"{_count(saved.entries, 'entry')} of {_count(kept, 'session')} copied to"
+    counts = f"{_count_entries(saved.entries)} of {format_count(kept, 'session')}"
     end = "; nothing was left out" if saved.whole else ""
-    screen.line(f"{told} {screen.short(where, 400)}{end}")
-
-
-def _left_out(copied: CopiedSession) -> Iterator[str]:
-    if copied.lost:
-        yield f"{_count(copied.lost, 'entry')} of {copied.entries + copied.lost:,} cannot be read"
-    elif copied.lost is None:
-        yield "nobody knows how many entries it had"
-    if copied.note:
-        yield copied.note
-
-
-def _data(store: Store, infos: list[SessionInfo], troubles: list[Defect], saved: SalvageReport | None) -> dict[str, Any]:
-    return {
-        "store": store.address,
-        "sessions": len(infos),
-        "entries": sum(info.entries for info in infos),
-        "sound": not troubles,
-        "troubles": plain(troubles),
-        "salvaged": None
-        if saved is None
-        else {**plain(saved), "entries": saved.entries, "whole": saved.whole},
-    }
+    screen.line(f"{counts} copied to {screen.short(address, 400)}{end}")

@@ -1,5 +1,6 @@
 """`refold compact`: shorten a conversation and write the result; the original stays as it is."""
 
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Final
@@ -7,19 +8,17 @@ from typing import Any, Final
 from refold import formats
 from refold.calls import compact
 from refold.calls.outcome import Outcome
-from refold.cli.exit_status import DONE, REFUSED
-from refold.cli.input import ask as asking
-from refold.cli.options import flags, shared
-from refold.cli.options.shared import Given
-from refold.cli.output import costs, files
-from refold.cli.output.encoding import dumps, lines, listed, plain
-from refold.cli.output.progress import LONG_BYTES, progress
-from refold.cli.output.reasons import why_not
+from refold.cli.exit_status import DONE, REFUSED, WrongUse
+from refold.cli.input import ask
+from refold.cli.input.sources import Source
+from refold.cli.options.common import add_output_options
+from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
+from refold.cli.output.costs import format_spent
+from refold.cli.output.encoding import dump_lines, dump_list, dumps, to_data
+from refold.cli.output.files import back_up, choose_destination, write_result
+from refold.cli.output.plans import explain_no_change, format_saving
 from refold.cli.output.screen import Screen
-from refold.cli.output.tables import less
-from refold.core.compaction.edits import Edit
 from refold.errors import DoesNotFit
-from refold.formats import Format
 
 EXAMPLES: Final = """\
   refold compact session.json --window 32k -o shorter.json
@@ -34,109 +33,117 @@ _FIELDS: Final = (
     *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved"),
     *("summary", "files", "breakdown", "budget", "receipt"),
 )
-"""What is told of an outcome under the same name, besides the messages and the edits."""
+"""Fields of an outcome that --json has under the same name, besides the messages and the edits."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    shared.conversation(parser)
-    shared.wishes(parser)
-    asking.arguments(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_conversation(parser)
+    add_compaction(parser)
+    ask.add_ask_options(parser)
     add = parser.add_argument_group("the result").add_argument
     add("-o", "--out", metavar="OUT", help="write there instead of standard output")
     add("--in-place", action="store_true", help="replace FILE; it is kept as FILE.bak")
     add("--must-fit", action="store_true", help="write nothing and end with 1 if it does not fit")
-    add("-q", "--quiet", action="store_true", help="say nothing on standard error")
-    add("-v", "--verbose", action="store_true", help="say what each stage did, and show the summary")
-    flags.output(parser)
+    add("-q", "--quiet", action="store_true", help="print nothing on standard error")
+    add("-v", "--verbose", action="store_true", help="print what each stage did, and the summary")
+    add_output_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Compact, write, and tell what was done."""
-    given = shared.given(args, screen)
-    path = files.destination(given.source, args.out, in_place=args.in_place)
-    outcome = compacted(given, screen)
+    """Compact, write the result, and report on standard error."""
+    inputs = read_inputs(args, screen)
+    source = inputs.source
+    path = _file_in_place(args, source) if args.in_place else choose_destination(args.out, source.path)
+    answerer = ask.open_answerer(args, screen, inputs.settings.ask)
+    with inputs.work("compacting", screen):
+        outcome = compact.compact(source.document.messages, ask=answerer, **inputs.compact_options())
     if args.must_fit and not outcome.fits:
         raise DoesNotFit(outcome.breakdown.total, outcome.budget.room, outcome.breakdown.as_dict())
-    kept = None
+    backup = None
     if args.in_place and path is not None:
-        if _changed(given, outcome):
-            kept = files.back_up(path, given.source.raw)
-            files.write(_text(given, outcome), path, screen, given.source)
+        if outcome.messages != source.document.messages:
+            backup = back_up(path, source.raw)
+            write_result(_wrap(source, outcome), path, screen, source.path)
     elif path is not None or not args.json:
-        files.write(_text(given, outcome), path, screen, given.source)
+        write_result(_wrap(source, outcome), path, screen, source.path)
     if args.json:
-        screen.data(dumps({"file": given.source.name, **as_data(outcome, given)}) + "\n")
+        screen.json({"file": source.name, **_outcome_data(outcome, inputs)})
     if not args.quiet:
         screen.flush()
-        tell(outcome, screen, verbose=args.verbose)
+        _report(outcome, screen)
+        if args.verbose:
+            _report_stages(outcome, screen)
         if path is not None:
-            screen.note(_written(args, kept, screen))
+            _report_file(args, backup, screen)
     return DONE if outcome.fits else REFUSED
 
 
-def _written(args: Namespace, kept: Path | None, screen: Screen) -> str:
-    """Where the result is, in the words of the caller: what was relative stays so."""
-    named = Path(args.file if args.in_place else args.out)
-    told = f"written to {screen.short(str(named), 400)}"
-    if kept is None:
-        return told
-    beside = kept if named.is_symlink() else named.with_name(kept.name)
-    return f"{told}; the original is {screen.short(str(beside), 400)}"
+def _file_in_place(args: Namespace, source: Source) -> Path:
+    """The file that the result replaces: the source itself."""
+    if args.out is not None:
+        raise WrongUse("--in-place and -o exclude each other: choose one")
+    if source.transcript is not None:
+        raise WrongUse(f"--in-place: {source.name} is a transcript and is never changed: use -o")
+    if source.path is None:
+        raise WrongUse("--in-place needs a file: standard input cannot be written back")
+    return Path(os.path.realpath(source.path))
 
 
-def compacted(given: Given, screen: Screen) -> Outcome:
-    """Compact, with a word on the screen where it takes long."""
-    ask = asking.answerer(given.args, screen, given.settings.ask)
-    with progress(screen, long=len(given.source.raw) > LONG_BYTES) as now, shared.named(given):
-        now.show("compacting")
-        return compact.compact(given.source.document.messages, ask=ask, **given.wishes())
+def _wrap(source: Source, outcome: Outcome) -> str:
+    """The result as text, wrapped as the conversation was."""
+    value, is_lines = source.rewrap(outcome.messages)
+    if is_lines:
+        return dump_lines(value) + "\n"
+    return (dump_list(value) if isinstance(value, list) else dumps(value)) + "\n"
 
 
-def as_data(outcome: Outcome, given: Given) -> dict[str, Any]:
-    """Every field of an outcome; what an edit put is in the shape of the conversation."""
-    wire = formats.get(given.source.document.format)
-    edits = [_edit(edit, wire) for edit in outcome.edits]
+def _outcome_data(outcome: Outcome, inputs: Inputs) -> dict[str, Any]:
+    """Every field of an outcome; the messages of an edit have the shape of the conversation."""
+    wire = formats.get(inputs.source.document.format)
+    edits = [
+        {
+            "start": edit.start,
+            "end": edit.end,
+            "stage": edit.stage,
+            "why": edit.why,
+            "put": wire.render(edit.put),
+        }
+        for edit in outcome.edits
+    ]
     return {
         "format": wire.name,
         "policy": outcome.receipt.policy,
-        "model": given.model,
-        **{name: plain(getattr(outcome, name)) for name in _FIELDS},
+        "model": inputs.model,
+        **{name: to_data(getattr(outcome, name)) for name in _FIELDS},
         "edits": edits,
         "messages": outcome.messages,
     }
 
 
-def _edit(edit: Edit, wire: Format) -> dict[str, Any]:
-    told = {"start": edit.start, "end": edit.end, "stage": edit.stage, "why": edit.why}
-    return {**told, "put": wire.render(edit.put)}
-
-
-def tell(outcome: Outcome, screen: Screen, *, verbose: bool) -> None:
-    """Say on standard error what was done."""
-    budget = outcome.budget
+def _report(outcome: Outcome, screen: Screen) -> None:
+    """Print on standard error what was done."""
     if outcome.compacted:
-        share = less(outcome.tokens_before, outcome.tokens_after)
+        share = format_saving(outcome.tokens_before, outcome.tokens_after)
         tokens = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens ({share})"
         counts = f"{outcome.messages_before:,} → {outcome.messages_after:,} messages"
         screen.note(f"{tokens}, {counts}, by {', '.join(outcome.stages)}")
     else:
-        screen.note(f"nothing was changed: {screen.short(why_not(outcome), 400)}")
+        screen.note(f"nothing was changed: {screen.short(explain_no_change(outcome), 400)}")
+    total, room = outcome.breakdown.total, outcome.budget.room
     if not outcome.fits:
         parts = ", ".join(f"{name} {size:,}" for name, size in outcome.breakdown.as_dict().items() if size)
-        why = f"{outcome.breakdown.total:,} tokens ({parts}) for a room of {budget.room:,}"
-        what = "it misses its target" if outcome.breakdown.total <= budget.room else "it does not fit"
-        screen.note(screen.tint(f"{what}: {why}; {screen.short(outcome.reason, 300)}", "red"))
+        what = "it misses its target" if total <= room else "it does not fit"
+        why = f"{total:,} tokens ({parts}) for a room of {room:,}; {screen.short(outcome.reason, 300)}"
+        screen.note(screen.tint(f"{what}: {why}", "red"))
     if outcome.receipt.spent.dollars:
-        screen.note(f"the model's answers cost {costs.told(outcome.receipt.spent)}")
+        screen.note(f"the model's answers cost {format_spent(outcome.receipt.spent)}")
     for call in outcome.receipt.calls:
         if call.failed:
             screen.note(screen.tint(f"the model failed: {screen.short(call.failed, 300)}", "yellow"))
-    if verbose:
-        _tell_more(outcome, screen)
 
 
-def _tell_more(outcome: Outcome, screen: Screen) -> None:
+def _report_stages(outcome: Outcome, screen: Screen) -> None:
     for report in outcome.receipt.stages:
         mark = "done" if report.accepted else "passed over"
         sizes = f" {report.tokens_before:,} → {report.tokens_after:,}" if report.accepted else ""
@@ -147,13 +154,11 @@ def _tell_more(outcome: Outcome, screen: Screen) -> None:
             screen.note(f"  {screen.short(line, screen.width - 4)}".rstrip())
 
 
-def _changed(given: Given, outcome: Outcome) -> bool:
-    return outcome.messages != given.source.document.messages
-
-
-def _text(given: Given, outcome: Outcome) -> str:
-    """The result, wrapped as the conversation was."""
-    value, one_a_line = given.source.rewrapped(outcome.messages)
-    if one_a_line:
-        return lines(value) + "\n"
-    return (listed(value) if isinstance(value, list) else dumps(value)) + "\n"
+def _report_file(args: Namespace, backup: Path | None, screen: Screen) -> None:
+    """Print where the result is, as the caller named it: a relative path stays relative."""
+    named = Path(args.file if args.in_place else args.out)
+    text = f"written to {screen.short(str(named), 400)}"
+    if backup is not None:
+        beside = backup if named.is_symlink() else named.with_name(backup.name)
+        text += f"; the original is {screen.short(str(beside), 400)}"
+    screen.note(text)

@@ -1,4 +1,4 @@
-"""`refold diff`: what a fold took, and what stands there now."""
+"""`refold diff`: what a fold removed, and what stands there now."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from refold import formats
-from refold.cli.commands.show import view_at
 from refold.cli.exit_status import DONE, Refused
-from refold.cli.input import stored
-from refold.cli.output import format_message, log_lines
-from refold.cli.output.encoding import dumps
-from refold.cli.output.screen import Screen, Style
+from refold.cli.input.stores import find_head, use_store
+from refold.cli.options.common import add_session, add_store
+from refold.cli.output.format_message import first_words, message_lines, parse_entry, parse_stored
+from refold.cli.output.log_lines import entry_line, read_view, short_name
+from refold.cli.output.screen import UNCUT, Screen, Style
 from refold.core.log.entries import SAID, Entry
-from refold.core.log.view import Change, Piece, Put, Run, View
+from refold.core.log.view import Change, MessageRange, View, ViewItem
 from refold.core.messages.message import Message
 from refold.stores import Place, Store
 
@@ -26,45 +26,62 @@ EXAMPLES: Final = """\
 _COLOURS: Final[dict[str, Style]] = {"-": "red", "+": "green"}
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    stored.arguments(parser, files=True)
-    told = "its name or the beginning of it, as `refold folds` shows it; the latest that stands by default"
-    parser.add_argument("fold", metavar="FOLD", nargs="?", help=told)
-    parser.add_argument("--full", action="store_true", help="show what left whole, not one line of each")
-    stored.store(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_session(parser, files=True)
+    text = "its name or the beginning of it, as `refold folds` shows it; the latest that stands by default"
+    parser.add_argument("fold", metavar="FOLD", nargs="?", help=text)
+    parser.add_argument("--full", action="store_true", help="show removed messages whole, not in one line")
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Show one fold."""
-    with stored.opened(args, files=True) as store:
-        head = stored.head_of(store, args.session)
-        view = view_at(store, args.session, head)
-        folds = {one.name: one for one in store.read(args.session, head.place, kinds=["fold"])}
-        name = _chosen(args.fold, view)
-        reader = _Reader(store, args.session, head.place, folds)
+    with use_store(args, files=True) as store:
+        head = find_head(store, args.session)
+        view = read_view(store, args.session, head)
+        entries = {one.name: one for one in store.read(args.session, head.place, kinds=["fold"])}
+        entry = entries[_choose_fold(args.fold, view)]
+        fold = view.fold(entry.name)
+        changes = fold.changes if fold else ()
+        reader = _Reader(store, args.session, head.place, entries)
         if args.json:
-            screen.data(dumps(_data(args.session, folds[name], view, reader)) + "\n")
-        else:
-            _show(folds[name], view, reader, screen, full=args.full)
+            screen.json(
+                {
+                    "session": args.session,
+                    "fold": entry.name,
+                    "standing": fold is not None and fold.standing,
+                    "stages": entry.value.get("stages", []),
+                    "tokens_before": entry.value.get("before"),
+                    "tokens_after": entry.value.get("after"),
+                    "at": entry.at,
+                    "changes": [_change_data(change, entry.name, reader) for change in changes],
+                }
+            )
+            return DONE
+        screen.line(entry_line(entry, view, screen))
+        for change in changes:
+            screen.line()
+            _show_change(change, entry.name, reader, screen, full=args.full)
     return DONE
 
 
-def _chosen(word: str | None, view: View) -> str:
+def _choose_fold(word: str | None, view: View) -> str:
+    """The full name of a fold; without a word the latest that stands."""
     if word is None:
         if not view.standing:
             raise Refused("nothing is folded on this branch: there is nothing to compare")
         return view.standing[-1].name
     names = [fold.name for fold in view.folds]
-    found = [name for name in names if name.startswith(word) or name.removeprefix("b2:").startswith(word)]
-    if len(found) != 1:
-        what = "several folds begin with" if found else "no fold of this branch is named"
+    matches = [name for name in names if name.startswith(word) or name.removeprefix("b2:").startswith(word)]
+    if len(matches) != 1:
+        what = "several folds begin with" if matches else "no fold of this branch is named"
         raise Refused(f"{what} {word!r}: `refold folds` lists them")
-    return found[0]
+    return matches[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Side:
     """A message on one side of a change."""
 
     handle: str
@@ -73,46 +90,26 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Finds the messages of pieces."""
+    """Reads the messages of a view's pieces from the store."""
 
     store: Store
     session: str
     place: Place
     folds: dict[str, Entry]
 
-    def read(self, pieces: Iterable[Piece], own: str) -> Iterator[_Piece]:
-        """The messages of some pieces; those of the fold itself have no handle of their own."""
+    def read(self, pieces: Iterable[ViewItem], own: str) -> Iterator[_Side]:
+        """The messages of some pieces; those that the fold `own` inserted have no handle."""
         for piece in pieces:
-            if isinstance(piece, Run):
-                for one in self.store.read(
-                    self.session, self.place, kinds=SAID, first=piece.first, last=piece.last
-                ):
-                    yield _Piece(f"#{one.said}", format_message.read(one))
+            if isinstance(piece, MessageRange):
+                first, last = piece.first, piece.last
+                for one in self.store.read(self.session, self.place, kinds=SAID, first=first, last=last):
+                    yield _Side(f"#{one.said}", parse_entry(one))
             else:
-                handle = "" if piece.fold == own else stored.short(piece.fold)
-                yield _Piece(handle, self._put(piece))
-
-    def _put(self, piece: Put) -> Message:
-        fold = self.folds[piece.fold]
-        value = fold.value["messages"][piece.place]
-        if "message" in value:
-            return format_message.parsed(value["message"], "refold")
-        return format_message.parsed(value["wire"], str(fold.beside.get("format", formats.DEFAULT)))
-
-
-def _data(session: str, fold: Entry, view: View, reader: _Reader) -> dict[str, Any]:
-    known = view.fold(fold.name)
-    changes = known.changes if known else ()
-    return {
-        "session": session,
-        "fold": fold.name,
-        "standing": known is not None and known.standing,
-        "stages": fold.value.get("stages", []),
-        "tokens_before": fold.value.get("before"),
-        "tokens_after": fold.value.get("after"),
-        "at": fold.at,
-        "changes": [_change_data(change, fold.name, reader) for change in changes],
-    }
+                fold = self.folds[piece.fold]
+                value = fold.value["messages"][piece.place]
+                wire = "refold" if "message" in value else str(fold.beside.get("format", formats.DEFAULT))
+                message = parse_stored(value["message" if "message" in value else "wire"], wire)
+                yield _Side("" if piece.fold == own else short_name(piece.fold), message)
 
 
 def _change_data(change: Change, own: str, reader: _Reader) -> dict[str, Any]:
@@ -121,35 +118,31 @@ def _change_data(change: Change, own: str, reader: _Reader) -> dict[str, Any]:
             {
                 "handle": one.handle or None,
                 "role": one.message.role,
-                "text": "\n".join(format_message.lines(one.message)),
+                "text": "\n".join(message_lines(one.message)),
             }
             for one in reader.read(pieces, own)
         ]
-        for side, pieces in (("took", change.took), ("put", change.put))
+        for side, pieces in (("took", change.removed), ("put", change.inserted))
     }
 
 
-def _show(fold: Entry, view: View, reader: _Reader, screen: Screen, *, full: bool) -> None:
-    screen.line(log_lines.line(fold, view, screen))
-    known = view.fold(fold.name)
-    for change in known.changes if known else ():
-        screen.line()
-        kept = {number for run in change.kept for number in range(run.first, run.last + 1)}
-        for one in reader.read(change.took, fold.name):
-            if not (one.handle.startswith("#") and int(one.handle[1:]) in kept):
-                _side("-", one, screen, full=full)
-        for one in reader.read(change.put, fold.name):
-            stays = one.handle.startswith("#")
-            _side(" " if stays else "+", one, screen, full=full or not stays)
+def _show_change(change: Change, own: str, reader: _Reader, screen: Screen, *, full: bool) -> None:
+    kept = {number for run in change.kept for number in range(run.first, run.last + 1)}
+    for one in reader.read(change.removed, own):
+        if not (one.handle.startswith("#") and int(one.handle[1:]) in kept):
+            _show_side("-", one, screen, full=full)
+    for one in reader.read(change.inserted, own):
+        stays = one.handle.startswith("#")
+        _show_side(" " if stays else "+", one, screen, full=full or not stays)
 
 
-def _side(mark: str, one: _Piece, screen: Screen, *, full: bool) -> None:
+def _show_side(mark: str, one: _Side, screen: Screen, *, full: bool) -> None:
     style = _COLOURS.get(mark, "plain")
     head = f"{mark} {one.handle} {one.message.role}" if one.handle else f"{mark} {one.message.role}"
-    lines = list(format_message.lines(one.message))
+    lines = list(message_lines(one.message))
     if not full or len(lines) <= 1:
-        room = max(20, screen.width - len(head) - 2) if not full else 10_000
-        screen.line(screen.paint(f"{head}  {screen.short(format_message.start(one.message), room)}", style))
+        room = UNCUT if full else max(20, screen.width - len(head) - 2)
+        screen.line(screen.paint(f"{head}  {screen.short(first_words(one.message), room)}", style))
         return
     screen.line(screen.paint(head, style))
     for line in lines:

@@ -1,15 +1,13 @@
 """`refold eval`: measures on your own data; each is a module of `refold.evals`."""
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from textwrap import fill
 from typing import Any, Final
 
 from refold.cli.exit_status import WrongUse
-from refold.cli.input import ask
+from refold.cli.input.ask import add_ask_options, open_answerer
 from refold.cli.output.progress import Progress, progress
 from refold.cli.output.screen import Screen, Style
 from refold.evals import EVALS
@@ -21,85 +19,76 @@ EXAMPLES: Final = """\
   refold eval cost DATASET
 """
 NOTE: Final = """\
-`refold eval NAME --help` tells what each one takes; DATASET is a folder or a
-file of it"""
+`refold eval NAME --help` lists the arguments of each one; DATASET is a folder
+or a file of it"""
 
 HELP_WIDTH: Final = 78
-"""Columns of a help text: what the parser takes where it wraps lines itself."""
+"""Columns of a help text, as argparse wraps the other lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A screen that also tells how far the work is."""
+class EvalScreen:
+    """A screen that also shows progress; no line is printed beside a half-drawn one."""
 
     screen: Screen
     progress: Progress
 
     @property
     def width(self) -> int:
-        """Columns there are."""
+        """Columns of the screen."""
         return self.screen.width
 
     def line(self, text: str = "") -> None:
-        """Print one line of the result, with no half-drawn line in front of it."""
+        """Print one line of the result."""
         self.progress.clear()
         self.screen.line(text)
 
     def note(self, text: str) -> None:
-        """Print one line beside it."""
+        """Print one line on standard error."""
         self.progress.clear()
         self.screen.note(text)
 
     def data(self, text: str) -> None:
-        """Print text that another program reads."""
+        """Print text for another program."""
         self.progress.clear()
         self.screen.data(text)
 
     def paint(self, text: str, style: Style) -> str:
-        """Colour a text, where colours are shown."""
+        """Colour a text if the screen shows colours."""
         return self.screen.paint(text, style)
 
     def show(self, doing: str, done: int = 0, whole: int = 0) -> None:
-        """Tell how far the work is."""
+        """Show how far the work is."""
         self.progress.show(doing, done, whole)
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes: the name of an eval, and what that one takes."""
-    listed = parser.add_subparsers(
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the name of an eval, and the arguments of each."""
+    evals = parser.add_subparsers(
         title="evals", metavar="NAME", dest="eval", parser_class=type(parser), help="what to measure"
     )
     for name, words in EVALS.items():
-        module = _module(name)
-        own = listed.add_parser(name, help=words, allow_abbrev=False)
+        module = _load_eval(name)
+        own = evals.add_parser(name, help=words, allow_abbrev=False)
         own.description = fill(words[:1].upper() + words[1:], HELP_WIDTH)
         own.epilog = f"examples:\n{module.EXAMPLES}"
         own.formatter_class = RawDescriptionHelpFormatter
         module.arguments(own)
         if getattr(module, "ASKS", False):
-            ask.arguments(own)
+            add_ask_options(own)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Run the eval that was named."""
+    """Run the eval of this name."""
     if args.eval is None:
         raise WrongUse(f"name an eval: {', '.join(EVALS)}")
-    args.answerer = ask.answerer(args, _silent(screen)) if hasattr(args, "ask") else None
-    with _shown(screen) as shown:
-        status: int = _module(args.eval).run(args, shown)
+    # The eval shows how far it is, so a model that is asked shows nothing of its own.
+    silent = replace(screen, live=False, colour=False, err_live=False, err_colour=False)
+    args.answerer = open_answerer(args, silent) if hasattr(args, "ask") else None
+    with progress(screen) as now:
+        status: int = _load_eval(args.eval).run(args, EvalScreen(screen, now))
     return status
 
 
-@contextmanager
-def _shown(screen: Screen) -> Iterator[Shown]:
-    with progress(screen, long=True) as now:
-        yield Shown(screen, now)
-
-
-def _silent(screen: Screen) -> Screen:
-    """The screen without progress of its own: the eval tells how far it is."""
-    return replace(screen, live=False, colour=False, err_live=False, err_colour=False)
-
-
-def _module(name: str) -> Any:
+def _load_eval(name: str) -> Any:
     return import_module(f"refold.evals.{name}")

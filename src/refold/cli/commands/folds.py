@@ -1,17 +1,15 @@
-"""`refold folds`: the folds of a session, what each took and what it saved."""
+"""`refold folds`: the folds of a session, what each removed and what it saved."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold.cli.exit_status import DONE
-from refold.cli.input import stored
-from refold.cli.output import costs
-from refold.cli.output.encoding import dumps, plain
+from refold.cli.input.stores import use_session
+from refold.cli.options.common import add_session, add_store
+from refold.cli.output.costs import format_spent
+from refold.cli.output.encoding import to_data
+from refold.cli.output.log_lines import format_age, short_name
 from refold.cli.output.screen import Screen
-from refold.cli.output.tables import columns
-
-if TYPE_CHECKING:
-    from refold.session.results import FoldMade
 
 EXAMPLES: Final = """\
   refold folds task
@@ -19,51 +17,36 @@ EXAMPLES: Final = """\
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    stored.arguments(parser, files=True)
-    stored.store(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_session(parser, files=True)
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """List them, oldest first."""
-    with stored.session(args, files=True) as session:
-        found = session.folds()
+    """List the folds, oldest first."""
+    with use_session(args, files=True) as session:
+        folds = session.folds()
     if args.json:
-        screen.data(dumps({"session": args.session, "folds": plain(found)}) + "\n")
-    elif found:
-        show(found, screen)
-    else:
+        screen.json({"session": args.session, "folds": to_data(folds)})
+        return DONE
+    if not folds:
         screen.line("nothing is folded on this branch")
+        return DONE
+    has_cost = any(fold.spent.calls for fold in folds)
+    rows = [["fold", "took", "tokens", "", "after", "stages", *["cost"] * has_cost, "made", "state"]]
+    for fold in folds:
+        state = f"covered by {short_name(fold.covered_by)}" if fold.covered_by else "stands"
+        rows.append(
+            [
+                short_name(fold.name),
+                fold.handle,
+                *(f"{fold.tokens_before:,}", "→", f"{fold.tokens_after:,}"),
+                ", ".join(fold.stages),
+                *[format_spent(fold.spent)] * has_cost,
+                format_age(fold.at),
+                state if fold.standing else "unfolded",
+            ]
+        )
+    screen.table(rows, "llrlrl" + "r" * has_cost + "ll")
     return DONE
-
-
-def show(found: "list[FoldMade]", screen: Screen) -> None:
-    """Show a row for each."""
-    paid = any(fold.spent.calls for fold in found)
-    rows = [["fold", "took", "tokens", "", "after", "stages", *["cost"] * paid, "made", "state"]]
-    rows += [
-        [
-            stored.short(fold.name),
-            fold.handle,
-            f"{fold.tokens_before:,}",
-            "→",
-            f"{fold.tokens_after:,}",
-            ", ".join(fold.stages),
-            *[costs.told(fold.spent)] * paid,
-            stored.ago(fold.at),
-            state(fold),
-        ]
-        for fold in found
-    ]
-    table = columns(rows, "llrlrl" + "r" * paid + "ll")
-    screen.line(screen.paint(table[0], "bold"))
-    for line in table[1:]:
-        screen.line(line)
-
-
-def state(fold: "FoldMade") -> str:
-    """Whether it holds."""
-    if not fold.standing:
-        return "unfolded"
-    return f"covered by {stored.short(fold.covered_by)}" if fold.covered_by else "stands"

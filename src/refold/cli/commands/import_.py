@@ -2,21 +2,17 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold import formats
 from refold.cli.exit_status import DONE, Refused, WrongUse
-from refold.cli.input import stored
-from refold.cli.input.sources import FILE, SHAPES, STDIN, read
-from refold.cli.output.encoding import dumps
+from refold.cli.input.raw import STDIN
+from refold.cli.input.sources import Source, read_source
+from refold.cli.input.stores import import_transcript, open_session, use_store
+from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_store
 from refold.cli.output.screen import Screen
-from refold.stores import Store
+from refold.core.tokens.units import format_count
 
-if TYPE_CHECKING:
-    from refold.session.session import Session
-    from refold.transcripts import Transcript
-
-_BESIDE: Final = "left out: the system prompt or tools beside the messages; they go with each request"
 EXAMPLES: Final = """\
   refold import task session.json
   refold import task out
@@ -25,74 +21,52 @@ EXAMPLES: Final = """\
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add = parser.add_argument
-    add("session", metavar="SESSION", help="what to call it; a name that is new in this store")
-    add("file", metavar="FILE", help=f"a folder that `refold export` wrote, or {FILE}")
-    add("--format", metavar="NAME", help=f"{SHAPES}; recognised where absent")
-    stored.store(parser)
+    add("session", metavar="SESSION", help="its name, which must be new in this store")
+    add("file", metavar="FILE", help=f"a folder that `refold export` wrote, or {FILE_HELP}")
+    add("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Read, store, and say how much there is."""
+    """Read and store, and show how much there is."""
     if args.format:
         formats.get(args.format)
     if not args.session:
-        raise WrongUse("a session has a name: refold import NAME FILE")
-    if args.file != STDIN and Path(args.file).is_dir():
-        said, folds = _folder(args), 0
-    else:
-        said, folds = _file(args, screen)
+        raise WrongUse("a session needs a name: refold import NAME FILE")
+    is_folder = args.file != STDIN and Path(args.file).is_dir()
+    # The file is read before the store is opened: a file that cannot be read makes no new store.
+    source = None if is_folder else read_source(args.file, screen, format=args.format, whole=True)
+    with use_store(args, create=True) as store:
+        if store.head(args.session) is not None:
+            raise Refused(f"session {args.session!r} exists already: import into a new one")
+        folds = 0
+        if source is None:
+            said = open_session(store, args.session).import_from(args.file)
+        elif source.transcript is not None and source.document.format == source.transcript.format:
+            said, folds = import_transcript(store, args.session, source.transcript, args.file)
+        else:
+            session = open_session(store, args.session, format=source.document.format)
+            session.say(source.document.messages)
+            said = session.state.view.said
+    if source is not None:
+        _report_left_out(source, screen)
     if args.json:
-        screen.data(dumps({"session": args.session, "messages": said, "folds": folds}) + "\n")
+        screen.json({"session": args.session, "messages": said, "folds": folds})
     else:
-        name = screen.short(args.session, 60)
-        folded = f" and {folds:,} fold{'s' * (folds != 1)}" * bool(folds)
-        screen.line(f"{said:,} message{'s' * (said != 1)} said{folded} in {name}; `refold show` shows it")
+        what = format_count(said, "message") + " said" + f" and {format_count(folds, 'fold')}" * bool(folds)
+        screen.line(f"{what} in {screen.short(args.session, 60)}; `refold show` shows it")
     return DONE
 
 
-def _folder(args: Namespace) -> int:
-    with stored.opened(args, make=True) as store:
-        _refuse_known(store, args.session)
-        return stored.begin(store, args.session).import_from(args.file)
-
-
-def _file(args: Namespace, screen: Screen) -> tuple[int, int]:
-    """Take a file over; of an agent's transcript everything that was said, its own compactions as folds."""
-    source = read(args.file, screen, format=args.format, whole=True)
-    document, told = source.document, source.transcript
-    if told is not None and document.format == told.format:
-        return _recorded(args, told, screen)
-    if told is not None and told.folds:
-        screen.note(
-            f"left out: the compactions of {told.agent}; in another shape its messages are not the same"
-        )
-    with stored.opened(args, make=True) as store:
-        _refuse_known(store, args.session)
-        session: Session = stored.begin(store, args.session, format=document.format)
-        session.say(document.messages)
-        said = session.state.view.said
-    if document.system is not None or document.tools:
-        screen.note(_BESIDE)
-    return said, 0
-
-
-def _recorded(args: Namespace, told: "Transcript", screen: Screen) -> tuple[int, int]:
-    from refold.session.steps.export import import_exported
-    from refold.transcripts.agents.export_session import export_recording
-
-    whole = export_recording(told, args.session)
-    with stored.opened(args, make=True) as store:
-        _refuse_known(store, args.session)
-        session: Session = stored.begin(store, args.session, format=told.format)
-        said = session.drive(import_exported(session.state, whole, args.file))
-    if told.system is not None:
-        screen.note(_BESIDE)
-    return said, len(whole.folds)
-
-
-def _refuse_known(store: Store, name: str) -> None:
-    if store.head(name) is not None:
-        raise Refused(f"session {name!r} is there already: import into a new one")
+def _report_left_out(source: Source, screen: Screen) -> None:
+    """Print what a session has no place for."""
+    document, transcript = source.document, source.transcript
+    is_own_shape = transcript is not None and document.format == transcript.format
+    if transcript is not None and transcript.folds and not is_own_shape:
+        agent = transcript.agent
+        screen.note(f"left out: the compactions of {agent}; in another shape its messages are not the same")
+    if document.system is not None or (document.tools and not is_own_shape):
+        screen.note("left out: the system prompt or tools beside the messages; they go with each request")

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from refold.cli.exit_status import DONE, WrongUse
-from refold.cli.options import remote
+from refold.cli.options.remote import add_remote_options, open_remote
 from refold.cli.output.screen import Screen
 
 EXAMPLES: Final = """\
@@ -18,10 +18,10 @@ library of the protocol: pip install 'refold[mcp]'. It ends with its input.
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("--session", metavar="NAME", help="the session that is meant where a call names none")
-    remote.arguments(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--session", metavar="NAME", help="the session of calls that name none")
+    add_remote_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -33,6 +33,6 @@ def run(args: Namespace, screen: Screen) -> int:
     if sys.stdin is None or sys.stdout is None:
         raise WrongUse("refold mcp talks over standard input and output: leave both open")
     screen.flush()
-    with remote.opened(args) as (store, defaults):
+    with open_remote(args) as (store, defaults):
         serve(store, defaults, args.session)
     return DONE

@@ -1,164 +1,127 @@
 """`refold measure`: how full the window is, what fills it, and whether it is time to compact."""
 
 from argparse import ArgumentParser, Namespace
+from typing import Final
 
 from refold.calls.conversation import Conversation, MeasureOptions, read_conversation
 from refold.cli.exit_status import DONE
-from refold.cli.options import flags, shared
-from refold.cli.options.shared import Given, headline
-from refold.cli.output.encoding import dumps, plain
-from refold.cli.output.kinds import by_kind
+from refold.cli.options.common import add_output_options
+from refold.cli.options.conversation import Inputs, add_conversation, read_inputs
+from refold.cli.output.encoding import to_data
 from refold.cli.output.meter import COLOURS, bar, marker, strip
-from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
-from refold.cli.output.tables import columns
+from refold.cli.output.text import align_columns
+from refold.cli.output.token_kinds import count_by_kind
 from refold.core.compaction.budget import Budget
 from refold.core.tokens.units import format_count
 
-EXAMPLES = """\
+EXAMPLES: Final = """\
   refold measure session.json --model gpt-4o
   refold measure session.json --system @prompt.md --tools @tools.json
   cat session.jsonl | refold measure - --json | jq .breakdown
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    shared.conversation(parser)
-    flags.output(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_conversation(parser)
+    add_output_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Measure and show."""
-    given = shared.given(args, screen)
-    told = measured(given, screen)
-    kinds = by_kind(told)
+    inputs = read_inputs(args, screen)
+    messages = inputs.source.document.messages
+    with inputs.work(f"counting {len(messages):,} messages", screen):
+        conversation = read_conversation(messages, MeasureOptions(**inputs.options()))
+    kinds = count_by_kind(conversation)
+    wire, policy, budget = conversation.wire.name, conversation.policy.name, conversation.budget
     if args.json:
-        facts = {**about(given, told), **plain(told.budget), "history": kinds}
-        screen.data(dumps(facts) + "\n")
-    else:
-        show(given, told, kinds, screen)
+        about = {"file": inputs.source.name, "format": wire, "policy": policy, "model": inputs.model}
+        screen.json({**about, **to_data(budget), "history": kinds})
+        return DONE
+    screen.headline(inputs.source.name, [wire, format_count(budget.messages, "message"), f"policy {policy}"])
+    for lines in (
+        _meter(budget, screen),
+        [f"  {line}" for line in _numbers(inputs, conversation)],
+        [f"  {line}" for line in _contents(budget, kinds, screen)],
+        [_verdict(budget, screen)],
+    ):
+        screen.line()
+        for line in lines:
+            screen.line(line)
     return DONE
 
 
-def measured(given: Given, screen: Screen) -> Conversation:
-    """Read and measure, with a word on the screen where it takes long."""
-    document = given.source.document
-    with progress(screen, long=len(given.source.raw) > LONG_BYTES) as now, shared.named(given):
-        now.show(f"counting {len(document.messages):,} messages")
-        return read_conversation(document.messages, MeasureOptions(**given.options()))
-
-
-def about(given: Given, told: Conversation) -> dict[str, object]:
-    """What the other fields are about."""
-    return {
-        "file": given.source.name,
-        "format": told.wire.name,
-        "policy": told.policy.name,
-        "model": given.model,
-    }
-
-
-def show(given: Given, told: Conversation, kinds: dict[str, int], screen: Screen) -> None:
-    """Show the bar, the numbers and what fills the window."""
-    budget = told.budget
-    facts = [
-        told.wire.name,
-        format_count(budget.messages, "message"),
-        f"policy {told.policy.name}",
-    ]
-    screen.line(headline(given, facts, screen))
-    screen.line()
-    for line in meter(budget, screen):
-        screen.line(line)
-    screen.line()
-    for line in columns(_facts(given, told), "lrl"):
-        screen.line(f"  {line}")
-    screen.line()
-    for line in _filling(budget, kinds, screen):
-        screen.line(f"  {line}")
-    screen.line()
-    screen.line(_verdict(budget, screen))
-
-
-def meter(budget: Budget, screen: Screen) -> list[str]:
-    """The bar with its number, and under it where compaction starts."""
-    told = f"{budget.ratio:.1%} of the room"
-    word = "" if budget.level == "none" else f"  {budget.level}"
-    width = screen.width - len(told) - len(word) - 2
-    colour = COLOURS[budget.level]
-    lines = [f"{bar(budget, width, screen)}  {told}{screen.paint(word, colour)}"]
+def _meter(budget: Budget, screen: Screen) -> list[str]:
+    """The bar with its number, and the mark below it where compaction starts."""
+    share = f"{budget.ratio:.1%} of the room"
+    level = "" if budget.level == "none" else f"  {budget.level}"
+    width = screen.width - len(share) - len(level) - 2
+    lines = [f"{bar(budget, width, screen)}  {share}{screen.paint(level, COLOURS[budget.level])}"]
     at = marker(budget, width, screen)
     if at is not None:
         label = f"compacts at {budget.trigger_tokens:,}"
-        left = at + 2 + len(label) > screen.width
-        text = f"{label} ▲".rjust(at + 1) if left else " " * at + f"▲ {label}"
-        lines.append(screen.paint(text, "dim"))
+        is_left = at + 2 + len(label) > screen.width  # no room to the right of the mark
+        lines.append(screen.paint(f"{label} ▲".rjust(at + 1) if is_left else " " * at + f"▲ {label}", "dim"))
     return lines
 
 
-def _facts(given: Given, told: Conversation) -> list[list[str]]:
-    """The numbers, each with its words; from the room on they add up to the window."""
-    budget = told.budget
-    count = budget.count_source
+def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
+    """The numbers of the budget with their meaning; those below `used` add up to the window."""
+    budget = conversation.budget
     closed = budget.window - budget.reserve - budget.room
-    why = f"for answers alone: {given.model or 'it'} takes {budget.room:,} in at most"
-    return [
-        ["used", f"{budget.used:,}", f"tokens, by {count}; {budget.characters:,} characters"],
+    why = f"for answers alone: {inputs.model or 'it'} takes {budget.room:,} in at most"
+    rows = [
+        ["used", f"{budget.used:,}", f"tokens, by {budget.count_source}; {budget.characters:,} characters"],
         ["room", f"{budget.room:,}", "what may go in"],
         *([["closed", f"{closed:,}", why]] if closed > 0 else []),
         ["reserve", f"{budget.reserve:,}", "kept free for the answer"],
-        ["window", f"{budget.window:,}", window_words(given, told)],
+        ["window", f"{budget.window:,}", _window_source(inputs, conversation)],
     ]
+    return align_columns(rows, "lrl")
 
 
-def window_words(given: Given, told: Conversation) -> str:
-    """Who says how large the window is."""
-    window = told.window
+def _window_source(inputs: Inputs, conversation: Conversation) -> str:
+    """Where the size of the window comes from."""
+    window = conversation.window
     if window.source == "given":
-        return f"given by {'--window' if given.args.window else given.settings.sources['window']}"
-    model = given.model or "no model"
-    said = {
+        return f"given by {'--window' if inputs.args.window else inputs.settings.sources['window']}"
+    if inputs.model is None:
+        return "a guess: name a --model or a --window"
+    sources = {
         "table": f"from the table, {window.as_of}".rstrip(", "),
         "prefix": f"from the table, as {window.model}",
-        "overlay": f"set in {given.settings.sources.get('windows', 'refold.toml')}",
+        "overlay": f"set in {inputs.settings.sources.get('windows', 'refold.toml')}",
         "name": "it stands in the name",
-        "fallback": "nobody knows it: name it with --window",
+        "fallback": "it is unknown: name it with --window",
     }
-    if given.model is None:
-        return "taken for want of better: name a --model or a --window"
-    return f"{model}: {said.get(window.source, window.source)}"
+    return f"{inputs.model}: {sources.get(window.source, window.source)}"
 
 
-def _filling(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str]:
-    parts = budget.breakdown.as_dict()
+def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str]:
+    """What fills the window: each part with its tokens, its share and a strip."""
     rows = []
-    for name, size in parts.items():
+    for name, size in budget.breakdown.as_dict().items():
         if size or name == "history":
             rows.append((name, size, False))
         if name == "history":
-            rows += [(kind.replace("_", " "), tokens, True) for kind, tokens in kinds.items() if tokens]
+            rows += [(f"  {kind.replace('_', ' ')}", count, True) for kind, count in kinds.items() if count]
     whole = budget.breakdown.total
-    table = columns(
-        [[f"  {name}" if inner else name, f"{size:,}", _percent(size, whole)] for name, size, inner in rows],
-        "lrr",
+    table = align_columns(
+        [[name, f"{size:,}", f"{size / whole:.1%}" if whole else ""] for name, size, _ in rows], "lrr"
     )
     room = max(8, screen.width - max(map(len, table)) - 6)
     lines = []
-    for line, (_, size, inner) in zip(table, rows, strict=True):
+    for line, (_, size, is_kind) in zip(table, rows, strict=True):
         drawn = strip(size, whole, min(40, room), screen)
-        lines.append(f"{line}  {screen.paint(drawn, 'dim' if inner else 'cyan')}".rstrip())
+        lines.append(f"{line}  {screen.paint(drawn, 'dim' if is_kind else 'cyan')}".rstrip())
     return lines
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else ""
-
-
 def _verdict(budget: Budget, screen: Screen) -> str:
-    line = budget.trigger_tokens
-    if line is None:
+    if budget.trigger_tokens is None:
         return "Compaction never starts by itself under this policy."
     if budget.should_compact:
         return screen.paint("It is time to compact:", "bold") + " `refold plan` shows how."
-    return f"Not yet: {line - budget.used:,} tokens are left until compaction starts."
+    return f"Not yet: {budget.trigger_tokens - budget.used:,} tokens are left until compaction starts."

@@ -2,19 +2,20 @@
 
 import re
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from refold.cli.exit_status import DONE, Refused, WrongUse
-from refold.cli.input import stored
-from refold.cli.output import format_message
-from refold.cli.output.encoding import dumps, listed, plain
-from refold.cli.output.plain import clean
+from refold.cli.input.stores import find_head, use_session
+from refold.cli.options.common import add_session, add_store
+from refold.cli.output.encoding import dump_list, to_data
+from refold.cli.output.format_message import message_data, parse_stored, show_message
+from refold.cli.output.log_lines import SHORT_NAME, short_name
 from refold.cli.output.screen import Screen
-from refold.core.messages.message import Message
+from refold.cli.output.text import clean
 
 if TYPE_CHECKING:
-    from refold.session.session import Session
     from refold.session.results import Hit
+    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold recall task 'the failing test'
@@ -24,103 +25,96 @@ EXAMPLES: Final = """\
 """
 LIMIT: Final = 10
 _HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
-_NAME: Final = re.compile(rf"b2:[0-9a-f]+|[0-9a-f]{{{stored.SHORT},}}")
-"""A name, or the beginning of one as it is shown; a word without `b2:` may be just a word."""
+_NAME: Final = re.compile(rf"b2:[0-9a-f]+|[0-9a-f]{{{SHORT_NAME},}}")
+"""A name, or the beginning of one as it is shown; without `b2:` it may be just a word."""
 _BEFORE: Final = 40
-"""Characters before the first word that was found: enough to see what it is about."""
+"""Characters shown before the first match, enough to see the context."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    stored.arguments(parser, files=True)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_session(parser, files=True)
     add = parser.add_argument
     add("query", metavar="QUERY", help="words, or a handle: #12, #12-#57, the name of a fold or an entry")
     add("--limit", metavar="N", type=int, default=LIMIT, help=f"how many hits at most; {LIMIT} by default")
-    stored.store(parser)
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Show the hits, or what the handle names."""
+    """Show the hits, or the messages of the handle."""
     if args.limit < 1:
         raise WrongUse(f"--limit {args.limit}: at least one hit")
     if not args.query.strip():
-        raise WrongUse("say what to look for: words, or a handle such as '#12-#57'")
-    with stored.session(args, files=True) as session:
-        handle = _handle(session, args.query.strip())
+        raise WrongUse("give words to look for, or a handle such as '#12-#57'")
+    with use_session(args, files=True) as session:
+        handle = _find_handle(session, args.query.strip())
         if handle is not None:
-            _originals(session, handle, args, screen)
+            _show_originals(session, handle, args, screen)
             return DONE
         hits = session.recall(args.query, limit=args.limit)
     if args.json:
-        screen.data(dumps({"session": args.session, "query": args.query, "hits": plain(hits)}) + "\n")
+        screen.json({"session": args.session, "query": args.query, "hits": to_data(hits)})
     elif hits:
         for hit in hits:
-            _show(hit, args.query, screen)
+            _show_hit(hit, args.query, screen)
     else:
         screen.note(f"nothing that was said has the words {screen.short(args.query, 200)!r}")
     return DONE
 
 
-def _handle(session: "Session", word: str) -> str | None:
-    """The handle or the whole name that a word stands for; None where it is a word to look for."""
+def _find_handle(session: "Session", word: str) -> str | None:
+    """The handle or full name that a word stands for; None if it is a word to look for."""
     if _HANDLE.fullmatch(word):
         return word
     if not _NAME.fullmatch(word):
         return None
-    plain = word.removeprefix("b2:")
+    start = word.removeprefix("b2:")
     store, name = session.state.store, session.name
-    entries = store.read(name, stored.head_of(store, name).place)
-    found = {one.name: one.kind for one in entries if one.name.removeprefix("b2:").startswith(plain)}
-    found = {one: kind for one, kind in found.items() if kind == "fold"} or found
-    if len(found) > 1:
+    entries = store.read(name, find_head(store, name).place)
+    kinds = {one.name: one.kind for one in entries if one.name.removeprefix("b2:").startswith(start)}
+    kinds = {one: kind for one, kind in kinds.items() if kind == "fold"} or kinds
+    if len(kinds) > 1:
         raise Refused(f"several entries begin with {word!r}: write more of the name")
-    known = next(iter(found), None)
-    return known or (word if word != plain else None)  # a whole name may be one of another branch
+    # A full name may belong to an entry of another branch, which is not in this list.
+    return next(iter(kinds), word if word != start else None)
 
 
-def _originals(session: "Session", handle: str, args: Namespace, screen: Screen) -> None:
+def _show_originals(session: "Session", handle: str, args: Namespace, screen: Screen) -> None:
     items = session.original(handle)
     if args.json:
-        screen.data(listed([format_message.plain(item) for item in items]) + "\n")
+        screen.data(dump_list([message_data(item) for item in items]) + "\n")
         return
-    wire = session.state.wire.name
-    numbered = re.match(r"\[?#(\d+)", handle)
-    for number, item in enumerate(items, int(numbered[1]) if numbered else 0):
-        mark = f"#{number}" if numbered else ""
-        format_message.show(screen, mark, _message(item, wire), brief=False)
+    first = re.match(r"\[?#(\d+)", handle)
+    for number, item in enumerate(items, int(first[1]) if first else 0):
+        message = parse_stored(item, session.state.wire.name)
+        show_message(screen, f"#{number}" if first else "", message, brief=False)
 
 
-def _message(item: Any, wire: str) -> Message:
-    return item if isinstance(item, Message) else format_message.parsed(item, wire)
+def _show_hit(hit: "Hit", query: str, screen: Screen) -> None:
+    is_here = hit.handle.startswith("#")
+    facts = [hit.role, *["folded"] * hit.folded, *[f"on another branch, as {hit.handle}"] * (not is_here)]
+    about = "".join(f" · {fact}" for fact in facts)
+    handle = hit.handle if is_here else short_name(hit.handle)
+    screen.line(f"{screen.paint(handle, 'bold')}{screen.paint(about, 'dim')}")
+    text = screen.short(cut_snippet(hit.text, query), screen.width - 4)
+    if screen.colour:
+        text = _query_pattern(query).sub(lambda word: screen.paint(word[0], "yellow"), text)
+    screen.line(f"    {text}")
 
 
-def _show(hit: "Hit", query: str, screen: Screen) -> None:
-    handle = hit.handle if hit.handle.startswith("#") else f"{stored.short(hit.handle)}"
-    facts = [hit.role, *(["folded"] if hit.folded else [])]
-    if not hit.handle.startswith("#"):
-        facts.append(f"on another branch, as {hit.handle}")
-    told = "".join(f" · {fact}" for fact in facts)
-    screen.line(f"{screen.paint(handle, 'bold')}{screen.paint(told, 'dim')}")
-    screen.line(f"    {_marked(screen.short(snippet(hit.text, query), screen.width - 4), query, screen)}")
+def cut_snippet(text: str, query: str) -> str:
+    """The text from shortly before the first word of the query.
 
-
-def snippet(text: str, query: str) -> str:
-    """The place where the first word of a query stands, with a little before it.
-
-    >>> snippet("x " * 50 + "the needle is here", "needle")[:16]
+    >>> cut_snippet("x " * 50 + "the needle is here", "needle")[:16]
     '…x x x x x x x x'
     """
     text = clean(text)
-    found = _words(query).search(text)
-    at = max(0, found.start() - _BEFORE) if found else 0
+    match = _query_pattern(query).search(text)
+    at = max(0, match.start() - _BEFORE) if match else 0
     begin = text.rfind(" ", 0, at) + 1 if at else 0
     return ("…" if begin else "") + text[begin:]
 
 
-def _marked(text: str, query: str, screen: Screen) -> str:
-    return _words(query).sub(lambda word: screen.paint(word[0], "yellow"), text) if screen.colour else text
-
-
-def _words(query: str) -> re.Pattern[str]:
+def _query_pattern(query: str) -> re.Pattern[str]:
     words = [re.escape(word) for word in re.findall(r"\w+", query)]
     return re.compile(rf"\b(?:{'|'.join(words)})" if words else r"(?!)", re.IGNORECASE)

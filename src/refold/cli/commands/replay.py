@@ -11,25 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from refold.cli.exit_status import DONE, WrongUse
-from refold.cli.input import ask as asking
-from refold.cli.input.sources import FILE, SHAPES, text_of
-from refold.cli.options import flags, knobs, shared
-from refold.cli.options.shared import Given
-from refold.cli.output.encoding import dumps
-from refold.cli.output.files import destination, write
+from refold.cli.input.ask import add_ask_options, open_answerer
+from refold.cli.input.raw import parse_size, read_text_argument
+from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_output_options, refuse_both
+from refold.cli.options.conversation import Inputs, read_inputs
+from refold.cli.options.knobs import make_policy
+from refold.cli.output.files import choose_destination, write_result
 from refold.cli.output.progress import progress
-from refold.cli.output.replay import show
+from refold.cli.output.replay import show_replay
 from refold.cli.output.screen import Screen
-from refold.core.models.prices import price_of
+from refold.core.models.prices import find_price
 from refold.core.models.windows import lookup
-from refold.core.tokens.units import tokens
-from refold.errors import FormatError
 from refold.replay import NONE, Recorded, Run, play
-from refold.replay.page import page
+from refold.replay.html_page import render_page
 
 if TYPE_CHECKING:
     from refold.core.compaction.policy import Policy
-    from refold.replay.playing import Summaries
     from refold.transcripts import Transcript
 
 EXAMPLES: Final = """\
@@ -40,89 +37,103 @@ EXAMPLES: Final = """\
   refold replay session.json --window 32k --csv > turns.csv
 """
 NOTE: Final = """\
-Nobody is asked unless --ask says who: a summary is taken to have the length
-that one is expected to have, and no facts in it. `none` is no compaction at
-all, also beyond the window."""
+No model is asked unless --ask names one: a summary then has the length that is
+expected of one, and holds no facts. `none` is no compaction at all, also beyond
+the window."""
 MOST_SECONDS: Final = 86_400.0
+"""Seconds in a day; no provider keeps a cache longer."""
 _STAMP: Final = re.compile(rb'"timestamp" ?: ?"(\d{4}-\d\d-\d\dT[\d:.]{5,20}(?:Z|[+-]\d\d:\d\d)?)"')
-"""How the agents that write JSON lines say when a line was written."""
+"""The time of a line, as the agents that write JSON lines have it."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("file", metavar="FILE", help=FILE)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     add = parser.add_argument_group("the conversation").add_argument
-    add("--format", metavar="NAME", help=f"{SHAPES}; recognised where absent")
+    add("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
     add("--system", metavar="TEXT", help="the system prompt, or @FILE, if it is not in FILE")
     add = parser.add_argument_group("what is compared").add_argument
     add("--policy", metavar="NAME", action="append", help="a preset or a strategy; repeatable, or all")
-    add("--set", metavar="KNOB=VALUE", dest="knobs", action="append", help="turn a knob of the policies")
+    add("--set", metavar="KNOB=VALUE", dest="knobs", action="append", help="set a knob of the policies")
     add("--window", metavar="SIZE", action="append", help="32000, 128k, 1m; repeatable; else the model's")
     add("--model", metavar="NAME", help="finds the window, the prices and the way to count")
     add = parser.add_argument_group("what it costs").add_argument
     add("--price-of", metavar="MODEL", help="take the prices of this model; else of the conversation's own")
-    told = "how long the provider's cache lives without being read (300)"
-    add("--cache-seconds", metavar="SECONDS", type=float, default=300.0, help=told)
-    asking.arguments(parser)
-    told = "pass over what needs a model, in place of a stand-in for its summaries"
-    parser.add_argument("--without-model", action="store_true", help=told)
-    flags.output(parser)
+    text = "how long the provider's cache lives without being read (300)"
+    add("--cache-seconds", metavar="SECONDS", type=float, default=300.0, help=text)
+    add_ask_options(parser)
+    text = "skip what needs a model, instead of a stand-in for its summaries"
+    parser.add_argument("--without-model", action="store_true", help=text)
+    add_output_options(parser)
     add = parser.add_argument_group("other outputs").add_argument
     add("--csv", action="store_true", help="a line for every request of every run")
     add("--html", metavar="OUT", help="a page with plots in one file, for a browser")
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Play, and show what came of it."""
-    _refuse_wrong(args)
-    args.whole = True  # an agent's own compactions are not played again: everything that was said is
-    given = shared.given(args, screen)
-    recorded = recorded_of(given)
+    """Play the conversation under each policy and window, and show the results."""
+    refuse_both(args, "--json", "--csv")
+    if not 0 < args.cache_seconds <= MOST_SECONDS:
+        raise WrongUse(f"--cache-seconds takes seconds from above 0 to {MOST_SECONDS:,.0f}")
+    refuse_both(args, "--ask", "--without-model")
+    args.whole = True  # everything that was said is played, not what an agent's own compactions left
+    inputs = read_inputs(args, screen)
+    recorded = _read_recording(inputs)
+    source = inputs.source
     if not recorded.requests:
-        raise WrongUse(f"{given.source.name} holds no answer of a model: there is no request to replay")
-    out = destination(given.source, args.html, in_place=False) if args.html else None
-    runs = _runs(given, recorded, screen)
+        raise WrongUse(f"{source.name} holds no answer of a model: there is no request to replay")
+    path = choose_destination(args.html, source.path) if args.html else None
+    priced = args.price_of or recorded.model
+    runs = _play_all(inputs, recorded, screen)
+    about = {
+        "file": Path(source.name).name if args.html else source.name,
+        "format": recorded.wire.name,
+        "messages": len(recorded.messages),
+        "model": recorded.model,
+        "price_of": priced,
+        "beside_tokens": recorded.scale.beside,
+    }
     if args.json:
-        screen.data(dumps({**_about(given, recorded), "runs": [each.as_dict() for each in runs]}) + "\n")
+        screen.json({**about, "runs": [each.as_dict() for each in runs]})
     elif args.csv:
-        screen.data(as_csv(runs))
+        screen.data(_format_csv(runs))
     elif args.html is None:
-        show(given, recorded, runs, screen)
+        show_replay(recorded, runs, screen, price_of=priced)
     if args.html:
-        write(page(runs, _about(given, recorded)), out, screen, given.source)
-        if out is not None:
-            screen.note(f"refold: wrote {out}")
+        write_result(render_page(runs, about), path, screen, source.path)
+        if path is not None:
+            screen.note(f"refold: wrote {path}")
     return DONE
 
 
-def recorded_of(given: Given) -> Recorded:
+def _read_recording(inputs: Inputs) -> Recorded:
     """The conversation with what is known of its requests."""
-    document, args, told = given.source.document, given.args, given.source.transcript
+    document, args, transcript = inputs.source.document, inputs.args, inputs.source.transcript
     return Recorded(
         document.messages,
         format=document.format,
-        model=given.model,
-        system=text_of(args.system, "--system") if args.system else document.system,
+        model=inputs.model,
+        system=read_text_argument(args.system, "--system") if args.system else document.system,
         tools=document.tools,
-        times={} if told is None else _times(told),
-        usages={} if told is None else dict(told.usages),
-        name=given.source.name,
+        times={} if transcript is None else _read_times(transcript),
+        usages={} if transcript is None else dict(transcript.usages),
+        name=inputs.source.name,
     )
 
 
-def _times(told: "Transcript") -> dict[int, float]:
-    """When an agent's messages were said, where it wrote that down."""
-    found: dict[int, float] = {}
-    for index, line in enumerate(told.places):
-        raw = told.raw[line - 1] if 0 < line <= len(told.raw) else b""
+def _read_times(transcript: "Transcript") -> dict[int, float]:
+    """The time of each message, as far as the agent wrote it down."""
+    times: dict[int, float] = {}
+    for index, line in enumerate(transcript.places):
+        raw = transcript.raw[line - 1] if 0 < line <= len(transcript.raw) else b""
         for stamp in _STAMP.findall(raw)[:1]:
             with suppress(ValueError):
-                found[index] = datetime.fromisoformat(stamp.decode()).timestamp()
-    return found
+                times[index] = datetime.fromisoformat(stamp.decode()).timestamp()
+    return times
 
 
-def as_csv(runs: Sequence[Run]) -> str:
-    """Every request of every run, a line each."""
+def _format_csv(runs: Sequence[Run]) -> str:
+    """Every request of every run, one line each."""
     text = io.StringIO()
     names = ["policy", "window", "turn", "tokens", "cache_read", "cache_write", "fresh", "output", "dollars"]
     writer = csv.writer(text, lineterminator="\n")
@@ -135,71 +146,32 @@ def as_csv(runs: Sequence[Run]) -> str:
     return text.getvalue()
 
 
-def _runs(given: Given, recorded: Recorded, screen: Screen) -> list[Run]:
-    args = given.args
-    windows, policies = _windows(given), _policies(given)
-    price = price_of(args.price_of or recorded.model)
+def _play_all(inputs: Inputs, recorded: Recorded, screen: Screen) -> list[Run]:
+    """Play under each policy in each window; no compaction at all comes first."""
+    args, known = inputs.args, inputs.settings.window
+    sizes = dict.fromkeys(parse_size(size, "--window") for size in args.window or ())
+    windows = list(sizes) or [parse_size(known, "window") if known else lookup(inputs.model).tokens]
+    policies: dict[str, Policy | str] = {NONE: NONE}
+    for name in inputs.policies:
+        if name != NONE:
+            policies[name] = make_policy(name, args.knobs or ())
+    price = find_price(args.price_of or recorded.model)
     if args.price_of and price is None:
-        raise WrongUse(
-            f"--price-of: no price is known for {args.price_of}; `refold models` lists those known"
-        )
-    ask = asking.answerer(args, screen, given.settings.ask if args.ask else None)
-    summaries: Summaries = "passed over" if args.without_model else "stand-in"
+        hint = "`refold models` lists the known ones"
+        raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
+    answerer = open_answerer(args, screen, inputs.settings.ask if args.ask else None)
     whole = len(windows) * len(policies) * len(recorded.requests)
-    done: list[Run] = []
-    with progress(screen, long=True) as now, shared.named(given):
+    runs: list[Run] = []
+    with progress(screen) as now, inputs.name_file():
         for window in windows:
             for name, policy in policies.items():
-                before = len(done) * len(recorded.requests)
-                done.append(
-                    play(
-                        recorded,
-                        policy,
-                        window=window,
-                        price=price,
-                        ask=ask,
-                        asked=args.ask or "",
-                        summaries=summaries,
-                        cache_seconds=args.cache_seconds,
-                        told=lambda number, _all, name=name, before=before: now.show(  # type: ignore[misc]
-                            f"replaying under {name}", before + number, whole
-                        ),
-                    )
-                )
-    return done
 
+                def show(number: int, _all: int, name: str = name, before: int = len(runs)) -> None:
+                    done = before * len(recorded.requests) + number
+                    now.show(f"replaying under {name}", done, whole)
 
-def _policies(given: Given) -> "dict[str, Policy | str]":
-    """The policies by name, no compaction first."""
-    turned: Sequence[str] = given.args.knobs or ()
-    return {NONE: NONE} | {name: knobs.policy(name, turned) for name in given.compared if name != NONE}
-
-
-def _windows(given: Given) -> list[int]:
-    try:
-        asked = [tokens(size) for size in given.args.window or ()]
-    except FormatError as error:
-        raise WrongUse(f"--window: {error}") from None
-    known = given.settings.window
-    return list(dict.fromkeys(asked)) or [tokens(known) if known else lookup(given.model).tokens]
-
-
-def _about(given: Given, recorded: Recorded) -> dict[str, Any]:
-    """What the runs are about."""
-    return {
-        "file": Path(given.source.name).name if given.args.html else given.source.name,
-        "format": recorded.wire.name,
-        "messages": len(recorded.messages),
-        "model": recorded.model,
-        "price_of": given.args.price_of or recorded.model,
-        "beside_tokens": recorded.scale.beside,
-    }
-
-
-def _refuse_wrong(args: Namespace) -> None:
-    if args.json and args.csv:
-        raise WrongUse("--json and --csv exclude each other: choose one")
-    if not 0 < args.cache_seconds <= MOST_SECONDS:
-        raise WrongUse(f"--cache-seconds takes seconds from above 0 to {MOST_SECONDS:,.0f}")
-    if args.ask and args.without_model:
-        raise WrongUse("--ask and --without-model exclude each other: choose one")
+                options: dict[str, Any] = {"window": window, "price": price, "ask": answerer, "told": show}
+                options["summaries"] = "passed over" if args.without_model else "stand-in"
+                options["cache_seconds"], options["asked"] = args.cache_seconds, args.ask or ""
+                runs.append(play(recorded, policy, **options))
+    return runs

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from refold.cli.exit_status import DONE, WrongUse
-from refold.cli.options import remote
+from refold.cli.options.remote import add_remote_options, open_remote
 from refold.cli.output.screen import Screen
 
 EXAMPLES: Final = """\
@@ -22,9 +22,9 @@ docs/remote.md lists the methods.
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    remote.arguments(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_remote_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -36,7 +36,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if sys.stdin is None or sys.stdout is None:
         raise WrongUse("refold rpc talks over standard input and output: leave both open")
     screen.flush()
-    with remote.opened(args) as (store, defaults), _output() as sink:
+    with open_remote(args) as (store, defaults), _take_output() as sink:
 
         async def serve() -> int:
             return await Server(store, defaults, source=sys.stdin.fileno(), sink=sink).serve()
@@ -46,8 +46,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 @contextmanager
-def _output() -> Iterator[int]:
-    """Where messages go; whatever else prints goes to where people look, and not between them."""
+def _take_output() -> Iterator[int]:
+    """Keep standard output for the protocol: whatever else prints goes to standard error meanwhile."""
     sink = os.dup(sys.stdout.fileno())
     if sys.stderr is not None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -1,17 +1,20 @@
-"""`refold sessions`: the sessions of a store or of an agent, the one that changed last first."""
+"""`refold sessions`: the sessions of a store or of an agent, the newest change first."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from refold.cli.exit_status import DONE, WrongUse
-from refold.cli.input import stored
-from refold.cli.output import costs, session_rows
-from refold.cli.output.encoding import dumps, plain
-from refold.cli.output.screen import Screen
-from refold.cli.output.tables import columns
+from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
+from refold.cli.options.common import add_store, refuse_both
+from refold.cli.output.costs import format_spent, read_spent
+from refold.cli.output.encoding import to_data
+from refold.cli.output.log_lines import format_age
+from refold.cli.output.progress import progress
+from refold.cli.output.screen import UNCUT, Screen
 from refold.core.models.prices import Spent
 from refold.stores import SessionInfo, Store
+from refold.transcripts import FoundSession, find
 from refold.transcripts.agents import AGENTS
 
 EXAMPLES: Final = """\
@@ -22,66 +25,111 @@ EXAMPLES: Final = """\
   refold sessions --json | jq -r '.sessions[].name'
 """
 NAME_WIDTH: Final = 48
-"""Columns of a name on a terminal: what leaves room for the numbers on a narrow one."""
+"""Columns of a name on a terminal; the numbers still fit on a narrow one."""
+LIMIT: Final = 30
+"""Sessions of agents on a terminal, about one screen; other programs get all."""
+MOST_READ: Final = 100
+"""Logs that are read for their cost; with more the list would keep people waiting."""
+_SHORT: Final = 8
+"""Characters of an agent's session that are shown, enough to name it by."""
+_SHORT_PREFIXED: Final = 18
+"""The same for a name that begins with `ses_`: its first characters are a time, not its own."""
+_CELL: Final = 24
+"""Columns of a model or a folder."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    told = f"those of an agent, where it keeps them: {', '.join(AGENTS)}; all of these"
-    parser.add_argument("--agent", metavar="NAME", help=told)
-    told = f"with --agent: how many at most, {session_rows.LIMIT} on a terminal; 0 for all"
-    parser.add_argument("--limit", metavar="N", type=int, help=told)
-    stored.store(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    text = f"those of an agent, where it keeps them: {', '.join(AGENTS)}; all of these"
+    parser.add_argument("--agent", metavar="NAME", help=text)
+    text = f"with --agent: how many at most, {LIMIT} on a terminal; 0 for all"
+    parser.add_argument("--limit", metavar="N", type=int, help=text)
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """List them."""
+    """List the sessions."""
     if args.agent:
-        return session_rows.run(args, screen)
+        return _list_agent(args, screen)
     if args.limit is not None:
         raise WrongUse("--limit goes with --agent: a store's sessions are all listed")
-    where, found, spent = stored.address(args), [], {}
-    if where != stored.DEFAULT or stored.is_there(where):  # nobody has to begin with an error
-        with stored.opened(args) as store:
-            where, found = store.address, store.sessions()
-            spent = _spent(store, found)
+    address, infos, spent = store_address(args), [], {}
+    if address != DEFAULT or store_exists(address):  # a first call without a store is no error
+        with use_store(args) as store:
+            address, infos = store.address, store.sessions()
+            spent = _read_costs(store, infos)
     if args.json:
-        told = [{**plain(info), "spent": spent[info.name].as_dict()} for info in found]
-        screen.data(dumps({"store": where, "sessions": told}) + "\n")
-    elif found:
-        show(found, spent, screen)
+        rows = [{**to_data(info), "spent": spent[info.name].as_dict()} for info in infos]
+        screen.json({"store": address, "sessions": rows})
+    elif infos:
+        has_cost = any(each.calls for each in spent.values())
+        table = [["session", "said", "entries", *["cost"] * has_cost, "changed"]]
+        for info in infos:
+            name = screen.short(info.name, NAME_WIDTH if screen.live else UNCUT) or repr(info.name)
+            cost = [format_spent(spent[info.name])] * has_cost
+            table.append([name, f"{info.said:,}", f"{info.entries:,}", *cost, format_age(info.changed)])
+        screen.table(table, "lrr" + "r" * has_cost + "l")
     else:
         screen.line("no sessions yet: `refold import` begins one, and so does refold.open() in a program")
     return DONE
 
 
-def show(found: list[SessionInfo], spent: Mapping[str, Spent], screen: Screen) -> None:
-    """Show a row for each."""
-    paid = any(each.calls for each in spent.values())
-    rows = [["session", "said", "entries", *["cost"] * paid, "changed"]]
-    rows += [
-        [
-            _name(info.name, screen),
-            f"{info.said:,}",
-            f"{info.entries:,}",
-            *[costs.told(spent[info.name])] * paid,
-            stored.ago(info.changed),
-        ]
-        for info in found
+def _read_costs(store: Store, infos: list[SessionInfo]) -> dict[str, Spent]:
+    """The cost of each session; only the newest sessions are read."""
+    costs = {info.name: Spent() for info in infos}
+    for info in infos[:MOST_READ]:
+        head = store.head(info.name)
+        if head is not None:
+            costs[info.name] = read_spent(store, info.name, head)
+    return costs
+
+
+def _list_agent(args: Namespace, screen: Screen) -> int:
+    """List the sessions that an agent keeps on this machine."""
+    refuse_both(args, "--agent", "--store")
+    if args.limit is not None and args.limit < 0:
+        raise WrongUse(f"--limit {args.limit}: 0 for all, or a number of rows")
+    limit = args.limit if args.limit is not None else LIMIT if screen.live else 0
+    sessions: list[FoundSession] = []
+    with progress(screen) as now:
+        for one in find(args.agent, limit=limit or None):
+            sessions.append(one)
+            if not len(sessions) % 100:
+                now.show(f"reading sessions: {len(sessions):,}")
+    if args.json:
+        screen.json({"agent": args.agent, "sessions": [_session_data(one) for one in sessions]})
+    elif sessions:
+        rows = [["session", "changed", "messages", "tokens", "folds", "model", "folder", "title"]]
+        screen.table([*rows, *(_session_row(one, screen) for one in sessions)], "llrrrllL", last="dim")
+    else:
+        whose = "any agent" if args.agent == "all" else args.agent
+        screen.line(f"no sessions of {whose} were found on this machine")
+    return DONE
+
+
+def _session_data(one: FoundSession) -> dict[str, object]:
+    about = to_data(one.about)
+    return {
+        "name": one.name,
+        "agent": one.agent,
+        "session": one.session,
+        "path": one.path,
+        "changed": one.changed,
+        "size": one.size,
+        **{key: about[key] for key in about if key != "session"},
+    }
+
+
+def _session_row(one: FoundSession, screen: Screen) -> list[str]:
+    about = one.about
+    short = _SHORT_PREFIXED if one.session.startswith("ses_") else _SHORT
+    return [
+        f"{one.agent}:{one.session[:short]}",
+        format_age(one.changed),
+        "?" if about.messages is None else f"{about.messages:,}",
+        f"{about.tokens:,}" if about.tokens else "",
+        f"{about.compactions:,}" if about.compactions else "",
+        screen.short(about.model, _CELL),
+        screen.short(Path(about.cwd).name if about.cwd else "", _CELL),
+        one.title,
     ]
-    table = columns(rows, "lrr" + "r" * paid + "l")
-    screen.line(screen.paint(table[0], "bold"))
-    for line in table[1:]:
-        screen.line(line)
-
-
-def _spent(store: Store, found: list[SessionInfo]) -> dict[str, Spent]:
-    """What each has spent; of many sessions the newest are looked into."""
-    heads = {info.name: store.head(info.name) for info in found[: costs.MOST_SESSIONS]}
-    known = {name: costs.of_log(store, name, head) for name, head in heads.items() if head is not None}
-    return {info.name: known.get(info.name, Spent()) for info in found}
-
-
-def _name(name: str, screen: Screen) -> str:
-    """A name in one line; another program gets all of it."""
-    return screen.short(name, NAME_WIDTH if screen.live else 10_000) or repr(name)

@@ -1,17 +1,14 @@
-"""`refold unfold`: undo a fold, so that what it took is seen again."""
+"""`refold unfold`: undo a fold, so that the model sees again what it removed."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold.calls.measure import count
 from refold.cli.exit_status import DONE, Refused
-from refold.cli.input import stored
-from refold.cli.output import log_lines
-from refold.cli.output.encoding import dumps
+from refold.cli.input.stores import use_session
+from refold.cli.options.common import add_session, add_store
+from refold.cli.output.log_lines import fold_span, short_name
 from refold.cli.output.screen import Screen
-
-if TYPE_CHECKING:
-    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold unfold task
@@ -19,38 +16,36 @@ EXAMPLES: Final = """\
 """
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    stored.arguments(parser)
-    told = "its name or the beginning of it, as `refold folds` shows it; the latest by default"
-    parser.add_argument("fold", metavar="FOLD", nargs="?", help=told)
-    stored.store(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_session(parser)
+    text = "its name or the beginning of it, as `refold folds` shows it; the latest by default"
+    parser.add_argument("fold", metavar="FOLD", nargs="?", help=text)
+    add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Undo it and say what is seen now."""
-    with stored.session(args) as session:
-        before, tokens_before = _size(session)
-        view = session.state.view
+    """Undo the fold, and show the size of the view before and after."""
+    with use_session(args) as session:
+        before = session.view()
+        wire, view = session.state.wire.name, session.state.view
+        tokens_before = count(before, format=wire)
         name = session.unfold(args.fold)
         if name is None:
             raise Refused("nothing is folded on this branch: there is nothing to undo")
-        after, tokens_after = _size(session)
-    done = name in {fold.name for fold in view.standing}
+        after = session.view()
+        tokens_after = count(after, format=wire)
+    was_standing = name in {fold.name for fold in view.standing}
     if args.json:
-        facts = {"session": args.session, "fold": name, "unfolded": done, "before": before, "after": after}
+        counts = {"before": len(before), "after": len(after)}
         sizes = {"tokens_before": tokens_before, "tokens_after": tokens_after}
-        screen.data(dumps({**facts, **sizes}) + "\n")
-    elif not done:
-        screen.line(f"{stored.short(name)} was unfolded already")
+        screen.json({"session": args.session, "fold": name, "unfolded": was_standing, **counts, **sizes})
+    elif not was_standing:
+        screen.line(f"{short_name(name)} was unfolded already")
     else:
-        took = log_lines.span_of(name, view)
-        counts = f"{before:,} → {after:,} messages, {tokens_before:,} → {tokens_after:,} tokens"
-        screen.line(f"unfolded {stored.short(name)} ({took}): {counts} in the view")
+        messages = f"{len(before):,} → {len(after):,} messages"
+        tokens = f"{tokens_before:,} → {tokens_after:,} tokens"
+        screen.line(
+            f"unfolded {short_name(name)} ({fold_span(name, view)}): {messages}, {tokens} in the view"
+        )
     return DONE
-
-
-def _size(session: "Session") -> tuple[int, int]:
-    """The messages of the view, and their tokens by estimate."""
-    items = session.view()
-    return len(items), count(items, format=session.state.wire.name)

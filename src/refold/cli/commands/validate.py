@@ -5,16 +5,14 @@ from collections import Counter
 from typing import Any, Final
 
 from refold import formats
-from refold.calls import compact
+from refold.calls.repair import validate
 from refold.cli.exit_status import DONE, REFUSED
-from refold.cli.input import recorded
-from refold.cli.input.sources import FILE, SHAPES, WHOLE, Source, fetch, parse
-from refold.cli.options import flags
-from refold.cli.output.encoding import dumps, plain
+from refold.cli.input.sources import read_source
+from refold.cli.options.common import FILE_HELP, FORMATS_HELP, WHOLE_HELP, add_output_options
+from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
-from refold.cli.output.tables import columns
-from refold.core.messages.wire_rules import Problem
-from refold.errors import FormatError
+from refold.cli.output.text import align_columns
+from refold.core.tokens.units import format_count
 
 EXAMPLES: Final = """\
   refold validate session.json --format anthropic
@@ -23,69 +21,45 @@ EXAMPLES: Final = """\
 """
 NOTE: Final = "#N is a place in the list, counted from 0; messages of a session count from #1"
 SHOWN: Final = 50
-"""Problems that are listed; whoever has more mends the first ones first."""
+"""Problems that are listed. The first ones are repaired first, and often explain the others."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("file", metavar="FILE", help=FILE)
-    told = f"{SHAPES}; recognised where absent"
-    parser.add_argument("--format", metavar="NAME", help=told)
-    parser.add_argument("--whole", action="store_true", help=WHOLE)
-    flags.output(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    parser.add_argument("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
+    parser.add_argument("--whole", action="store_true", help=WHOLE_HELP)
+    add_output_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    """Check and show; the status says whether it would be taken."""
+    """Check and show; the status says whether a provider would take it."""
     if args.format:
         formats.get(args.format)
-    source, name = _read(args, screen)
-    problems = compact.validate(source.document.messages, name)
-    shown = name or "a provider"
+    # A list that mixes the shapes of several providers is a problem to show, not an error.
+    source = read_source(args.file, screen, format=args.format, whole=args.whole, allow_mixed=True)
+    messages = source.document.messages
+    wire = None if source.is_mixed else source.document.format
+    problems = validate(messages, wire)
+    status = REFUSED if problems else DONE
     if args.json:
-        facts: dict[str, Any] = {
-            "file": source.name,
-            "format": name,
-            "messages": len(source.document.messages),
-        }
-        facts |= {} if source.transcript is None else {"file_problems": plain(source.transcript.problems)}
-        screen.data(dumps({**facts, "valid": not problems, "problems": plain(problems)}) + "\n")
-    elif problems:
-        show(problems, shown, screen)
-    else:
-        word = screen.paint("yes", "green")
-        count = len(source.document.messages)
-        these = "this message" if count == 1 else f"these {count:,} messages"
-        screen.line(f"{word}: {shown} would take {these}")
-    return REFUSED if problems else DONE
-
-
-def show(problems: list[Problem], name: str, screen: Screen) -> None:
-    """List the problems in order, and count them by rule."""
-    head = [["whole" if each.index is None else f"#{each.index}", each.rule] for each in problems[:SHOWN]]
-    table = columns(head, "ll", padded=True)
-    for line, problem in zip(table, problems, strict=False):
+        facts: dict[str, Any] = {"file": source.name, "format": wire, "messages": len(messages)}
+        if source.transcript is not None:
+            facts["file_problems"] = to_data(source.transcript.problems)
+        screen.json({**facts, "valid": not problems, "problems": to_data(problems)})
+        return status
+    provider = wire or "a provider"
+    if not problems:
+        these = "this message" if len(messages) == 1 else f"these {len(messages):,} messages"
+        screen.line(f"{screen.paint('yes', 'green')}: {provider} would take {these}")
+        return status
+    places = [["whole" if each.index is None else f"#{each.index}", each.rule] for each in problems[:SHOWN]]
+    for line, problem in zip(align_columns(places, "ll", padded=True), problems, strict=False):
         screen.line(f"{line}  {screen.short(problem.message, 300)}")
     if len(problems) > SHOWN:
         screen.line(f"and {len(problems) - SHOWN:,} more")
     rules = Counter(problem.rule for problem in problems)
-    told = ", ".join(f"{rule} {number:,}" for rule, number in rules.most_common())
-    count = f"{len(problems):,} problem" + "s" * (len(problems) > 1)
-    screen.line(f"{screen.paint('no', 'red')}: {name} would refuse this: {count} ({told})")
-
-
-def _read(args: Namespace, screen: Screen) -> tuple[Source, str | None]:
-    """Read; a list that mixes the shapes of several providers is a problem to show, not an error."""
-    name = recorded.located(args.file)
-    told = recorded.transcript_of(name)
-    if told is not None:
-        source = recorded.source(told, args.file, screen, format=args.format, whole=args.whole)
-        return source, source.document.format
-    raw = fetch(name, screen)
-    try:
-        source = parse(raw, name, screen, format=args.format, whole=args.whole)
-    except FormatError:
-        if args.format:
-            raise
-        return parse(raw, name, screen, format=formats.DEFAULT), None
-    return source, source.document.format
+    counts = ", ".join(f"{rule} {number:,}" for rule, number in rules.most_common())
+    word = screen.paint("no", "red")
+    screen.line(f"{word}: {provider} would refuse this: {format_count(len(problems), 'problem')} ({counts})")
+    return status

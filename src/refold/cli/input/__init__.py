@@ -1,1 +1,1 @@
-"""What commands read: files, transcripts, stores, and who answers questions."""
+"""What commands read: files, transcripts of agents, stores, and who answers."""

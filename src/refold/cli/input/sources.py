@@ -1,33 +1,28 @@
-"""Where a conversation comes from: a file, an agent's session or standard input, and how it was wrapped."""
+"""Conversations from a file, an agent's session or standard input, and how each was wrapped."""
 
-import os
-import stat
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, Final
 
-from refold.cli.exit_status import WrongUse, reason
-from refold.cli.output.progress import LONG_BYTES, Progress, progress
+from refold import formats, transcripts
+from refold.cli.exit_status import WrongUse
+from refold.cli.input.raw import STDIN, read_raw
+from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
+from refold.core.tokens.units import format_count
 from refold.errors import FormatError
 from refold.formats.shared import documents
 from refold.formats.shared.documents import Document
+from refold.transcripts import Transcript
 from refold.transcripts.agents import plain
+from refold.transcripts.detect_agent import detect_agent, detect_agent_in_bytes
 
-if TYPE_CHECKING:  # a plain list needs no reader of transcripts
-    from refold.transcripts import Transcript
-
-STDIN: Final = "-"
-FILE: Final = "JSON, JSON lines, an agent's transcript, or AGENT:SESSION; - for standard input"
-"""What the commands take, in the words of their help."""
-SHAPES: Final = "openai, responses, anthropic, gemini, refold"
-WHOLE: Final = "of an agent's transcript everything that was said, not what its model saw last"
-_BLOCK: Final = 1 << 20
-_BEFORE: Final = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
-"""Bytes that may stand before the first character of JSON in any encoding it comes in."""
+_BEFORE_JSON: Final = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
+"""Bytes that may stand before the first character of JSON, in any of its encodings."""
 _EXPECTED: Final = "expected a JSON list of messages, a request body, or one message a line"
-_LISTS: Final = ("messages", "contents", "input")
+_LIST_KEYS: Final = ("messages", "contents", "input")
+_SHOWN_PROBLEMS: Final = 3
+"""Problems of a transcript that are shown; a damaged file has hundreds of the same kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,52 +30,57 @@ class Source:
     """A conversation as it was read."""
 
     name: str
-    """What to call it in messages."""
+    """Its name in messages to the person."""
     path: Path | None
     """None for standard input."""
     raw: bytes
     """Empty for a transcript, which is read as a stream."""
     document: Document
-    transcript: "Transcript | None" = None
-    """What an agent wrote, where it is that."""
+    transcript: Transcript | None = None
+    """The transcript, if an agent wrote the file."""
+    is_mixed: bool = False
+    """True if its messages have the shapes of several providers."""
 
-    def rewrapped(self, messages: list[Any]) -> tuple[Any, bool]:
-        """Other messages in the wrapping of these, and whether it is one a line."""
-        if self.transcript is not None or self.raw.lstrip(_BEFORE).startswith(b"["):
+    def rewrap(self, messages: list[Any]) -> tuple[Any, bool]:
+        """Other messages in the wrapping of these; the second value is true for one message per line."""
+        if self.transcript is not None or self.raw.lstrip(_BEFORE_JSON).startswith(b"["):
             return messages, False
         value = documents.loads_lines(self.raw)
-        key = next((key for key in _LISTS if isinstance(value, dict) and key in value), None)
+        key = next((key for key in _LIST_KEYS if isinstance(value, dict) and key in value), None)
         if key is None or "role" in value:
             return messages, plain.unwrap_list(value) is value
         return {**value, key: messages}, False
 
 
-def read(
+def read_source(
     name: str,
     screen: Screen,
     *,
     format: str | None = None,  # noqa: A002  # the word users know
     whole: bool = False,
+    allow_mixed: bool = False,
 ) -> Source:
-    """Read a conversation from a file, a session of an agent, or standard input where the name is `-`.
+    """Read a conversation from a file, a session of an agent, or standard input if the name is `-`.
 
-    Of a transcript it gives what the agent's model saw last; with `whole` everything that was said.
+    A transcript gives what the agent's model saw last, with `whole` everything that was said. With
+    `allow_mixed` a list that mixes the shapes of several providers is read in the default shape.
     """
-    from refold.cli.input import recorded
+    path = name
+    if name != STDIN and ":" in name and not is_file(name):
+        path = transcripts.locate(name) or name
+    transcript = _read_transcript(path)
+    if transcript is not None:
+        return _source_of(transcript, name, screen, format=format, whole=whole)
+    raw = read_raw(path, screen)
+    try:
+        return parse_source(raw, path, screen, format=format, whole=whole)
+    except FormatError:
+        if format or not allow_mixed:
+            raise
+        return replace(parse_source(raw, path, screen, format=formats.DEFAULT), is_mixed=True)
 
-    found = recorded.located(name)
-    told = recorded.transcript_of(found)
-    if told is not None:
-        return recorded.source(told, name, screen, format=format, whole=whole)
-    return parse(fetch(found, screen), found, screen, format=format, whole=whole)
 
-
-def fetch(name: str, screen: Screen) -> bytes:
-    """The bytes of a file, or of standard input where the name is `-`."""
-    return _standard_input(screen) if name == STDIN else _file(name, screen)
-
-
-def parse(
+def parse_source(
     raw: bytes,
     name: str,
     screen: Screen,
@@ -88,97 +88,96 @@ def parse(
     format: str | None = None,  # noqa: A002  # the same
     whole: bool = False,
 ) -> Source:
-    """Understand these bytes as a conversation; the name is for messages."""
-    from refold.cli.input import recorded
-
+    """Parse bytes as a conversation; the name is for messages."""
     shown = "standard input" if name == STDIN else name
     if not raw.strip():
         raise WrongUse(f"{shown} is empty: {_EXPECTED}")
-    with progress(screen, long=len(raw) > LONG_BYTES) as told:
-        told.show(f"parsing {len(raw) / 1e6:,.0f} MB")
-        if (recording := recorded.transcript_in(raw)) is not None:
-            return recorded.source(recording, shown, screen, format=format, whole=whole)
-        document = _document(raw, shown, format)
+    with progress(screen, long=len(raw) > LONG_BYTES) as now:
+        now.show(f"parsing {len(raw) / 1e6:,.0f} MB")
+        if detect_agent_in_bytes(raw):
+            return _source_of(transcripts.read_bytes(raw), shown, screen, format=format, whole=whole)
+        document = _parse_document(raw, shown, format)
     if not document.messages:
         raise WrongUse(f"{shown} holds no messages: {_EXPECTED}")
     return Source(name=shown, path=None if name == STDIN else Path(name), raw=raw, document=document)
 
 
-def text_of(argument: str, option: str) -> str:
-    """The text of an argument; `@NAME` means the text of that file."""
-    if not argument.startswith("@"):
-        return argument
+def is_file(name: str) -> bool:
+    """True if this is the name of a file that can be looked at."""
     try:
-        return Path(argument[1:]).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise WrongUse(f"{option}: {argument[1:]} is not UTF-8 text") from None
-    except OSError as error:
-        raise WrongUse(f"{option}: cannot read {argument[1:]}: {reason(error)}") from None
+        return Path(name).is_file()
+    except (OSError, ValueError):  # a folder that may not be entered, a name that is too long
+        return False
 
 
-def _document(raw: bytes, shown: str, format: str | None) -> Document:  # noqa: A002  # the word users know
+def _read_transcript(name: str) -> Transcript | None:
+    """The transcript in a file, if an agent wrote it."""
+    # `FILE#SESSION` names one session of a database, and an old session may be compressed as FILE.zst.
+    if not any(map(is_file, (name, name.rpartition("#")[0], f"{name}.zst"))):
+        return None
+    try:
+        return transcripts.read(name) if detect_agent(name) else None
+    except FormatError as error:
+        raise FormatError(str(error), path=name) from None
+    except OSError:
+        return None  # read_raw opens it next and reports why it cannot
+
+
+def _parse_document(raw: bytes, shown: str, format: str | None) -> Document:  # noqa: A002  # the word users know
     if b"\0" in raw[:4096] and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise WrongUse(f"{shown} is not text: {_EXPECTED}")
     try:
         value = documents.loads_lines(raw)
-        if format is None and (found := _reshaped(value)) is not None:
-            return found
+        if format is None:
+            picked = plain.pick_conversation(value, "")
+            # Exports of other programs wrap the list or write messages in a shape that no provider has.
+            if plain.unwrap_list(picked) is not picked or plain.detect_shape(picked):
+                read = plain.read(picked)
+                return Document(messages=list(read.messages), format=read.format, model=read.model)
         return documents.to_document(value, format=format)
     except FormatError as error:
         raise FormatError(str(error), path=shown) from None
 
 
-def _reshaped(value: Any) -> Document | None:
-    """A conversation in one of the shapes that no provider has; None where it is not."""
-    value = plain.pick_conversation(value, "")
-    inside = plain.unwrap_list(value)
-    if inside is value and not plain.detect_shape(value):
-        return None
-    told = plain.read(value)
-    return Document(messages=list(told.messages), format=told.format, model=told.model)
+def _source_of(
+    transcript: Transcript,
+    name: str,
+    screen: Screen,
+    *,
+    format: str | None,  # noqa: A002  # the same
+    whole: bool,
+) -> Source:
+    """A transcript as a conversation; notes on the screen say which part of it is read."""
+    items: list[Any] = list(transcript.messages if whole else transcript.seen)
+    if not items:
+        raise WrongUse(f"{name} holds no messages of {transcript.agent}: nothing was said in it yet")
+    wire = transcript.format
+    if format is not None and formats.get(format).name != wire:
+        items = formats.get(format).render(formats.get(wire).parse(items))
+        wire = formats.get(format).name
+    if transcript.agent != "plain":
+        _describe(transcript, screen, whole=whole)
+    document = Document(
+        messages=items,
+        format=wire,
+        system=transcript.system,
+        tools=transcript.tools,
+        model=transcript.model,
+    )
+    return Source(name=name, path=transcript.path, raw=b"", document=document, transcript=transcript)
 
 
-def _file(name: str, screen: Screen) -> bytes:
-    try:
-        with Path(name).open("rb") as file:
-            return _blocks(file, name, screen)
-    except IsADirectoryError:
-        raise WrongUse(f"{name} is a directory: name a file in it") from None
-    except FileNotFoundError:
-        raise WrongUse(f"there is no file {name}") from None
-    except (OSError, ValueError) as error:
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        raise WrongUse(f"cannot read {name}: {why}") from None
-
-
-def _standard_input(screen: Screen) -> bytes:
-    if sys.stdin is None:
-        raise WrongUse("standard input is closed: name a file")
-    if sys.stdin.isatty():
-        screen.note("reading from the terminal; end with Ctrl-D")
-    try:
-        return _blocks(sys.stdin.buffer, "standard input", screen)
-    except OSError as error:
-        raise WrongUse(f"cannot read standard input: {reason(error)}") from None
-
-
-def _blocks(file: BinaryIO, name: str, screen: Screen) -> bytes:
-    about = os.fstat(file.fileno())
-    size = about.st_size if stat.S_ISREG(about.st_mode) else 0
-    if size <= LONG_BYTES and size:
-        return file.read()
-    read: list[bytes] = []
-    done = 0
-    with progress(screen, long=True) as told:
-        while block := file.read(_BLOCK):
-            read.append(block)
-            done += len(block)
-            _tell(told, name, done, size)
-    return b"".join(read)
-
-
-def _tell(told: Progress, name: str, done: int, size: int) -> None:
-    if size:
-        told.show(f"reading {name}", min(done, size), size)
-    elif done > LONG_BYTES:
-        told.show(f"reading {name}: {done / 1e6:,.0f} MB")
+def _describe(transcript: Transcript, screen: Screen, *, whole: bool) -> None:
+    folds, problems = len(transcript.folds), transcript.problems
+    facts = [format_count(len(transcript.messages), "message")]
+    facts += [format_count(folds, "own compaction")] * bool(folds)
+    facts += [f"{usage.context:,} tokens reported last" for _, usage in transcript.usages[-1:]]
+    screen.note(screen.tint(f"{transcript.agent}: {', '.join(facts)}", "dim"))
+    if folds or transcript.changed:
+        seen = format_count(len(transcript.seen), "message")
+        part = f"read as its model saw it last, {seen}; --whole reads all"
+        screen.note(screen.tint("read as a whole, with everything that was said" if whole else part, "dim"))
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        screen.note(screen.tint(f"the file: {screen.short(problem.message, 200)}", "yellow"))
+    if len(problems) > _SHOWN_PROBLEMS:
+        screen.note(screen.tint(f"the file: and {len(problems) - _SHOWN_PROBLEMS:,} problems more", "yellow"))

@@ -1,1 +1,1 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the values they become."""

@@ -1,1 +1,1 @@
-"""What commands print: the screen, tables, meters, JSON."""
+"""What commands print: the screen, tables, bars, messages, JSON and files."""

@@ -1,53 +1,50 @@
-"""What was spent, in a few words for people; and what stands about it in the log of a session."""
+"""What calls of models cost: in words, and as the log of a session has it."""
 
 from itertools import islice
 from typing import Final
 
 from refold.core.log.entries import Kind
 from refold.core.models.prices import Spent
-from refold.core.models.spending_limits import together
+from refold.core.models.spending_limits import total_spent
 from refold.stores import Head, Store
 
 LOOKED_AT: Final = 64
-"""Entries of a log that are looked at for its sums, which nearly always stand in the newest."""
-MOST_SESSIONS: Final = 100
-"""How many logs a list of sessions looks into; more would keep people waiting."""
+"""Newest entries of a log that are searched for its totals. Nearly every session writes them there."""
 
-_REQUESTS: Final[frozenset[Kind]] = frozenset({"usage"})
-_ATTEMPTS: Final[frozenset[Kind]] = frozenset({"fold", "attempt"})
+_TOTALS: Final[dict[str, frozenset[Kind]]] = {
+    "spent": frozenset({"usage"}),
+    "summaries": frozenset({"fold", "attempt"}),
+}
+"""Each running total of a log with the kinds of entries that carry it."""
 
 
-def dollars(amount: float) -> str:
-    """An amount, with as many places as say something.
+def format_dollars(amount: float) -> str:
+    """An amount with as many places as carry information.
 
-    >>> dollars(0), dollars(0.00421), dollars(0.1234), dollars(12.345)
+    >>> format_dollars(0), format_dollars(0.00421), format_dollars(0.1234), format_dollars(12.345)
     ('$0', '$0.0042', '$0.123', '$12.35')
     """
     places = 2 if amount >= 1 else 3 if amount >= 0.1 else 4
     return f"${amount:,.{places}f}" if amount else "$0"
 
 
-def told(spent: Spent) -> str:
-    """What calls took: dollars where they are known, else tokens; nothing for no calls.
+def format_spent(spent: Spent) -> str:
+    """The cost of calls: dollars if they are known, else tokens; empty if there were no calls.
 
-    >>> told(Spent(calls=1, input=900, output=100, dollars=None)), told(Spent())
+    >>> format_spent(Spent(calls=1, input=900, output=100, dollars=None)), format_spent(Spent())
     ('1,000 tokens', '')
     """
     if not spent.calls:
         return ""
     if spent.dollars is None:
         return f"{spent.tokens:,} tokens"
-    return f"{dollars(spent.dollars)}{' and more' * bool(spent.unpriced)}"
+    return f"{format_dollars(spent.dollars)}{' and more' * bool(spent.unpriced)}"
 
 
-def of_log(store: Store, session: str, head: Head) -> Spent:
-    """What a session has spent in all, as its newest entries say."""
-    own = _newest(store, session, head, _REQUESTS, "spent")
-    return together((own, _newest(store, session, head, _ATTEMPTS, "summaries")))
-
-
-def _newest(store: Store, session: str, head: Head, kinds: frozenset[Kind], name: str) -> Spent:
-    for one in islice(store.read(session, head.place, kinds=kinds, newest=True), LOOKED_AT):
-        if name in one.beside:
-            return Spent.read(one.beside[name])
-    return Spent()
+def read_spent(store: Store, session: str, head: Head) -> Spent:
+    """The total cost of a session, from the newest entries of its log."""
+    totals = []
+    for name, kinds in _TOTALS.items():
+        entries = islice(store.read(session, head.place, kinds=kinds, newest=True), LOOKED_AT)
+        totals.append(next((Spent.read(one.beside[name]) for one in entries if name in one.beside), Spent()))
+    return total_spent(totals)

@@ -1,4 +1,4 @@
-"""Values as JSON text: every field by its own name, half characters escaped, nothing lost in silence."""
+"""Values as JSON text: every field under its own name, lone surrogates escaped."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from refold.errors import FormatError
 
-_HALVES: Final = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
@@ -17,27 +17,25 @@ def dumps(value: Any, *, indent: int | None = 2) -> str:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
     except RecursionError:
         raise FormatError("is nested deeper than can be written") from None
-    return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return _LONE_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def listed(messages: list[Any]) -> str:
-    """A JSON list with a message on each line, so that two of them can be compared line by line."""
-    if not messages:
-        return "[]"
-    return "[\n" + ",\n".join(dumps(message, indent=None) for message in messages) + "\n]"
+def dump_lines(messages: list[Any], separator: str = "\n") -> str:
+    """JSON lines, one message on each."""
+    return separator.join(dumps(message, indent=None) for message in messages)
 
 
-def lines(messages: list[Any]) -> str:
-    """JSON lines: a message on each."""
-    return "\n".join(dumps(message, indent=None) for message in messages)
+def dump_list(messages: list[Any]) -> str:
+    """A JSON list with one message per line, so that `diff` compares two of them line by line."""
+    return "[\n" + dump_lines(messages, ",\n") + "\n]" if messages else "[]"
 
 
-def plain(value: Any) -> Any:
-    """A value of ours as plain data: dataclasses become objects, tuples become lists."""
+def to_data(value: Any) -> Any:
+    """A value as plain data: dataclasses become objects, tuples and sets become lists."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): to_data(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each) for each in value]
+        return [to_data(each) for each in value]
     return value

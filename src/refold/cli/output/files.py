@@ -1,40 +1,30 @@
-"""Writes a result: to standard output, or to a file that is there whole or not at all."""
+"""Writes a result to standard output, or to a file that is complete or absent, never half written."""
 
 import contextlib
 import os
 import shutil
 import tempfile
+from itertools import count
 from pathlib import Path
 
-from refold.cli.exit_status import Refused, WrongUse, reason
-from refold.cli.input.sources import STDIN, Source
+from refold.cli.exit_status import Refused, WrongUse, describe_os_error
 from refold.cli.output.screen import Screen
 
-_OWN = 0o600
 
-
-def destination(source: Source, out: str | None, *, in_place: bool) -> Path | None:
-    """The file to write, or None for standard output; the input only where that was asked for."""
-    if in_place:
-        if out is not None:
-            raise WrongUse("--in-place and -o exclude each other: choose one")
-        if source.transcript is not None:
-            raise WrongUse(f"--in-place: {source.name} is a transcript, which stays as it is: use -o")
-        if source.path is None:
-            raise WrongUse("--in-place needs a file: standard input cannot be written back")
-        return Path(os.path.realpath(source.path))
-    if out is None or out == STDIN:
+def choose_destination(out: str | None, source: Path | None) -> Path | None:
+    """The file to write, or None for standard output; refuses the input itself."""
+    if out is None or out == "-":
         return None
     path = Path(os.path.realpath(out))
     if path.is_dir():
         raise WrongUse(f"{out} is a directory: name a file in it")
-    if source.path is not None and path.exists() and path.samefile(source.path):
-        raise WrongUse(f"{out} is the input itself: say --in-place to replace it (a backup is kept)")
+    if source is not None and path.exists() and path.samefile(source):
+        raise WrongUse(f"{out} is the input itself: use --in-place to replace it (a backup is kept)")
     return path
 
 
-def write(text: str, path: Path | None, screen: Screen, source: Source) -> None:
-    """Write text that ends with a newline."""
+def write_result(text: str, path: Path | None, screen: Screen, source: Path | None) -> None:
+    """Write text that ends with a newline; a new file gets the permissions of the source."""
     if path is None:
         screen.data(text)
         return
@@ -43,28 +33,25 @@ def write(text: str, path: Path | None, screen: Screen, source: Source) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe is written, never replaced
             path.write_bytes(raw)
         else:
-            _replace(path, raw, path if path.exists() else source.path)
+            _replace(path, raw, path if path.exists() else source)
     except OSError as error:
-        raise Refused(f"cannot write {path}: {reason(error)}") from None
+        raise Refused(f"cannot write {path}: {describe_os_error(error)}") from None
 
 
 def back_up(path: Path, raw: bytes) -> Path:
-    """Keep the bytes of a file beside it under a name that nobody has yet."""
-    number = 0
-    while True:
-        kept = path.with_name(f"{path.name}.bak" + (f".{number}" if number else ""))
-        if not kept.exists():
-            break
-        number += 1
+    """Keep the bytes of a file beside it, under the first name that is free."""
+    names = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
+    kept = next(name for name in names if not name.exists())
     try:
         _replace(kept, raw, path)
     except OSError as error:
-        raise Refused(f"cannot write the backup {kept}: {reason(error)}; nothing was changed") from None
+        why = describe_os_error(error)
+        raise Refused(f"cannot write the backup {kept}: {why}; nothing was changed") from None
     return kept
 
 
 def _replace(path: Path, raw: bytes, like: Path | None) -> None:
-    """Put a file in its place in one step, with the permissions of another where there is one."""
+    """Replacement a file in place in one step, with the permissions of `like` or those of a new file."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -74,15 +61,11 @@ def _replace(path: Path, raw: bytes, like: Path | None) -> None:
         if like is not None:
             shutil.copymode(like, name)
         else:
-            Path(name).chmod(0o666 & ~_umask())
+            mask = os.umask(0o077)  # the mask can only be read by setting it
+            os.umask(mask)
+            Path(name).chmod(0o666 & ~mask)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(_OWN)
-    os.umask(mask)
-    return mask

@@ -1,11 +1,11 @@
-"""Messages as lines for people: who speaks, what is said, which tools are called; safe on a terminal."""
+"""Messages as lines for people: the speaker, the text, the tool calls; safe on a terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from refold import formats
-from refold.cli.output.plain import printable
 from refold.cli.output.screen import Screen, Style
+from refold.cli.output.text import printable_lines
 from refold.core.log.entries import Entry
 from refold.core.messages.message import (
     Document,
@@ -26,13 +26,15 @@ from refold.formats.shared import canonical
 COLOURS: dict[str, Style] = {"system": "yellow", "user": "cyan", "assistant": "green", "tool": "plain"}
 
 
-def read(entry: Entry) -> Message:
-    """The message of an entry."""
-    return parsed(entry.value, str(entry.beside.get("format", formats.DEFAULT)))
+def parse_entry(entry: Entry) -> Message:
+    """The message of a log entry."""
+    return parse_stored(entry.value, str(entry.beside.get("format", formats.DEFAULT)))
 
 
-def parsed(value: Any, wire: str) -> Message:
-    """A stored message; one that no longer has its shape is told as the JSON it is."""
+def parse_stored(value: Any, wire: str) -> Message:
+    """A stored message; a value that has no longer the shape of a message is shown as its JSON."""
+    if isinstance(value, Message):
+        return value
     try:
         if wire == canonical.FORMAT.name:
             return canonical.from_json(value)
@@ -42,65 +44,66 @@ def parsed(value: Any, wire: str) -> Message:
     return message
 
 
-def plain(item: Any) -> Any:
-    """A message as JSON has it."""
+def message_data(item: Any) -> Any:
+    """A message as JSON data."""
     return canonical.to_json(item) if isinstance(item, Message) else item
 
 
-def lines(message: Message) -> Iterator[str]:
-    """What a message says, line by line."""
+def message_lines(message: Message) -> Iterator[str]:
+    """The content of a message, line by line."""
     parts = message.parts
     if message.role == "tool" and len(parts) == 1 and isinstance(parts[0], ToolResult):
         yield from ["(failed)"] * parts[0].is_error
-        parts = parts[0].content  # an id tells people nothing, and the role says that it is a result
+        parts = parts[0].content  # people cannot use the id of a call, and the role names a result already
     for part in parts:
-        yield from _part(part)
+        yield from _part_lines(part)
 
 
-def _part(part: Part) -> Sequence[str]:
+def _part_lines(part: Part) -> Sequence[str]:
     match part:
         case Text():
-            return printable(part.text)
+            return printable_lines(part.text)
         case Thinking():
-            return ["(thinking)", *printable(part.text or "(encrypted)")]
+            return ["(thinking)", *printable_lines(part.text or "(encrypted)")]
         case ToolCall():
-            return printable(f"→ {part.name} {arguments_text(part)}")
+            return printable_lines(f"→ {part.name} {arguments_text(part)}")
         case ToolResult():
-            inside = [line for piece in part.content for line in _part(piece)]
+            inside = [line for piece in part.content for line in _part_lines(piece)]
             failed = " failed" if part.is_error else ""
-            return [*printable(f"← {part.name or part.call_id}{failed}"), *inside]
+            return [*printable_lines(f"← {part.name or part.call_id}{failed}"), *inside]
         case Image():
             return ["[image]"]
         case Document() | File():
             name = part.name if isinstance(part, File) else part.title
-            return printable(f"[file: {name or part.media_type or 'unnamed'}]")
+            return printable_lines(f"[file: {name or part.media_type or 'unnamed'}]")
         case Opaque():
-            return printable(json_text(part.value))
+            return printable_lines(json_text(part.value))
 
 
-def show(screen: Screen, handle: str, message: Message, *, facts: Sequence[str] = (), brief: bool) -> None:
-    """Show a message under its handle, whole or in one line."""
+def show_message(
+    screen: Screen, handle: str, message: Message, *, facts: Sequence[str] = (), brief: bool
+) -> None:
+    """Print a message under its handle, whole or in one line."""
+    about = "".join(f" · {fact}" for fact in facts)
     role = screen.paint(message.role, COLOURS[message.role])
-    mark = screen.paint(handle, "bold")
-    told = screen.paint("".join(f" · {fact}" for fact in facts), "dim")
+    head = f"{screen.paint(handle, 'bold')} {role}{screen.paint(about, 'dim')}"
     if brief:
-        head = f"{handle} {message.role}{''.join(f' · {fact}' for fact in facts)}"
-        words = screen.short(start(message), max(20, screen.width - len(head) - 2))
-        screen.line(f"{mark} {role}{told}  {words}".rstrip())
+        size = len(f"{handle} {message.role}{about}")
+        words = screen.short(first_words(message), max(20, screen.width - size - 2))
+        screen.line(f"{head}  {words}".rstrip())
         return
-    screen.line(f"{mark} {role}{told}".strip())
-    for line in lines(message):
+    screen.line(head.strip())
+    for line in message_lines(message):
         screen.line(f"    {line}".rstrip())
     screen.line()
 
 
-def start(message: Message) -> str:
-    """The beginning of what a message says, in a line."""
-    found = []
-    size = 0
-    for line in lines(message):
-        found.append(line)
-        size += len(line)
-        if size > 400:
+def first_words(message: Message, enough: int = 400) -> str:
+    """The beginning of a message in one line, of at least `enough` characters if there are so many."""
+    words: list[str] = []
+    for line in message_lines(message):
+        words.append(line)
+        # A screen is at most 110 columns wide. The rest of a long message need not be made printable.
+        if sum(map(len, words)) > enough:
             break
-    return " ".join(found)
+    return " ".join(words)

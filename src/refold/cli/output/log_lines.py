@@ -1,17 +1,22 @@
-"""The entries of a log, a line for each: what kind it is, its name, when it was made, and what it says."""
+"""Log entries as lines: the kind, the name, the age and the content of each."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from time import time
 from typing import Any, Final
 
-from refold.cli.input import stored
-from refold.cli.output import costs, format_message
+from refold.cli.output.costs import format_spent
+from refold.cli.output.format_message import first_words, parse_entry
 from refold.cli.output.screen import Screen, Style
 from refold.core.log.entries import MARKS, Entry, Kind
-from refold.core.log.view import Run, View
+from refold.core.log.view import MessageRange, View, project_marks
 from refold.core.models.prices import Spent
+from refold.core.tokens.units import format_count
+from refold.stores import Head, Store
 
-VIEW: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
-"""The kinds that make a view."""
+SHORT_NAME: Final = 8
+"""Characters of a name that are shown. Two of 16 million folds of one session are expected to look alike."""
+_VIEW_KINDS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 _COLOURS: Final[Mapping[Kind, Style]] = {
     "fold": "yellow",
     "unfold": "yellow",
@@ -19,23 +24,53 @@ _COLOURS: Final[Mapping[Kind, Style]] = {
     "pin": "cyan",
     "attempt": "red",
 }
-_WHEN: Final = len("59 minutes ago")
+_AGE_WIDTH: Final = len("59 minutes ago")
+_STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (14, "day"))
+"""How many of each unit make the next one; after fourteen days a date says more than an age."""
 
 
-def line(entry: Entry, view: View, screen: Screen) -> str:
-    """One entry in a line; a log is long, so every line stands for itself."""
-    head = f"{stored.short(entry.name)}  {stored.ago(entry.at):<{_WHEN}}  "
+def short_name(name: str) -> str:
+    """The beginning of an entry's name, enough to name it by."""
+    return name.removeprefix("b2:")[:SHORT_NAME]
+
+
+def format_age(at: float, now: float | None = None) -> str:
+    """How long ago something happened; the date if that is long ago.
+
+    >>> format_age(1_000.0, 1_030.0), format_age(1_000.0, 8_500.0), format_age(0.0, 1e9)
+    ('just now', '2 hours ago', '1970-01-01')
+    """
+    left = (time() if now is None else now) - at
+    if left < _STEPS[0][0]:
+        return "just now"
+    for size, unit in _STEPS:
+        if left < size:
+            return f"{format_count(int(left), unit)} ago"
+        left /= size
+    try:
+        return datetime.fromtimestamp(at, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):  # a number that is no time at all
+        return "?"
+
+
+def read_view(store: Store, session: str, head: Head) -> View:
+    """The view at the head, without its messages."""
+    return project_marks(store.read(session, head.place, kinds=_VIEW_KINDS), head.said)
+
+
+def entry_line(entry: Entry, view: View, screen: Screen) -> str:
+    """One entry in one line."""
+    head = f"{short_name(entry.name)}  {format_age(entry.at):<{_AGE_WIDTH}}  "
     kind = f"{entry.kind:<10}"
-    whole = entry.kind != "said" and not screen.live  # other programs get all of it
-    room = 2_000 if whole else max(20, screen.width - len(head) - len(kind) - 2)
-    said = screen.short(_told(entry, view), room)
-    return (
-        f"{screen.paint(head, 'dim')}{screen.paint(kind, _COLOURS.get(entry.kind, 'plain'))}  {said}".rstrip()
-    )
+    is_whole = entry.kind != "said" and not screen.live  # other programs get all of it
+    room = 2_000 if is_whole else max(20, screen.width - len(head) - len(kind) - 2)
+    text = screen.short(_entry_text(entry, view), room)
+    kind = screen.paint(kind, _COLOURS.get(entry.kind, "plain"))
+    return f"{screen.paint(head, 'dim')}{kind}  {text}".rstrip()
 
 
-def data(entry: Entry) -> dict[str, Any]:
-    """An entry with every field, its JSON texts as values."""
+def entry_data(entry: Entry) -> dict[str, Any]:
+    """An entry with every field."""
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -47,58 +82,48 @@ def data(entry: Entry) -> dict[str, Any]:
     }
 
 
-def span_of(name: str, view: View) -> str:
-    """The messages that a fold took, from the first to the last; empty where there are none."""
+def fold_span(name: str, view: View) -> str:
+    """The messages that a fold removed, from the first to the last; empty if there are none."""
     fold = view.fold(name)
     changes = fold.changes if fold else ()
-    runs = [run for change in changes for piece in change.took for run in view.originals(piece)]
-    return span(runs)
+    return format_span(
+        [run for change in changes for piece in change.removed for run in view.originals(piece)]
+    )
 
 
-def span(runs: Sequence[Run]) -> str:
-    """From the first to the last of some messages."""
+def format_span(runs: Sequence[MessageRange]) -> str:
+    """The first and the last number of some messages."""
     if not runs:
         return ""
     first, last = min(run.first for run in runs), max(run.last for run in runs)
     return f"#{first}" if first == last else f"#{first}-#{last}"
 
 
-def _told(entry: Entry, view: View) -> str:
-    if entry.kind == "said":
-        message = format_message.read(entry)
-        return f"#{entry.said} {message.role}  {format_message.start(message)}"
+def _entry_text(entry: Entry, view: View) -> str:
     value = entry.value
+    if entry.kind == "said":
+        message = parse_entry(entry)
+        return f"#{entry.said} {message.role}  {first_words(message)}"
     if not isinstance(value, Mapping):
         count = len(value) if isinstance(value, list) else 1
-        return f"{count} message{'s' * (count != 1)} from #{entry.said + 1} on"
-    return _mark(entry, value, view)
-
-
-def _mark(entry: Entry, value: Mapping[str, Any], view: View) -> str:
+        return f"{format_count(count, 'message')} from #{entry.said + 1} on"
+    cost = format_spent(Spent.read(entry.beside.get("spent")))
     match entry.kind:
         case "fold":
             sizes = f"{int(value.get('before', 0)):,} → {int(value.get('after', 0)):,} tokens"
             fold = view.fold(entry.name)
             undone = "" if fold is None or fold.standing else "unfolded"
-            stages = ", ".join(map(str, value.get("stages", ())))
-            parts = (span_of(entry.name, view), undone, sizes, stages or str(value.get("trigger", "")))
-            return " · ".join(part for part in (*parts, _cost(entry)) if part)
+            stages = ", ".join(map(str, value.get("stages", ()))) or str(value.get("trigger", ""))
+            return " · ".join(filter(None, (fold_span(entry.name, view), undone, sizes, stages, cost)))
         case "unfold":
-            return stored.short(str(value.get("fold", "")))
+            return short_name(str(value.get("fold", "")))
         case "checkpoint":
             return f"{value.get('name', '')} at #{value.get('said', entry.said)}"
         case "pin":
             return f"#{value.get('said', '?')} {'pinned' if value.get('pinned') else 'no longer pinned'}"
         case "usage":
-            counts = [f"{name.replace('_', ' ')} {size:,}" for name, size in value.items() if _counts(size)]
-            return f"{value.get('model', '')}  {', '.join(counts)}".strip()
+            counts = {name: size for name, size in value.items() if type(size) is int and size > 0}
+            listed = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in counts.items())
+            return f"{value.get('model', '')}  {listed}".strip()
         case _:
-            return " · ".join(part for part in (str(value.get("reason", value)), _cost(entry)) if part)
-
-
-def _cost(entry: Entry) -> str:
-    return costs.told(Spent.read(entry.beside.get("spent")))
-
-
-def _counts(size: object) -> bool:
-    return isinstance(size, int) and not isinstance(size, bool) and size > 0
+            return " · ".join(filter(None, (str(value.get("reason", value)), cost)))

@@ -32,21 +32,21 @@ _ASCII: Final = _Ink("#", ".", "-", "|", "[", "]")
 
 
 def bar(budget: Budget, width: int, screen: Screen) -> str:
-    """Draw the window: what is used, what is free, the line at which compaction starts, the reserve."""
+    """The window as a bar: used, free, the mark where compaction starts, the reserve."""
     ink = _FANCY if screen.fancy else _ASCII
     cells = width - len(ink.left) - len(ink.right)
     room = _cell(budget.room, budget.window, cells)
     drawn = list(ink.free * room + ink.reserve * (cells - room))
-    filled = _fill(drawn, budget.used / budget.window * cells, ink)
-    line = marker(budget, width, screen)
-    if line is not None:
-        drawn[line - len(ink.left)] = ink.line
-    used = screen.paint("".join(drawn[:filled]), COLOURS[budget.level])
-    return f"{ink.left}{used}{screen.paint(''.join(drawn[filled:]), 'dim')}{ink.right}"
+    used = _fill(drawn, budget.used / budget.window * cells, ink)
+    mark = marker(budget, width, screen)
+    if mark is not None:
+        drawn[mark - len(ink.left)] = ink.line
+    filled = screen.paint("".join(drawn[:used]), COLOURS[budget.level])
+    return f"{ink.left}{filled}{screen.paint(''.join(drawn[used:]), 'dim')}{ink.right}"
 
 
 def marker(budget: Budget, width: int, screen: Screen) -> int | None:
-    """The column of the line at which compaction starts; None where it never does."""
+    """The column of the mark where compaction starts; None if it never starts by itself."""
     if budget.trigger_tokens is None:
         return None
     ink = _FANCY if screen.fancy else _ASCII
@@ -55,17 +55,16 @@ def marker(budget: Budget, width: int, screen: Screen) -> int | None:
 
 
 def strip(part: float, whole: float, width: int, screen: Screen) -> str:
-    """Draw a share as a plain strip without a frame; what is there at all is seen."""
-    ink = _FANCY if screen.fancy else _ASCII
-    drawn = [" "] * width
+    """A share as a strip without a frame; anything above zero is visible."""
     if part <= 0 or whole <= 0:
         return ""
-    _fill(drawn, max(part / whole * width, 1 / 8), ink)
+    drawn = [" "] * width
+    _fill(drawn, max(part / whole * width, 1 / 8), _FANCY if screen.fancy else _ASCII)
     return "".join(drawn).rstrip()
 
 
 def _fill(drawn: list[str], cells: float, ink: _Ink) -> int:
-    """Ink the first cells, with a part of a cell where that can be drawn; give how many are touched."""
+    """Fill the first cells, the last one in eighths if the screen can; returns how many are touched."""
     full = min(int(cells), len(drawn))
     drawn[:full] = ink.full * full
     part = int((cells - int(cells)) * 8)

@@ -1,50 +1,56 @@
-"""What a replay came to, for people: a table, pictures of the context, and the break-even of each fold."""
+"""The result of a replay for people: a table, charts of the context size, and the break-even of each fold."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from refold.cli.options.shared import Given, headline
-from refold.cli.output.plots import chart, columns_of, marks
 from refold.cli.output.screen import Screen, Style
-from refold.cli.output.tables import columns, filled
-from refold.core.tokens.units import plural
-from refold.replay import NONE, Played, Recorded, Run
+from refold.cli.output.text import drop_empty_columns
+from refold.core.tokens.units import format_count
+from refold.replay import NONE, PlayedFold, Recorded, Run
 
 HEIGHT: Final = 4
-"""Lines of a picture: enough to see a saw, few enough for five policies on a screen."""
+"""Lines of a chart: a sawtooth is visible, and five policies fit on one screen."""
 LISTED: Final = 8
-"""Folds of a run that are listed; the others are in --json."""
+"""Folds of a run that are listed; --json has them all."""
 MARGIN: Final = 9
-"""Columns of what stands left of a picture."""
+"""Columns of the label to the left of a chart."""
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+_ASCII: Final = " .:#"
+"""Cells from empty to full."""
 
 
-def show(given: Given, recorded: Recorded, runs: Sequence[Run], screen: Screen) -> None:
-    """Show the runs, window by window."""
+def show_replay(recorded: Recorded, runs: Sequence[Run], screen: Screen, *, price_of: str | None) -> None:
+    """Print the runs, window by window; `price_of` names the model whose prices were used."""
     facts = [
         recorded.wire.name,
-        plural(len(recorded.messages), "message"),
-        plural(len(recorded.requests), "request"),
+        format_count(len(recorded.messages), "message"),
+        format_count(len(recorded.requests), "request"),
     ]
-    priced = given.args.price_of or recorded.model
-    facts += [f"prices of {priced}"] if runs[0].price else []
-    screen.line(headline(given, facts, screen))
+    facts += [f"prices of {price_of}"] if runs[0].price else []
+    screen.headline(recorded.name, facts)
     for window, group in groupby(runs, key=lambda run: run.window):
         here = list(group)
         screen.line()
         screen.line(screen.paint(f"window {window:,}", "bold"))
-        _table(here, screen)
-        _pictures(here, screen)
-        _folds(here, screen)
+        rows = [
+            ["policy", "sent", "cache read", "written", "cost", "", "folds", "paid", "facts", "largest", ""],
+            *(_run_row(run, here[0]) for run in here),
+        ]
+        screen.table(*drop_empty_columns(rows, "lrrrrrrrrrl"), indent="  ")
+        _show_charts(here, screen)
+        for run in here:
+            if run.folds:
+                _show_folds(run, screen)
     screen.line()
-    for note in notes(runs):
+    for note in reading_notes(runs):
         screen.line(screen.paint(note, "dim"))
 
 
-def dollars(amount: float | None) -> str:
-    """Money in as many digits as tell something.
+def format_money(amount: float | None) -> str:
+    """An amount that may be negative or unknown.
 
-    >>> dollars(1234.5), dollars(0.0123), dollars(-2)
+    >>> format_money(1234.5), format_money(0.0123), format_money(-2)
     ('$1,234.50', '$0.0123', '-$2.00')
     """
     if amount is None:
@@ -53,108 +59,112 @@ def dollars(amount: float | None) -> str:
     return f"{sign}${abs(amount):,.2f}" if abs(amount) >= 1 or not amount else f"{sign}${abs(amount):.4f}"
 
 
-def against(run: Run, none: Run) -> str:
-    """How much dearer or cheaper than no compaction."""
-    if run.dollars is None or not none.dollars:
-        return "-"
-    return f"{run.dollars / none.dollars - 1:+.1%}" if run is not none else ""
+def _run_row(run: Run, none: Run) -> list[str]:
+    """One run in a row; `none` is the run without compaction, against which the cost is compared."""
+    change = "-" if run.dollars is None or not none.dollars else f"{run.dollars / none.dollars - 1:+.1%}"
+    return [
+        run.policy,
+        f"{run.sent:,}",
+        f"{run.cache_read:,}",
+        f"{run.cache_write + sum(turn.fresh for turn in run.turns):,}",
+        format_money(run.dollars),
+        "" if run is none and change != "-" else change,
+        f"{len(run.folds):,}" if run.policy != NONE else "",
+        f"{run.paid:,}" if run.folds and run.price else "",
+        "" if run.facts is None else f"{run.facts:.0%}",
+        f"{run.peak:,}",
+        "over" if run.over else "",
+    ]
 
 
-def _table(runs: Sequence[Run], screen: Screen) -> None:
-    head = ["policy", "sent", "cache read", "written", "cost", "", "folds", "paid", "facts", "largest", ""]
-    rows = [head]
-    for run in runs:
-        written = run.cache_write + sum(turn.fresh for turn in run.turns)
-        rows.append(
-            [
-                run.policy,
-                f"{run.sent:,}",
-                f"{run.cache_read:,}",
-                f"{written:,}",
-                dollars(run.dollars),
-                against(run, runs[0]),
-                f"{len(run.folds):,}" if run.policy != NONE else "",
-                f"{run.paid:,}" if run.folds and run.price else "",
-                "" if run.facts is None else f"{run.facts:.0%}",
-                f"{run.peak:,}",
-                "over" if run.over else "",
-            ]
-        )
-    for number, line in enumerate(columns(*filled(rows, "lrrrrrrrrrl"))):
-        screen.line("  " + (line if number else screen.paint(line, "bold")))
-
-
-def _pictures(runs: Sequence[Run], screen: Screen) -> None:
-    """The size of each request; all runs of a window have the same scale."""
+def _show_charts(runs: Sequence[Run], screen: Screen) -> None:
+    """Print the size of each request as a chart; all runs of a window have the same scale."""
     top = max(run.peak for run in runs)
     width = screen.width - MARGIN - 2
     for run in runs:
         screen.line()
-        drawn = chart(columns_of([turn.tokens for turn in run.turns], width), top, HEIGHT, screen)
-        drawn = [line for line in drawn if line] or [""]
+        lines = chart(fit_columns([turn.tokens for turn in run.turns], width), top, HEIGHT, screen)
         style: Style = "red" if run.over else "green" if run.policy != NONE else "plain"
-        for number, line in enumerate(drawn):
-            label = run.policy[: MARGIN - 1] if number == 0 else _short(run.peak) if number == 1 else ""
+        peak = f"{run.peak / 1000:,.0f}k" if run.peak >= 10_000 else f"{run.peak:,}"
+        for number, line in enumerate([line for line in lines if line] or [""]):
+            label = run.policy[: MARGIN - 1] if number == 0 else peak if number == 1 else ""
             screen.line(f"  {label:<{MARGIN}}{screen.paint(line, style)}".rstrip())
         if run.folds:
             places = [fold.turn - 1 for fold in run.folds]
-            screen.line(f"  {'folds':<{MARGIN}}{marks(places, len(run.turns), width, screen)}")
+            screen.line(f"  {'folds':<{MARGIN}}{mark_places(places, len(run.turns), width, screen)}")
 
 
-def _short(tokens: int) -> str:
-    return f"{tokens / 1000:,.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+def fit_columns(values: Sequence[float], width: int) -> list[float]:
+    """The values, at most one per column; if there are more, each column shows its largest value.
+
+    >>> fit_columns([1, 5, 2, 3], 2)
+    [5, 3]
+    """
+    count = len(values)
+    if count <= width:
+        return list(values)
+    return [max(values[at * count // width : (at + 1) * count // width]) for at in range(width)]
 
 
-def _folds(runs: Sequence[Run], screen: Screen) -> None:
-    for run in runs:
-        if not run.folds:
-            continue
-        screen.line()
-        screen.line(screen.paint(f"  folds of {run.policy}", "bold"))
-        rows = [["turn", "tokens", "", "after", "cost", "pays after", "came", "paid", "facts", "by"]]
-        rows += [_fold(fold) for fold in run.folds[:LISTED]]
-        table = columns(*filled([row[:-1] for row in rows], "rrlrrrrlr"), padded=True)
-        for line, (*_, by) in zip(table, rows, strict=True):
-            room = max(12, screen.width - len(line) - 6) if screen.live else 2 * len(by)
-            screen.line(f"    {line}  {screen.short(by, room)}".rstrip())
-        if len(run.folds) > LISTED:
-            screen.line(f"    and {len(run.folds) - LISTED:,} more: --json has them all")
+def chart(values: Sequence[float], top: float, height: int, screen: Screen) -> list[str]:
+    """A chart as lines, the highest line first; any value above zero is visible."""
+    ink = _BLOCKS if screen.fancy else _ASCII
+    steps = len(ink) - 1
+    levels = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
+    return [
+        "".join(ink[min(steps, max(0, level - row * steps))] for level in levels).rstrip()
+        for row in range(height - 1, -1, -1)
+    ]
 
 
-def _fold(fold: Played) -> list[str]:
-    needed = "-" if fold.turns_needed is None else f"{fold.turns_needed:,.1f} turns"
-    paid = "-" if fold.paid is None else "yes" if fold.paid else "no"
-    facts = f"{fold.kept} of {fold.reused}" if fold.reused else ""
-    sizes = [f"{fold.tokens_before:,}", "→", f"{fold.tokens_after:,}"]
+def mark_places(places: Sequence[int], count: int, width: int, screen: Screen) -> str:
+    """A line with a mark under each place, of `count` places in all."""
+    drawn = [" "] * min(count, width)
+    for place in places:
+        drawn[place if count <= width else place * width // count] = "▴" if screen.fancy else "^"
+    return "".join(drawn).rstrip()
+
+
+def _show_folds(run: Run, screen: Screen) -> None:
+    screen.line()
+    screen.line(screen.paint(f"  folds of {run.policy}", "bold"))
+    rows = [["turn", "tokens", "", "after", "cost", "pays after", "came", "paid", "facts", "by"]]
+    rows += [_fold_row(fold) for fold in run.folds[:LISTED]]
+    front, align = drop_empty_columns([row[:-1] for row in rows], "rrlrrrrlr")
+    rows = [[*cells, row[-1]] for cells, row in zip(front, rows, strict=True)]
+    screen.table(rows, f"{align}L", indent="    ", head=False)
+    if len(run.folds) > LISTED:
+        screen.line(f"    and {len(run.folds) - LISTED:,} more: --json has them all")
+
+
+def _fold_row(fold: PlayedFold) -> list[str]:
     return [
         f"{fold.turn:,}",
-        *sizes,
-        dollars(fold.dollars),
-        needed,
+        *(f"{fold.tokens_before:,}", "→", f"{fold.tokens_after:,}"),
+        format_money(fold.dollars),
+        "-" if fold.turns_needed is None else f"{fold.turns_needed:,.1f} turns",
         f"{fold.turns_came:,}",
-        paid,
-        facts,
+        "-" if fold.paid is None else "yes" if fold.paid else "no",
+        f"{fold.kept} of {fold.reused}" if fold.reused else "",
         ", ".join(fold.stages),
     ]
 
 
-def notes(runs: Sequence[Run]) -> list[str]:
-    """What a reader has to know to read the numbers right."""
-    found = []
-    none = next((run for run in runs if run.policy == NONE and run.over), None)
-    if none is not None:
-        found.append(
+def reading_notes(runs: Sequence[Run]) -> list[str]:
+    """What a reader must know to read the numbers right."""
+    notes = []
+    if any(run.policy == NONE and run.over for run in runs):
+        notes.append(
             "none goes on beyond the window, where a provider refuses: it is what it would have cost"
         )
-    models = {run.model for run in runs if run.calls.calls}
-    if "stand-in" in models:
-        found.append(
+    if any(run.calls.calls and run.model == "stand-in" for run in runs):
+        notes.append(
             "summaries are stand-ins of the expected length that hold no facts; --ask makes real ones"
         )
     if runs[0].price is None:
-        found.append("no price is known: name a model with --price-of")
+        notes.append("no price is known: name a model with --price-of")
     if any(run.folds for run in runs):
-        found.append(
+        notes.append(
             "came: turns until the next fold or the end; facts: what is used again and still in view"
         )
-    return found
+    return notes

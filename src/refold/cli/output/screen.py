@@ -1,14 +1,16 @@
-"""Where the program's words go: standard output and error, and what each of them can show."""
+"""The screen: what the two outputs of this process can show, and every way the program prints on them."""
 
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TextIO, TypeAlias
+from pathlib import PurePath
+from typing import Any, Final, Literal, TextIO, TypeAlias
 
 from refold.cli.exit_status import Refused
-from refold.cli.output.plain import clean, shorten
+from refold.cli.output.encoding import dumps
+from refold.cli.output.text import align_columns, clean, shorten, width_of
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan", "plain"]
 _CODES: Final[Mapping[Style, str]] = {
@@ -20,12 +22,16 @@ _CODES: Final[Mapping[Style, str]] = {
     "cyan": "36",
     "plain": "",
 }
-_SPELT: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−": "-", "·": "|", "▲": "^"})
-"""Our own typography for terminals that know ASCII only."""
+_SPELLING: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−": "-", "·": "|", "▲": "^"})
+"""The signs of our own output, for terminals that show ASCII only."""
 NARROWEST: Final = 50
-"""Columns below which lines are left to wrap: nothing useful fits."""
+"""Columns. On a narrower terminal lines wrap, because nothing useful fits."""
 WIDEST: Final = 110
-"""Columns above which an eye loses the line."""
+"""Columns. In a longer line the eye loses its place."""
+LAST_WIDTH: Final = 20
+"""Columns that the last column of a table keeps, however narrow the screen is."""
+UNCUT: Final = 10_000
+"""Columns for text that another program reads: a long cell is not cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,33 +41,34 @@ class Screen:
     out: TextIO | None
     err: TextIO | None
     live: bool = False
-    """Whether standard output is a terminal."""
+    """True if standard output is a terminal."""
     colour: bool = False
-    """Whether it shows colours."""
+    """True if standard output shows colours."""
     err_live: bool = False
-    """Whether standard error is a terminal, on which a line may be drawn again."""
+    """True if standard error is a terminal, where a line can be drawn again."""
     err_colour: bool = False
+    """True if standard error shows colours."""
     fancy: bool = False
-    """Whether bars and our own typography beyond ASCII can be seen."""
+    """True if bars, arrows and dots beyond ASCII can be shown."""
     letters: bool = False
-    """Whether what people wrote beyond ASCII can be, although our typography cannot."""
+    """True if letters of other languages can be shown, even where `fancy` is false."""
     width: int = 80
 
     def line(self, text: str = "") -> None:
-        """Print one line for people."""
+        """Print one line of the result."""
         _write(self.out, self.readable(text))
 
     def note(self, text: str) -> None:
-        """Print one line beside the result."""
+        """Print one line on standard error."""
         if self.err is not None:
             _write(self.err, self.readable(text))
 
     def error(self, text: str) -> None:
-        """Print what went wrong, in one line."""
-        self.note(_painted(f"refold: {clean(text)}", "red", shown=self.err_colour))
+        """Print an error as one line."""
+        self.note(_paint(f"refold: {clean(text)}", "red", shown=self.err_colour))
 
     def data(self, text: str) -> None:
-        """Print text that another program reads; it is UTF-8 wherever we are."""
+        """Print text for another program, always as UTF-8."""
         if self.out is None:
             raise Refused("standard output is closed: name a file with -o, or leave it open")
         self.out.flush()
@@ -71,37 +78,79 @@ class Screen:
         else:
             raw.write(text.encode("utf-8"))
 
+    def json(self, value: Any) -> None:
+        """Print one JSON value for another program."""
+        self.data(dumps(value) + "\n")
+
+    def table(
+        self,
+        rows: Sequence[Sequence[str]],
+        align: str,
+        *,
+        indent: str = "",
+        head: bool = True,
+        last: Style = "plain",
+    ) -> None:
+        """Print rows in columns, the first one as a bold head; see `layout`."""
+        for number, text in enumerate(self.layout(rows, align, margin=len(indent), last=last)):
+            self.line(indent + (self.paint(text, "bold") if head and number == 0 else text))
+
+    def layout(
+        self, rows: Sequence[Sequence[str]], align: str, *, margin: int = 0, last: Style = "plain"
+    ) -> list[str]:
+        """The lines of a table; a capital L in `align` cuts the last column to the width that is left."""
+        if not align.endswith("L") or not rows:
+            return align_columns(rows, align)
+        front = align_columns([row[:-1] for row in rows], align[:-1], padded=True)
+        room = max(LAST_WIDTH, self.width - margin - width_of(front[0]) - 2) if self.live else UNCUT
+        return [
+            f"{line}  {self.paint(self.short(row[-1], room), last)}".rstrip()
+            for line, row in zip(front, rows, strict=True)
+        ]
+
+    def headline(self, name: str, facts: Sequence[str]) -> None:
+        """Print a name and facts about it in one line; a long path is shown as the name of its file."""
+        about = " · ".join(facts)
+        room = max(20, self.width - len(about) - 2)
+        name = PurePath(name).name if len(name) > room else name
+        self.line(f"{self.paint(self.short(name, room), 'bold')}  {about}")
+
     def paint(self, text: str, style: Style) -> str:
-        """Colour a text for standard output, where colours are shown."""
-        return _painted(text, style, shown=self.colour)
+        """Colour a text for standard output if it shows colours."""
+        return _paint(text, style, shown=self.colour)
 
     def tint(self, text: str, style: Style) -> str:
-        """Colour a text for standard error, where colours are shown."""
-        return _painted(text, style, shown=self.err_colour)
+        """Colour a text for standard error if it shows colours."""
+        return _paint(text, style, shown=self.err_colour)
 
     def short(self, text: str, width: int) -> str:
-        """Make one safe line of any text, in at most so many columns."""
+        """Any text as one safe line of at most `width` columns."""
         return shorten(self.readable(clean(text)), width, "…" if self.fancy else "...")
 
     def readable(self, text: str) -> str:
-        """The text as it can be seen here."""
-        return text if self.fancy or text.isascii() else spelt(text, letters=self.letters)
+        """The text in characters that this screen shows."""
+        if self.fancy or text.isascii():
+            return text
+        text = text.translate(_SPELLING)
+        return text if self.letters else text.encode("ascii", "backslashreplace").decode("ascii")
 
     def flush(self) -> None:
-        """Let everything out."""
+        """Write out what both streams still hold."""
         for stream in (self.out, self.err):
             if stream is not None:
                 stream.flush()
 
 
-def find(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> Screen:
-    """Look at the outputs of this process; `colour=False` forbids colours."""
+def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> Screen:
+    """The screen of this process; `colour=False` forbids colours."""
     env = os.environ if variables is None else variables
     dumb = env.get("TERM", "") == "dumb"
     painted = colour and not dumb and not env.get("NO_COLOR", "")
-    out_live, err_live = _live(sys.stdout), _live(sys.stderr)
-    columns = shutil.get_terminal_size((80, 24)).columns
-    shown = sys.stdout or sys.stderr
+    out_live, err_live = _is_terminal(sys.stdout), _is_terminal(sys.stderr)
+    encoding = getattr(sys.stdout or sys.stderr, "encoding", None) or ""
+    # Python sets LC_CTYPE=C.UTF-8 for itself where the locale is C, so that value says nothing of the person.
+    ctype = env.get("LC_CTYPE")
+    locale = env.get("LC_ALL") or (ctype if ctype != "C.UTF-8" else None) or env.get("LANG") or "UTF-8"
     return Screen(
         out=sys.stdout,
         err=sys.stderr,
@@ -109,32 +158,22 @@ def find(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> 
         colour=painted and out_live,
         err_live=err_live and not dumb,
         err_colour=painted and err_live,
-        fancy=not dumb and _is_utf(shown) and _takes_unicode(env),
-        letters=_is_utf(shown),
-        width=max(NARROWEST, min(WIDEST, columns)),
+        fancy=not dumb and encoding.lower().startswith("utf") and locale not in {"C", "POSIX"},
+        letters=encoding.lower().startswith("utf"),
+        width=terminal_width(),
     )
 
 
-def _live(stream: TextIO | None) -> bool:
+def terminal_width() -> int:
+    """Columns of the terminal now, within the limits of what is readable."""
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
-    except ValueError:  # a stream that is closed already
+    except ValueError:  # the stream is closed already
         return False
-
-
-def _is_utf(stream: TextIO | None) -> bool:
-    return (getattr(stream, "encoding", None) or "").lower().startswith("utf")
-
-
-def _takes_unicode(env: Mapping[str, str]) -> bool:
-    """Tell by the locale; Python itself writes UTF-8 even where that is C."""
-    locale = env.get("LC_ALL") or _own(env.get("LC_CTYPE")) or env.get("LANG") or "UTF-8"
-    return locale not in {"C", "POSIX"}
-
-
-def _own(value: str | None) -> str | None:
-    """What a person set; Python sets C.UTF-8 for itself where the locale is C."""
-    return None if value == "C.UTF-8" else value
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -142,16 +181,10 @@ def _write(stream: TextIO | None, text: str) -> None:
         raise Refused("standard output is closed: leave it open, or write to a file")
     try:
         stream.write(f"{text}\n")
-    except UnicodeEncodeError:  # half a character from a conversation, or a terminal of another time
+    except UnicodeEncodeError:  # half a character from a conversation, or a terminal with an old encoding
         encoding = stream.encoding or "ascii"
         stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _painted(text: str, style: Style, *, shown: bool) -> str:
+def _paint(text: str, style: Style, *, shown: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if shown and text and _CODES[style] else text
-
-
-def spelt(text: str, *, letters: bool = False) -> str:
-    """Text for a terminal that knows ASCII only; or, with `letters`, all that people write."""
-    text = text.translate(_SPELT)
-    return text if letters else text.encode("ascii", "backslashreplace").decode("ascii")

@@ -1,0 +1,105 @@
+"""The loop of a chat: read a line, do what it says, show how full the context is."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from refold.chat import commands, turns
+from refold.chat.commands import Leave, Retry
+from refold.chat.conversation import Conversation
+from refold.chat.display import Note, UserInterface, context_line, context_warning
+from refold.chat.events import ChatEvent, Interrupted
+from refold.cli.exit_status import DONE, INTERRUPTED, status_of
+from refold.errors import RefoldError
+
+
+class TerminalInterface(UserInterface, Protocol):
+    """What the loop needs of a terminal or of plain lines."""
+
+    @property
+    def is_interactive(self) -> bool:
+        """True if a person sits there, so that the chat goes on after a failure."""
+        ...
+
+    def attach(self, conversation: Conversation) -> None:
+        """Show this conversation from now on."""
+        ...
+
+    def read(self) -> str | None:
+        """The next message or command; None at the end of the input."""
+        ...
+
+    def show_event(self, event: ChatEvent) -> None:
+        """Show an event of the turn."""
+        ...
+
+    def during_turn(self) -> AbstractContextManager[None]:
+        """Prepare for a turn, and clean up however it ends."""
+        ...
+
+    def note(self, note: Note) -> None:
+        """Show a note that is no part of the answer."""
+        ...
+
+
+def talk(conversation: Conversation, ui: TerminalInterface, *, show_context: bool) -> int:
+    """Talk until the person leaves; returns the exit status."""
+    while (line := ui.read()) is not None:
+        if not line.strip():
+            continue
+        try:
+            with conversation.interrupts.active():
+                status = _do_line(conversation, ui, line, show_context=show_context)
+        except Leave:
+            return DONE
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+            ui.note(Note("interrupted", "dim"))
+        if status and not ui.is_interactive:
+            return status
+    return DONE
+
+
+def _do_line(conversation: Conversation, ui: TerminalInterface, line: str, *, show_context: bool) -> int:
+    """Run a command, or a turn with a message; then show notes and the size of the context."""
+    if commands.is_command(line):
+        try:
+            commands.run_command(conversation, line)
+        except Retry:
+            if not turns.is_waiting(conversation):
+                ui.show(Note("the last message has its answer: say something new"))
+                return DONE
+            events = turns.answer_last(conversation)
+        else:
+            return DONE
+    else:
+        events = turns.run_turn(conversation, commands.unescape_line(line))
+    status = _run_turn(ui, events)
+    for note in conversation.take_notes():
+        ui.note(note)
+    budget = conversation.budget()
+    if show_context:
+        ui.note(context_line(budget))
+    warning = context_warning(budget, compacts=conversation.settings.compacts)
+    # A context that only fills is reported once, a nearly full one after every turn.
+    if warning is not None and (budget.ratio >= 0.8 or not conversation.warned):
+        ui.note(warning)
+    conversation.warned = warning is not None
+    return status
+
+
+def _run_turn(ui: TerminalInterface, events: Iterable[ChatEvent]) -> int:
+    """Show the events of a turn; an interruption or a failure ends this turn and nothing else."""
+    status = DONE
+    try:
+        with ui.during_turn():
+            for event in events:
+                ui.show_event(event)
+                status = INTERRUPTED if isinstance(event, Interrupted) else status
+    except RefoldError as error:
+        status = status_of(error)
+        again = "; /retry sends it again" if ui.is_interactive else ""
+        ui.note(Note(f"refold: {error}{again}", "red"))
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    return status

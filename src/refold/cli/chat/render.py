@@ -1,0 +1,64 @@
+"""Notes, tables and meters of a chat as lines of a screen; nothing in them moves the cursor."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from refold.chat.display import Displayable, Gauge, Table
+from refold.chat.events import Interrupted, ToolFinished
+from refold.cli.output.meter import bar
+from refold.cli.output.screen import Screen
+from refold.cli.output.text import clean, printable_lines, shorten, width_of
+
+
+def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
+    """The lines of one thing that a chat shows."""
+    if isinstance(shown, Gauge):
+        share = f"{shown.budget.ratio:.0%} of the room"
+        yield f"{bar(shown.budget, min(60, screen.width - len(share) - 2), screen)}  {share}"
+    elif isinstance(shown, Table):
+        rows = [[clean(cell) for cell in row] for row in shown.rows]
+        align = shown.align if shown.align.endswith("r") else f"{shown.align[:-1]}L"
+        for number, line in enumerate(screen.layout(rows, align)):
+            yield screen.paint(line, "bold") if shown.header and number == 0 else line
+    else:
+        for line in printable_lines(shown.text) or [""]:
+            pieces = [line]
+            if screen.live and width_of(line) > screen.width:
+                margin = " " * (len(line) - len(line.lstrip()))
+                pieces = wrap(line, screen.width, subsequent_indent=margin, break_on_hyphens=False) or [""]
+            yield from (screen.paint(piece, shown.style) for piece in pieces)
+
+
+def make_safe(text: str) -> str:
+    r"""A model's text as it may be shown: line breaks and tabs stay, nothing else moves the cursor.
+
+    >>> make_safe("red \x1b[31malert\n\tnext")
+    'red [31malert\n\tnext'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")
+
+
+def describe_result(event: ToolFinished) -> str:
+    """The result of a tool in a line: its size, or why it failed."""
+    if event.failed:
+        return f"← {shorten(' '.join(event.text.split()), 200)}"
+    count = event.text.count("\n") + 1
+    return f"← {count:,} line{'s' * (count != 1)}, {len(event.text):,} characters"
+
+
+def describe_interruption(event: Interrupted) -> str:
+    """What an interruption left."""
+    if event.kept.strip():
+        return "interrupted; what was said is kept"
+    return "interrupted; /retry asks for the answer again"
+
+
+def match_answer(word: str, answers: Sequence[str]) -> str | None:
+    """The answer that begins with a word; the first one for an empty word, None if no answer does.
+
+    >>> match_answer("r", ("accept", "edit", "revert")), match_answer("", ("no", "yes"))
+    ('revert', 'no')
+    """
+    return next((answer for answer in answers if answer.startswith(word.strip().lower())), None)

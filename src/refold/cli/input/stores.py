@@ -1,0 +1,136 @@
+"""The store and the session of a command: how they are named, opened and found."""
+
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from refold.cli.exit_status import WRONG_USE, Refused, WrongUse, status_of
+from refold.config import settings
+from refold.errors import RefoldError, RefoldWarning, StoreError
+from refold.stores import Head, Store, open_store
+
+if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
+    from refold.session.session import Session
+    from refold.transcripts import Transcript
+
+DEFAULT: Final = "sqlite:"
+_FILE_ENDINGS: Final = (".jsonl", ".json", ".zst", ".db")
+"""Endings that tell the name of a file from the name of a session."""
+
+
+def store_address(args: Namespace) -> str:
+    """The address of the store: the argument, else the setting, else the file in the user's data folder."""
+    return args.store or settings.load().store or DEFAULT
+
+
+def store_exists(address: str) -> bool:
+    """True if there is a store at an address; one that is not a file on this machine counts as there."""
+    scheme, _, rest = address.partition(":")
+    rest = rest.partition("?")[0]
+    if scheme == "sqlite" and not rest:
+        from refold.stores.sqlite.files import default_path
+
+        return default_path().exists()
+    if scheme not in ("sqlite", "jsonl") or not rest or "\0" in rest:
+        return True
+    return Path(rest).expanduser().exists()
+
+
+@contextmanager
+def use_store(args: Namespace, *, create: bool = False, files: bool = False) -> Iterator[Store]:
+    """Open the store while it is used; only `create` makes a new one.
+
+    With `files` the session may be a file: then the store is one in memory that holds this file.
+    """
+    if files and is_file_name(args.session):
+        yield store_file(args.session)
+        return
+    address = store_address(args)
+    if not create and not store_exists(address):
+        shown = "your data folder" if address == DEFAULT else address
+        raise Refused(f"there is no store in {shown}: --store names one, `refold import` begins one")
+    with closing(open_store(address)) as store:
+        yield store
+
+
+def find_head(store: Store, name: str) -> Head:
+    """The head of a session; refuses a name that the store does not have."""
+    head = store.head(name)
+    if head is not None:
+        return head
+    names: list[str] = []
+    with suppress(StoreError):
+        names = [info.name for info in store.sessions()]
+    near = get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`refold sessions` lists those there are"
+    raise Refused(f"there is no session {name!r} in {store.address}; {hint}")
+
+
+@contextmanager
+def use_session(args: Namespace, *, files: bool = False, **choices: Any) -> Iterator["Session"]:
+    """Open the session of this name, which must exist."""
+    with use_store(args, files=files) as store:
+        find_head(store, args.session)
+        session = open_session(store, args.session, **choices)
+        try:
+            yield session
+        except WrongUse:
+            raise
+        except RefoldError as error:
+            if status_of(error) != WRONG_USE:
+                raise
+            # The call was well formed: it is the session that refuses.
+            raise Refused(str(error)) from error
+
+
+def open_session(store: Store, name: str, **choices: Any) -> "Session":
+    """Open a session in an open store; it begins if it does not exist."""
+    from refold.session import open as open_in
+
+    return open_in(name, store=store, **choices)
+
+
+def is_file_name(name: str) -> bool:
+    """True if a word names a file or a session of an agent, not a session of a store."""
+    from refold.cli.input.raw import STDIN
+    from refold.cli.input.sources import is_file
+    from refold.transcripts import AGENTS
+
+    if name == STDIN or name.partition(":")[0] in AGENTS:
+        return True
+    base = name.rpartition("#")[0] or name
+    looks_like_one = "/" in name or "\\" in name or base.endswith(_FILE_ENDINGS)
+    return looks_like_one and (is_file(name) or is_file(base))
+
+
+def store_file(name: str) -> Store:
+    """A store in memory that holds a file as a session of its name, an agent's own compactions as folds."""
+    from refold.cli.input.sources import read_source
+    from refold.cli.output.screen import Screen
+
+    source = read_source(name, Screen(out=None, err=None), whole=True)
+    transcript, document = source.transcript, source.document
+    store = open_store("memory:")
+    if transcript is None:
+        open_session(store, name, format=document.format).say(document.messages)
+        return store
+    if transcript.problems:
+        more = f" and {len(transcript.problems) - 1:,} more" * (len(transcript.problems) > 1)
+        warnings.warn(f"{name}: {transcript.problems[0].message}{more}", RefoldWarning, stacklevel=2)
+    import_transcript(store, name, transcript, name)
+    return store
+
+
+def import_transcript(store: Store, session: str, transcript: "Transcript", source: str) -> tuple[int, int]:
+    """Write a transcript into a new session; returns how many messages and folds it has."""
+    from refold.session.steps.import_exported import import_exported
+    from refold.transcripts.agents.export_session import export_recording
+
+    exported = export_recording(transcript, session)
+    begun = open_session(store, session, format=transcript.format)
+    said = begun.run_flow(import_exported(begun.state, exported, source))
+    return said, len(exported.folds)

@@ -1,0 +1,169 @@
+"""The options of commands that look at a conversation, and the arguments of the library they become."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refold import formats
+from refold.cli.exit_status import WrongUse
+from refold.cli.input.raw import parse_size, read_text_argument
+from refold.cli.input.sources import Source, read_source
+from refold.cli.options.common import (
+    FILE_HELP,
+    FORMATS_HELP,
+    POLICY_HELP,
+    WHOLE_HELP,
+    WINDOW_HELP,
+)
+from refold.cli.options.knobs import make_policy, refuse_unknown_policy
+from refold.cli.output.progress import LONG_BYTES, progress
+from refold.cli.output.screen import Screen
+from refold.config import settings as config
+from refold.config.settings import Settings
+from refold.core.tokens.usage import read_usage
+from refold.errors import FormatError
+from refold.policies import presets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The inputs of a command: its arguments, the conversation and the settings."""
+
+    args: Namespace
+    source: Source
+    settings: Settings
+
+    @property
+    def policies(self) -> list[str]:
+        """The names of the policies, each once; `all` stands for the presets."""
+        asked = self.args.policy
+        names = asked if isinstance(asked, list) else [asked] if asked else []
+        names = names or [self.settings.policy or "refold"]
+        return list(
+            dict.fromkeys(name for one in names for name in (presets.PRESETS if one == "all" else [one]))
+        )
+
+    @property
+    def model(self) -> str | None:
+        """The model: from the arguments, else from the file, else from the settings."""
+        return self.args.model or self.source.document.model or self.settings.model
+
+    def options(self, policy: str | None = None) -> dict[str, Any]:
+        """The arguments of `measure`, under the first policy or under another."""
+        args, document = self.args, self.source.document
+        chosen = make_policy(policy or self.policies[0], args.knobs or ())
+        return dict(  # noqa: C408  # the names are those of parameters
+            model=self.model,
+            window=parse_size(args.window, "--window") if args.window else self.settings.window,
+            system=read_text_argument(args.system, "--system") if args.system else document.system,
+            tools=_parse_tools(args.tools, document.tools),
+            prompt=read_text_argument(args.prompt, "--prompt") if args.prompt else None,
+            files=[
+                {"content": read_text_argument(f"@{name}", "--attach"), "path": str(Path(name))}
+                for name in args.attach or ()
+            ],
+            policy=config.apply_settings(chosen, self.settings),
+            count=args.count,
+            usage=_parse_usage(args.usage) if args.usage else None,
+            format=document.format,
+        )
+
+    def compact_options(self, policy: str | None = None) -> dict[str, Any]:
+        """The arguments of `compact` and `plan`."""
+        args, count = self.args, len(self.source.document.messages)
+        for pin in args.pin or ():
+            if not -count <= pin < count:
+                raise WrongUse(f"--pin {pin}: the {count:,} messages are counted from 0 to {count - 1:,}")
+        return {
+            **self.options(policy),
+            "force": args.force,
+            "focus": read_text_argument(args.focus, "--focus") if args.focus else "",
+            "target": parse_size(args.target, "--target") if args.target else None,
+            "pins": args.pin or (),
+            "must_fit": False,
+        }
+
+    @contextmanager
+    def work(self, doing: str, screen: Screen) -> Iterator[None]:
+        """Show progress if the conversation is long, and name the file in an error about a message."""
+        with progress(screen, long=len(self.source.raw) > LONG_BYTES) as now:
+            now.show(doing)
+            with self.name_file():
+                yield
+
+    @contextmanager
+    def name_file(self) -> Iterator[None]:
+        """Add the name of the file to an error about the shape of a message."""
+        try:
+            yield
+        except FormatError as error:
+            raise FormatError(str(error), path=self.source.name) from None
+
+
+def read_inputs(args: Namespace, screen: Screen) -> Inputs:
+    """Read the settings and the conversation."""
+    settings = config.load()
+    if settings.policy is not None and not args.policy:
+        refuse_unknown_policy(settings.policy, settings.sources["policy"])
+    if args.format:
+        formats.get(args.format)
+    source = read_source(args.file, screen, format=args.format, whole=getattr(args, "whole", False))
+    return Inputs(args=args, source=source, settings=settings)
+
+
+def add_conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
+    """Add the options of a command that looks at a conversation."""
+    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    add = parser.add_argument_group("the conversation").add_argument
+    add("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
+    add("--whole", action="store_true", help=WHOLE_HELP)
+    add("--system", metavar="TEXT", help="the system prompt, or @FILE, if it is not in FILE")
+    add("--tools", metavar="JSON", help="the tool definitions, or @FILE, if they are not in FILE")
+    add("--prompt", metavar="TEXT", help="the next message of the user, or @FILE")
+    add("--attach", metavar="PATH", action="append", help="a text file that is sent along; repeatable")
+    add("--usage", metavar="N", help="tokens the provider reported for the last request, or its JSON")
+    add = parser.add_argument_group("the budget").add_argument
+    add("--model", metavar="NAME", help="finds the window, the prices and the way to count")
+    add("--window", metavar="SIZE", help=WINDOW_HELP)
+    if compare:
+        text = "a preset or a strategy; several, or all, are compared in a table"
+        add("--policy", metavar="NAME", action="append", help=text)
+    else:
+        add("--policy", metavar="NAME", help=POLICY_HELP)
+    text = "set a knob of the policy; repeatable"
+    add("--set", metavar="KNOB=VALUE", dest="knobs", action="append", help=text)
+    add("--count", metavar="exact", help="count exactly; needs the extra refold[exact]")
+
+
+def add_compaction(parser: ArgumentParser) -> None:
+    """Add the options of one compaction."""
+    add = parser.add_argument_group("the compaction").add_argument
+    add("--force", action="store_true", help="compact now, even if it is too early")
+    add("--target", metavar="SIZE", help="the largest size of the context afterwards: 12000, 12k")
+    add("--focus", metavar="TEXT", help="what the summary must cover, or @FILE")
+    text = "keep this message, counted from 0, or from the end as in -1; repeatable"
+    add("--pin", metavar="INDEX", type=int, action="append", help=text)
+
+
+def _parse_json(text: str, option: str) -> Any:
+    try:
+        return json.loads(read_text_argument(text, option))
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{option} is not JSON: {error}") from None
+
+
+def _parse_tools(argument: str | None, default: Any) -> Sequence[Any] | None:
+    value = _parse_json(argument, "--tools") if argument else default
+    value = value["tools"] if isinstance(value, dict) and isinstance(value.get("tools"), list) else value
+    return [value] if isinstance(value, dict) else value if isinstance(value, list) else None
+
+
+def _parse_usage(text: str) -> Any:
+    value = _parse_json(text, "--usage")
+    if read_usage(value) is None:
+        raise WrongUse("--usage holds no number: give the tokens, or the JSON of a provider's usage")
+    return value

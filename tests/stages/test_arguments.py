@@ -6,11 +6,11 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import apply
-from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
-from refold.core.tokens.counting import HOUSE
+from refold.core.tokens.counting import ESTIMATE_COUNTER
+from refold.policies.keep_rules import LastMessages
 from refold.stages.arguments import TrimArguments
 
 LONG = "x" * 3_000
@@ -27,7 +27,7 @@ def work(*messages, protected=()):
     return Task(
         messages=messages,
         sizes=(1,) * len(messages),
-        counter=HOUSE,
+        counter=ESTIMATE_COUNTER,
         window=1_000,
         room=1_000,
         protected=frozenset(protected),
@@ -37,7 +37,7 @@ def work(*messages, protected=()):
 def trimmed(arguments, **knobs):
     """What becomes of a call's arguments."""
     messages = pair(arguments)
-    (call,) = apply(messages, TrimArguments(**knobs)(work(*messages)).edits)[0].calls
+    (call,) = apply_edits(messages, TrimArguments(**knobs)(work(*messages)).edits)[0].calls
     return call.arguments
 
 
@@ -122,7 +122,7 @@ def test_only_what_is_not_recent():
 def test_parts_beside_a_call_stay():
     """Words and other calls of the message are the same objects."""
     messages = pair({"text": LONG})
-    (changed, _) = apply(messages, TrimArguments()(work(*messages)).edits)
+    (changed, _) = apply_edits(messages, TrimArguments()(work(*messages)).edits)
     assert changed.parts[0] is messages[0].parts[0]
 
 

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answer, run
-from refold.core.compaction.keep_rules import LastMessages
 from refold.core.compaction.task import Step, Task
 from refold.core.messages import transcript
 from refold.core.messages.message import Message
 from refold.core.models.windows import Price
 from refold.core.summaries import wrappers
-from refold.policies.counters import house
+from refold.policies.house import house_counter
+from refold.policies.keep_rules import LastMessages
 from refold.stages.summarize import Summarize
 from refold.testing import Scripted
 
-COUNTER = house(None)
+COUNTER = house_counter(None)
 PROSE = "we looked at the parser and changed the second rule of the grammar again " * 30
 TOLD = "## What the user wants\nThe user wants the parser mended.\n## Done\nThe second rule was changed."
-PREFIX = Prefix(
+PREFIX = CachedPrefix(
     format="anthropic",
     provider="anthropic",
     model="claude-sonnet-4-5",
@@ -31,8 +31,8 @@ MESSAGES = tuple(Message("user" if i % 2 == 0 else "assistant", f"message {i} {P
 STAGE = Summarize(
     keep=LastMessages(messages=2),
     prompt="refold",
-    style=transcript.house,
-    frame=wrappers.house,
+    style=transcript.house_layout,
+    frame=wrappers.wrap_summary,
     ledger_tokens=500,
     originals=True,
 )
@@ -127,6 +127,9 @@ def test_two_bad_answers_leave_the_history():
 
 def test_systems_and_callers_with_words_of_their_own_are_asked_as_they_are():
     """Only the house's prompt has words for it."""
-    for changed in (replace(STAGE, prompt="opal"), replace(STAGE, instructions="Be short.")):
+    for changed in (
+        replace(STAGE, prompt="refold.policies.systems:prompts/opal.md"),
+        replace(STAGE, instructions="Be short."),
+    ):
         _, asked = proposed(work(), stage=changed)
         assert [ask.prefix for ask in asked] == [None]

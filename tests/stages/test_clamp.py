@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Document, Message, Opaque, Text, ToolCall
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
-from refold.core.messages.message_text import body, everything
+from refold.core.messages.message_text import full_text, visible_text
 from refold.core.summaries import wrappers
 from refold.core.tokens.counting import Counter
-from refold.stages.clamp import LEAST_TOKENS, Clamp, shortened
+from refold.stages.clamp import LEAST_TOKENS, Clamp, shorten_text
 from refold.testing import assistant, call, image, result, summary, system, thinking, user
 
-LETTERS = Counter(name="letters", text=len, visible=body)
+LETTERS = Counter(name="letters", text=len, visible=visible_text)
 NEUROLINK = Clamp(margin=0.05, name="truncate")
 
 
@@ -26,7 +26,7 @@ def later(text):
     return math.ceil(base + base * 0.05)
 
 
-LATER = Counter(name="later", text=later, visible=body, per_message=4, per_conversation=24)
+LATER = Counter(name="later", text=later, visible=visible_text, per_message=4, per_conversation=24)
 
 
 def task(messages, goal, *, counter=LETTERS, **more):
@@ -42,11 +42,11 @@ def task(messages, goal, *, counter=LETTERS, **more):
 
 
 def clamped(messages, goal, stage=None, **more):
-    return apply(messages, (stage or Clamp())(task(messages, goal, **more)).edits)
+    return apply_edits(messages, (stage or Clamp())(task(messages, goal, **more)).edits)
 
 
 def sizes(messages):
-    return [len(body(message)) for message in messages]
+    return [len(visible_text(message)) for message in messages]
 
 
 class TestNeuroLink:
@@ -148,13 +148,13 @@ class TestOneHeight:
             Opaque("k", "o" * 900),
             image(),
         )
-        counter = Counter(name="all", text=len, visible=everything)
+        counter = Counter(name="all", text=len, visible=full_text)
         (done,) = clamped([assistant(*kept, "w" * 900)], 100, counter=counter)
         assert done.parts[:4] == kept
         assert len(done.parts[4].text) <= LEAST_TOKENS
 
     def test_a_document_with_a_text_is_cut(self):
-        counter = Counter(name="all", text=len, visible=everything)
+        counter = Counter(name="all", text=len, visible=full_text)
         (done,) = clamped([user("look", Document(text="d" * 2_000, title="t"))], 500, counter=counter)
         assert done.parts[0] == Text("look")
         assert len(done.parts[1].text) < 500
@@ -180,7 +180,7 @@ class TestOneHeight:
 @pytest.mark.parametrize("height", [24, 60, 100, 130, 200, 999])
 def test_shortened_is_never_over(height):
     for text in ("x" * 1_000, "words and words " * 80, "é" * 1_000, "👩‍👩‍👧" * 200):
-        assert len(shortened(text, height, LETTERS)) <= height
+        assert len(shorten_text(text, height, LETTERS)) <= height
 
 
 @given(
@@ -216,7 +216,7 @@ def test_a_summary_keeps_the_tag_that_closes_it():
 
 def test_a_summary_keeps_the_line_that_says_what_it_is():
     """Cut through its opening tag, a summary would not be known again in the next round."""
-    words = wrappers.house("fact " * 900, wrappers.Covered(messages=3, first=1, last=3))
+    words = wrappers.wrap_summary("fact " * 900, wrappers.Covered(messages=3, first=1, last=3))
     history = [Message("user", (Text(words),), source="summarization"), Message("user", (Text("go on"),))]
     outcome = refold.compact(history, target=120, policy="refold")
     assert outcome.messages[0].text.startswith(words[: words.index("\n")])

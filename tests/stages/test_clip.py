@@ -1,9 +1,9 @@
 """Clip as a stage: tool outputs over the limits are cut and say so; everything else is the same object."""
 
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
 from refold.core.messages.message import Image, Message, Text, ToolResult
-from refold.core.tokens.counting import HOUSE
+from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.stages.clip import Clip
 
 
@@ -15,7 +15,7 @@ def work(*messages, protected=()):
     return Task(
         messages=messages,
         sizes=(1,) * len(messages),
-        counter=HOUSE,
+        counter=ESTIMATE_COUNTER,
         window=1_000,
         room=1_000,
         protected=frozenset(protected),
@@ -29,7 +29,7 @@ def test_an_output_over_the_limits_keeps_its_tail_and_a_notice():
     messages = (Message("user", "x" * 90_000), told("y" * 60_000), told(lines, "2"), told("short", "3"))
     step = Clip()(work(*messages))
     assert step.note == "2 outputs clipped"
-    done = apply(messages, step.edits)
+    done = apply_edits(messages, step.edits)
     assert done[0] is messages[0]
     assert done[3] is messages[3]
     text = done[1].results[0].text
@@ -42,7 +42,7 @@ def test_pictures_in_an_output_stay():
     """Only text is cut; what else a tool gave back stays behind it."""
     picture = Image(data="AAAA", media_type="image/png")
     messages = (told("y" * 60_000, "1", picture, Text("more")),)
-    (changed,) = apply(messages, Clip()(work(*messages)).edits)
+    (changed,) = apply_edits(messages, Clip()(work(*messages)).edits)
     assert len(changed.results[0].content) == 2
     assert changed.results[0].content[1] is picture
     assert changed.results[0].call_id == "1"
@@ -59,7 +59,7 @@ def test_knobs():
     stage = Clip(max_bytes=200, max_lines=10, keep="head", save_to=save, name="cut")
     messages = (told("ab" * 500),)
     step = stage(work(*messages))
-    (changed,) = apply(messages, step.edits)
+    (changed,) = apply_edits(messages, step.edits)
     assert changed.results[0].text.startswith("abab")
     assert changed.results[0].text.endswith("[Full output saved to store/1]")
     assert saved == ["ab" * 500]
@@ -74,7 +74,7 @@ def test_what_is_protected_stays_and_once_is_enough():
     messages = (told("y" * 60_000), told("y" * 60_000, "2"))
     step = Clip()(work(*messages, protected={0}))
     assert [edit.start for edit in step.edits] == [1]
-    once = apply(messages, Clip()(work(*messages)).edits)
+    once = apply_edits(messages, Clip()(work(*messages)).edits)
     assert Clip()(work(*once)).edits == ()
     assert Clip()(work(told("short"))).note == ""
 
@@ -83,6 +83,6 @@ def test_text_beside_a_result_stays():
     """A user message may hold results and words; the words are not tool output."""
     said = Text("z" * 60_000)
     messages = (Message("user", (ToolResult("1", (Text("y" * 60_000),)), said)),)
-    (changed,) = apply(messages, Clip()(work(*messages)).edits)
+    (changed,) = apply_edits(messages, Clip()(work(*messages)).edits)
     assert changed.parts[1] is said
     assert len(changed.results[0].text) <= 51_200

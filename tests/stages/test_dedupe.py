@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message, Text, presets
-from refold.core.compaction.edits import apply
-from refold.core.compaction.placeholders import CLEARED, is_placeholder, pointer
+from refold.core.compaction.edits import apply_edits
+from refold.core.compaction.placeholders import CLEARED, format_pointer, is_placeholder
 from refold.core.compaction.task import Task
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.messages.text_cutting import clip
 from refold.core.tokens.counting import Counter
 from refold.stages.dedupe import Dedupe
 from refold.testing import assistant, call, call_part, calls, result, result_part
 
-LETTERS = Counter(name="letters", text=len, visible=body)
+LETTERS = Counter(name="letters", text=len, visible=visible_text)
 POINTER = "[File src/index.ts - refer to latest read below]"
 
 
@@ -33,7 +33,7 @@ def task(messages, **more):
 
 
 def deduped(messages, stage=None, **more):
-    return apply(messages, (stage or Dedupe())(task(messages, **more)).edits)
+    return apply_edits(messages, (stage or Dedupe())(task(messages, **more)).edits)
 
 
 def read(number, path="src/index.ts", text=None, **arguments):
@@ -140,7 +140,7 @@ class TestThePointerIsTrue:
         assert deduped(messages) == messages
 
     @pytest.mark.parametrize(
-        "words", [CLEARED, pointer("src/index.ts"), "[Tool result truncated — originally 9 chars]"]
+        "words", [CLEARED, format_pointer("src/index.ts"), "[Tool result truncated — originally 9 chars]"]
     )
     def test_a_placeholder_supersedes_nothing_and_is_not_superseded(self, words):
         assert deduped([*read(1), *read(2, text=words)]) == [*read(1), *read(2, text=words)]
@@ -209,7 +209,9 @@ class TestThroughTheSurface:
 
 
 paths = st.sampled_from(["a.py", "b.py", "./a.py"])
-contents = st.sampled_from(["x" * 400, "y" * 900, "Error: gone", "", CLEARED, pointer("a.py"), "short"])
+contents = st.sampled_from(
+    ["x" * 400, "y" * 900, "Error: gone", "", CLEARED, format_pointer("a.py"), "short"]
+)
 extents = st.sampled_from([{}, {"offset": 1}, {"offset": 2}])
 
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 import refold
 from refold import Message, ToolCall
 from refold.core.compaction.task import Task
-from refold.core.messages.file_operations import HOUSE as VOCABULARY
-from refold.core.messages.message_text import body_and_large_calls
-from refold.core.summaries.wrappers import bare, cover
-from refold.core.tokens.counting import Counter, rounded_up
+from refold.core.messages.file_operations import COMMON_TOOLS as VOCABULARY
+from refold.core.messages.message_text import visible_text_and_large_calls
+from refold.core.summaries.wrappers import cover, unwrap_summary
+from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.formats import get
 from refold.stages import digest
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user
 
-QUARTERS = Counter(name="quarters", text=rounded_up(4), visible=body_and_large_calls)
+QUARTERS = Counter(name="quarters", text=chars_per_token_counter(4), visible=visible_text_and_large_calls)
 
 
 def told(messages, *, protected=frozenset(), goal=None, padding=20_000):
@@ -35,7 +35,7 @@ def told(messages, *, protected=frozenset(), goal=None, padding=20_000):
     )
     leaving = [index for index in range(len(messages)) if index not in protected]
     covered = cover(history, leaving, vocabulary=VOCABULARY)
-    return digest.words([history[index] for index in leaving], covered, task).text
+    return digest.write_digest([history[index] for index in leaving], covered, task).text
 
 
 def section(text, title):
@@ -205,13 +205,13 @@ class TestSize:
         """And at least 200 tokens, at most 10,000, whatever there is to tell."""
         messages = SESSION * 3 + [user("talk " * padding)]
         gone = QUARTERS.conversation(messages)
-        inner = bare(summary(told(messages)))
+        inner = unwrap_summary(summary(told(messages)))
         assert QUARTERS.plain(inner) <= max(200, min(10_000, gone // 4))
 
     def test_no_more_than_the_goal_leaves_room_for(self):
         messages = [*(user(f"say {number} " + "word " * 60) for number in range(200))]
-        wide = bare(summary(told(messages, padding=400)))
-        tight = bare(summary(told(messages, padding=400, goal=700)))
+        wide = unwrap_summary(summary(told(messages, padding=400)))
+        tight = unwrap_summary(summary(told(messages, padding=400, goal=700)))
         assert QUARTERS.plain(tight) <= 600 < 1_500 < QUARTERS.plain(wide)
 
     def test_a_line_that_is_too_long_for_its_section_is_begun(self):
@@ -326,7 +326,7 @@ def test_any_history_gives_one_framed_text_within_its_size(messages, goal):
     text = told(messages, goal=goal)
     assert text.count("</refold-summary>") == 1
     assert text.endswith("</refold-summary>")
-    assert QUARTERS.plain(bare(summary(text))) <= max(200, QUARTERS.conversation(messages) // 4) + 1
+    assert QUARTERS.plain(unwrap_summary(summary(text))) <= max(200, QUARTERS.conversation(messages) // 4) + 1
     assert told(messages, goal=goal) == text
 
 
@@ -363,7 +363,7 @@ class TestBesideWhatStays:
             protected=frozenset({2, 3}),
         )
         covered = cover(history, [0, 1], vocabulary=VOCABULARY)
-        assert "far_inside" in digest.words(history[:2], covered, task).text
+        assert "far_inside" in digest.write_digest(history[:2], covered, task).text
 
     def test_last_words_are_told_where_no_newer_ones_stay_or_there_is_room(self):
         old = [user("go"), assistant("the old words. " + "pad " * 900), user("so " * 600)]
@@ -385,7 +385,7 @@ def test_tags_that_are_made_harmless_take_no_room_of_their_own():
     messages = [user(f"</refold-summary> {n} <read-files> said so.") for n in range(300)]
     text = told(messages)
     assert "left out" not in text
-    assert QUARTERS.plain(bare(summary(text))) <= QUARTERS.conversation(messages) // 4
+    assert QUARTERS.plain(unwrap_summary(summary(text))) <= QUARTERS.conversation(messages) // 4
 
 
 def test_tags_and_nothing_else():

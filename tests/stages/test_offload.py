@@ -3,11 +3,11 @@
 import pytest
 
 from refold import Document, File, Image, Message, Text
-from refold.core.compaction.edits import apply
-from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
-from refold.core.tokens.counting import HOUSE
-from refold.stages.offload import Offload, marker
+from refold.core.tokens.counting import ESTIMATE_COUNTER
+from refold.policies.keep_rules import LastMessages
+from refold.stages.offload import Offload, make_marker
 from refold.testing import assistant, call, image, result, result_part, user
 
 OLD = Offload(keep=LastMessages(messages=2))
@@ -17,8 +17,8 @@ PICTURE = Text("[image image/png was here; left out to make room]")
 def task(messages, **more):
     return Task(
         messages=tuple(messages),
-        sizes=tuple(HOUSE.sizes(messages)),
-        counter=HOUSE,
+        sizes=tuple(ESTIMATE_COUNTER.sizes(messages)),
+        counter=ESTIMATE_COUNTER,
         window=100_000,
         room=100_000,
         **more,
@@ -26,7 +26,7 @@ def task(messages, **more):
 
 
 def offloaded(messages, stage=OLD, **more):
-    return apply(messages, stage(task(messages, **more)).edits)
+    return apply_edits(messages, stage(task(messages, **more)).edits)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def offloaded(messages, stage=OLD, **more):
 )
 def test_what_a_marker_says(part, text):
     """Refold.md, "summariser sees" and "stages": media as markers that name what was there."""
-    assert marker(part) == Text(text)
+    assert make_marker(part) == Text(text)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_what_a_marker_says(part, text):
 )
 def test_what_takes_no_room_stays(part):
     """Words stay, and so does what is only a name."""
-    assert marker(part) is part
+    assert make_marker(part) is part
 
 
 def test_media_in_a_tool_result_leave_and_its_words_stay():
-    assert marker(result_part("c", "seen", image())) == result_part("c", "seen", PICTURE.text)
+    assert make_marker(result_part("c", "seen", image())) == result_part("c", "seen", PICTURE.text)
 
 
 def test_golden():
@@ -71,7 +71,7 @@ def test_golden():
         assistant("a dog"),
     ]
     step = OLD(task(messages))
-    done = apply(messages, step.edits)
+    done = apply_edits(messages, step.edits)
     assert step.note == "media of 2 messages offloaded"
     assert done[0].parts == (Text("what is this?"), PICTURE)
     assert done[3].results[0].content == (Text("screen"), PICTURE)
@@ -110,7 +110,7 @@ def test_a_marker_is_much_smaller_than_what_it_stands_for():
         Message("user", (Image(data="A" * 4_000_000, media_type="image/png"),)),
         Message("user", (PICTURE,)),
     )
-    assert HOUSE.message(after) < 30 < HOUSE.message(before)
+    assert ESTIMATE_COUNTER.message(after) < 30 < ESTIMATE_COUNTER.message(before)
 
 
 def test_a_document_that_is_words_stays_in_place():

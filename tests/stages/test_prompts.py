@@ -58,7 +58,9 @@ def test_sections_of_the_documents():
     headings = re.findall(r"^### (\d+)\. (.+)$", told["initial"], re.MULTILINE)
     assert [int(number) for number, _ in headings] == list(range(1, 11))
     assert all(f"{number}. {title}" in told["update"] for number, title in headings)
-    assert re.findall(r"^#{2,3} (.+)$", load("refold.policies.systems:prompts/opal.md")["initial"], re.MULTILINE) == [
+    assert re.findall(
+        r"^#{2,3} (.+)$", load("refold.policies.systems:prompts/opal.md")["initial"], re.MULTILINE
+    ) == [
         "Goal",
         "Constraints & Preferences",
         "Progress",

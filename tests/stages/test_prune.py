@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Message
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.placeholders import CLEARED
 from refold.core.compaction.task import Task
-from refold.core.messages.message_text import body
+from refold.core.messages.message_text import visible_text
 from refold.core.tokens.counting import Counter
-from refold.policies.counters import UMWELTEN
+from refold.policies.systems.umwelten import UMWELTEN_COUNTER
 from refold.stages.prune import Prune
 from refold.testing import call, call_part, calls, image, result, result_part, shape, user
 
-LETTERS = Counter(name="letters", text=len, visible=body)
+LETTERS = Counter(name="letters", text=len, visible=visible_text)
 """A token a letter, so that sizes can be read off the texts."""
 
 
@@ -32,7 +32,7 @@ def task(messages, *, counter=LETTERS, room=1_000_000, **more):
 
 def pruned(messages, stage, **more):
     step = stage(task(messages, **more))
-    return apply(messages, step.edits), step
+    return apply_edits(messages, step.edits), step
 
 
 def traffic(*sizes, tool="sh"):
@@ -151,10 +151,10 @@ def test_parallel_results_in_one_message_are_judged_one_by_one():
 
 def test_pictures_in_a_result_count_and_leave_with_it():
     """A screenshot fills the window more than the words beside it."""
-    pictures = Counter(name="p", text=len, visible=body, media=lambda message: 1_000, per_message=7)
+    pictures = Counter(name="p", text=len, visible=visible_text, media=lambda message: 1_000, per_message=7)
     messages = [call("shot", id="c"), result("c", "seen", image())]
     step = Prune(protect_tokens=0, least_savings=900)(task(messages, counter=pictures))
-    assert apply(messages, step.edits)[1].results[0].content == result_part("c", CLEARED).content
+    assert apply_edits(messages, step.edits)[1].results[0].content == result_part("c", CLEARED).content
 
 
 def test_guarded_results_stay_and_count_as_recent():
@@ -177,9 +177,9 @@ def test_small_rooms_protect_and_demand_less():
 def test_counters_that_divide_at_the_end_are_understood():
     """Umwelten counts characters and divides once; the limits are tokens all the same."""
     messages = traffic(400, 400, 400)
-    done, _ = pruned(messages, Prune(protect_tokens=100, least_savings=189), counter=UMWELTEN)
+    done, _ = pruned(messages, Prune(protect_tokens=100, least_savings=189), counter=UMWELTEN_COUNTER)
     assert [len(text) for text in texts(done)] == [len(CLEARED), len(CLEARED), 400]
-    assert Prune(protect_tokens=100, least_savings=190)(task(messages, counter=UMWELTEN)).edits == ()
+    assert Prune(protect_tokens=100, least_savings=190)(task(messages, counter=UMWELTEN_COUNTER)).edits == ()
 
 
 @given(
@@ -203,10 +203,10 @@ def test_what_is_cleared_is_the_oldest_and_saves_what_was_demanded(sizes, protec
 
 def test_a_cleared_result_names_its_handle_where_it_can_be_recalled():
     """Sessions number what was said; without one there is nothing to fetch back."""
-    from refold.core.compaction.placeholders import CLEARED, cleared, is_cleared
+    from refold.core.compaction.placeholders import CLEARED, format_cleared, is_cleared
 
     assert is_cleared(CLEARED)
-    assert is_cleared(cleared(7))
+    assert is_cleared(format_cleared(7))
     assert not is_cleared("[Tool result cleared: #7] and more")
     session = refold.open("talk", store="memory:", window=40_000)
     history = [{"role": "user", "content": "go"}]

@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
-from refold.core.messages.message_text import body
-from refold.core.messages.summary_headers import NEUROLINK_MARKER
+from refold.core.messages.message_text import visible_text
 from refold.core.tokens.counting import Counter
 from refold.stages.slide import Slide
 from refold.testing import assistant, call, loose_ends, result, shape, summary, system, user
 
-LETTERS = Counter(name="letters", text=len, visible=body)
+NEUROLINK_MARKER_HEADER = "[Earlier conversation history was truncated to fit within context limits]"
+
+LETTERS = Counter(name="letters", text=len, visible=visible_text)
 
 
 def task(messages, **more):
@@ -27,7 +28,7 @@ def task(messages, **more):
 
 
 def slid(messages, stage=None, **more):
-    return apply(messages, (stage or Slide())(task(messages, **more)).edits)
+    return apply_edits(messages, (stage or Slide())(task(messages, **more)).edits)
 
 
 def talk(count, size=100):
@@ -38,7 +39,8 @@ def talk(count, size=100):
 
 def names(messages):
     return [
-        "marker" if message.text == NEUROLINK_MARKER else message.text.strip(".")[:8] for message in messages
+        "marker" if message.text == NEUROLINK_MARKER_HEADER else message.text.strip(".")[:8]
+        for message in messages
     ]
 
 
@@ -95,7 +97,7 @@ class TestNeuroLink:
             "assistant: -> read() #a",
             "tool #a: " + "x" * 37 + "...",
         ]
-        assert done[3].text == NEUROLINK_MARKER
+        assert done[3].text == NEUROLINK_MARKER_HEADER
 
     def test_cuts_never_split_a_pair(self):
         """The page, faults: cut by pairs, not by count."""
@@ -128,12 +130,18 @@ def test_old_markers_give_way_to_the_new_one():
     once = slid(talk(20))
     twice = slid([*once, *talk(6)])
     assert names(twice).count("marker") == 1
-    assert twice[2].text == NEUROLINK_MARKER
+    assert twice[2].text == NEUROLINK_MARKER_HEADER
 
 
 def test_an_old_marker_alone_is_nothing_new():
     """Where nothing but a marker could leave, nothing leaves."""
-    messages = [*talk(2), summary(NEUROLINK_MARKER, kind="notice"), summary("a"), summary("b"), user("now")]
+    messages = [
+        *talk(2),
+        summary(NEUROLINK_MARKER_HEADER, kind="notice"),
+        summary("a"),
+        summary("b"),
+        user("now"),
+    ]
     step = Slide()(task(messages))
     assert (step.edits, step.note) == ((), "nothing may leave")
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
 from refold.core.messages.message import Image, Message, Text, ToolCall, ToolResult
-from refold.policies.counters import CODEBUDDY
-from refold.stages.strip import Strip, stripped_part
+from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER
+from refold.stages.strip import Strip, strip_part
 
 TAIL = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("assistant", "d"))
 
@@ -24,8 +24,8 @@ def told(text, call_id="1"):
 def work(*messages, protected=()):
     return Task(
         messages=messages,
-        sizes=tuple(CODEBUDDY.sizes(messages)),
-        counter=CODEBUDDY,
+        sizes=tuple(CODEBUDDY_COUNTER.sizes(messages)),
+        counter=CODEBUDDY_COUNTER,
         window=1_000,
         room=1_000,
         protected=frozenset(protected),
@@ -41,7 +41,7 @@ def test_long_results_and_long_argument_texts_are_replaced():
         (0, 1, "strip", messages[:1]),
         (1, 2, "strip", messages[1:2]),
     ]
-    done = apply(messages, step.edits)
+    done = apply_edits(messages, step.edits)
     assert done[0].parts == (Text("look"), ToolCall("1", "read", "[args truncated]"))
     assert done[1].parts == (
         ToolResult("1", (Text("[Tool result truncated — originally 201 chars]"),), name="read"),
@@ -54,19 +54,17 @@ def test_long_results_and_long_argument_texts_are_replaced():
 )
 def test_other_parts_stay(part):
     """Text, short argument texts and argument objects are not touched."""
-    assert stripped_part(part, limit=200) is part
+    assert strip_part(part, limit=200) is part
 
 
 def test_a_result_is_judged_by_its_text():
     """Pictures in a result do not make it long; a long text takes them along."""
     picture = Image(data="A" * 9_000, media_type="image/png")
     small = ToolResult("1", (Text("ok"), picture))
-    assert stripped_part(small, limit=200) is small
+    assert strip_part(small, limit=200) is small
     large = ToolResult("1", (Text("x" * 300), picture), is_error=True)
-    assert stripped_part(large, limit=200).content == (
-        Text("[Tool result truncated — originally 300 chars]"),
-    )
-    assert stripped_part(large, limit=200).is_error
+    assert strip_part(large, limit=200).content == (Text("[Tool result truncated — originally 300 chars]"),)
+    assert strip_part(large, limit=200).is_error
 
 
 def test_what_is_protected_or_recent_stays():
@@ -94,7 +92,7 @@ def test_stripping_twice_is_stripping_once(sizes, keep):
     """A placeholder is never stripped again, and nothing grows."""
     messages = tuple(told("R" * size, str(i)) for i, size in enumerate(sizes))
     stage = Strip(keep_messages=keep)
-    once = apply(messages, stage(work(*messages)).edits)
+    once = apply_edits(messages, stage(work(*messages)).edits)
     assert stage(work(*once)).edits == ()
     assert sum(len(one.results[0].text) for one in once) <= sum(sizes)
     assert [one.results[0].call_id for one in once] == [str(i) for i in range(len(sizes))]

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import Text, Thinking
-from refold.core.compaction.edits import apply
+from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
-from refold.core.tokens.counting import HOUSE
+from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.stages.thinking import DropThinking
 from refold.testing import assistant, call_part, calls, result, shape, summary, thinking, user
 
@@ -14,8 +14,8 @@ from refold.testing import assistant, call_part, calls, result, shape, summary, 
 def task(messages, **more):
     return Task(
         messages=tuple(messages),
-        sizes=tuple(HOUSE.sizes(messages)),
-        counter=HOUSE,
+        sizes=tuple(ESTIMATE_COUNTER.sizes(messages)),
+        counter=ESTIMATE_COUNTER,
         window=100_000,
         room=100_000,
         **more,
@@ -23,7 +23,7 @@ def task(messages, **more):
 
 
 def dropped(messages, **more):
-    return apply(messages, DropThinking()(task(messages, **more)).edits)
+    return apply_edits(messages, DropThinking()(task(messages, **more)).edits)
 
 
 def test_golden():
@@ -39,7 +39,7 @@ def test_golden():
     ]
     step = DropThinking()(task(messages))
     assert step.note == "thinking of 2 messages dropped"
-    assert shape(apply(messages, step.edits)).split("\n") == [
+    assert shape(apply_edits(messages, step.edits)).split("\n") == [
         "user: one",
         "assistant: -> read() #a",
         "tool #a: x",

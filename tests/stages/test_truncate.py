@@ -1,11 +1,11 @@
 """Truncate: a stretch leaves and words made without a model stand in its place."""
 
-from refold.core.compaction.cuts import Segment
-from refold.core.compaction.edits import apply
-from refold.core.compaction.keep_rules import LastMessages
+from refold.core.compaction.edits import apply_edits
+from refold.core.compaction.keep_rules import Segment
 from refold.core.compaction.task import Task
 from refold.core.messages.message import SUMMARY, Message, ToolCall, ToolResult
-from refold.policies.counters import CODEBUDDY
+from refold.policies.keep_rules import LastMessages
+from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER
 from refold.stages.truncate import Truncate
 
 SEEN = []
@@ -19,8 +19,8 @@ def words(messages, covered, task):
 def work(*messages, protected=()):
     return Task(
         messages=messages,
-        sizes=tuple(CODEBUDDY.sizes(messages)),
-        counter=CODEBUDDY,
+        sizes=tuple(CODEBUDDY_COUNTER.sizes(messages)),
+        counter=CODEBUDDY_COUNTER,
         window=1_000,
         room=1_000,
         protected=frozenset(protected),
@@ -45,7 +45,7 @@ def test_a_notice_takes_the_place_of_the_stretch():
     assert (put.role, put.text, put.source) == ("system", "4 left", SUMMARY)
     assert (put.meta["kind"], put.meta["messages"], put.meta["generation"]) == ("notice", 4, 1)
     assert step.note == edit.why == "4 messages told in a few words"
-    assert apply(messages, step.edits)[1:] == list(messages[4:])
+    assert apply_edits(messages, step.edits)[1:] == list(messages[4:])
 
 
 def test_what_is_protected_stays_and_the_notice_stands_behind_it():
@@ -56,7 +56,7 @@ def test_what_is_protected_stays_and_the_notice_stands_behind_it():
         (0, 1, 0, "digest"),
         (2, 4, 1, "digest"),
     ]
-    assert [one.text for one in apply(messages, step.edits)] == [
+    assert [one.text for one in apply_edits(messages, step.edits)] == [
         "message 1",
         "3 left",
         "message 4",

@@ -1,25 +1,26 @@
-"""Clamp: the largest texts that are left are cut until the history fits; the floor under every policy.
+"""Clamp: the largest texts that are left are cut until the history fits. The last stage of a policy.
 
-System messages, pins, thinking, opaque blocks and tool calls are never cut. What else is protected is cut
-only where cutting all the rest is not enough, and a summary only after what stands for itself.
+System messages, pins, thinking, opaque blocks and tool calls are never cut. Other protected messages are cut
+only where cutting all the rest is not enough, and summaries only after messages that stand for themselves.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.compaction.cuts import turn_starts
-from refold.core.compaction.edits import Edit, swap
+from refold.core.compaction.edits import Edit, replace_message
+from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Document, Message, Part, Text, ToolResult
+from refold.core.messages.message import Document, Part, Text, ToolResult
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.tokens.counting import Counter
-from refold.core.tokens.units import plural
+from refold.core.tokens.units import format_count
 
 ROOMY: Final = 0.8
-"""The user's last message is cut only where this share of the room would not hold it otherwise."""
+"""The user's last message is cut only where the history would not fit into this share of the room otherwise:
+a request that was cut is worse than a history that is a little over its goal."""
 LEAST_TOKENS: Final = 24
-"""What is left of a text in any case; less would say nothing."""
+"""Tokens that are left of a text in any case; fewer would say nothing."""
 
 Spot = tuple[int, int]
 """Message and part."""
@@ -30,8 +31,8 @@ class Clamp:
     """Cut the largest texts down to one height, or each by the same share."""
 
     margin: float | None = None
-    """Cut each text by the share that is over and this much more, its head kept (NeuroLink); None: cut the
-    largest to one height, head and tail kept."""
+    """Cut each text by the share that is over and this much more, its head kept; None: cut the largest to one
+    height, head and tail kept."""
     least_chars: int = 200
     """Shorter texts are left alone."""
     name: str = "clamp"
@@ -41,105 +42,94 @@ class Clamp:
         if task.goal is None:
             return Step(note="there is no goal to clamp to")
         edits: tuple[Edit, ...] = ()
-        for edits, enough in self._tries(task):
-            if _left(task, edits) <= enough:
+        for edits, enough in self._propose_edits(task, task.goal):
+            saved = sum(task.sizes[edit.start] - task.counter.message(edit.put[0]) for edit in edits)
+            left = sum(task.sizes) + task.counter.per_conversation - saved
+            if task.counter.tokens(left) <= enough:
                 break
-        told = f"{plural(len(edits), 'message')} clamped" if edits else "nothing is left to clamp"
-        return Step(edits, told)
+        note = f"{format_count(len(edits), 'message')} clamped" if edits else "nothing is left to clamp"
+        return Step(edits, note)
 
-    def _tries(self, task: Task) -> Iterator[tuple[tuple[Edit, ...], int]]:
-        """Edits that take more and more, and how many tokens are few enough to stop at them."""
+    def _propose_edits(self, task: Task, goal: int) -> Iterator[tuple[tuple[Edit, ...], int]]:
+        """Yield edits that take more and more, each with the number of tokens at which to stop."""
         spots: dict[Spot, int] = {}
-        nobody, goal = frozenset[int](), task.goal or 0
-        later = nobody if self.margin is not None else _summaries(task)
-        roomy = goal if task.target is not None else max(goal, int(task.room * ROOMY) - task.fixed)
-        tries: tuple[tuple[bool, frozenset[int], int], ...] = (
-            (False, later, goal),
-            (False, nobody, goal),
-            (True, nobody, goal),
-        )
+        nobody = frozenset[int]()
+        # Each try: whether protected messages are cut, which messages are not, and where to stop.
+        tries: list[tuple[bool, frozenset[int], int]] = [(False, nobody, goal), (True, nobody, goal)]
         if self.margin is None:
-            tries = (*tries[:2], (True, _asked(task), roomy), *tries[2:])
+            # A cut takes more from a summary than from any other text of its size, so it comes later.
+            summaries = frozenset(i for i, message in enumerate(task.messages) if message.is_summary)
+            last_turn = frozenset(find_turn_starts(task.messages)[-1:])
+            roomy = goal if task.target is not None else max(goal, int(task.room * ROOMY) - task.fixed)
+            tries = [(False, summaries, goal), tries[0], (True, last_turn, roomy), tries[1]]
         for protected, without, enough in tries:
-            found = self._spots(task, protected=protected)
+            found = self._find_spots(task, protected=protected)
             spots |= {spot: size for spot, size in found.items() if spot[0] not in without}
-            for heights in self._heights(task, spots):
-                yield self._edits(task, spots, heights), enough
+            for heights in self._choose_heights(task, goal, spots):
+                yield self._make_edits(task, spots, heights), enough
             if not spots and task.tokens <= enough:
                 return
 
-    def _spots(self, task: Task, *, protected: bool) -> dict[Spot, int]:
-        """The texts that may be cut, with their sizes."""
+    def _find_spots(self, task: Task, *, protected: bool) -> dict[Spot, int]:
+        """Find the texts that may be cut, with their sizes."""
         return {
             (index, place): task.counter.text(text)
             for index, message in enumerate(task.messages)
-            if (index in task.protected) == protected and index not in task.pinned and _may_cut(message)
+            if (index in task.protected) == protected
+            and index not in task.pinned
+            and (message.role != "system" or message.is_summary)
             for place, part in enumerate(message.parts)
-            if len(text := _text(part)) >= self.least_chars
+            if len(text := _part_text(part)) >= self.least_chars
         }
 
-    def _heights(self, task: Task, spots: dict[Spot, int]) -> Iterator[dict[Spot, int]]:
-        """How large each text may be; several answers, the mildest first."""
+    def _choose_heights(self, task: Task, goal: int, spots: dict[Spot, int]) -> Iterator[dict[Spot, int]]:
+        """Choose how large each text may be; several answers, the mildest first."""
         total = sum(spots.values())
         if not total:
             return
         whole = sum(task.sizes) + task.counter.per_conversation
-        goal = (task.goal or 0) * task.counter.divisor
-        allowed = goal - (whole - total)
+        goal_units = goal * task.counter.divisor
+        allowed = goal_units - (whole - total)
         if self.margin is None:
-            height = _level(sorted(spots.values()), allowed)
+            height = _find_height(sorted(spots.values()), allowed)
             yield {spot: max(LEAST_TOKENS, min(size, height)) for spot, size in spots.items()}
             return
-        for share in (goal / whole - self.margin, allowed / total - self.margin):
+        for share in (goal_units / whole - self.margin, allowed / total - self.margin):
             yield {spot: max(LEAST_TOKENS, int(size * share)) for spot, size in spots.items()}
 
-    def _edits(self, task: Task, spots: dict[Spot, int], heights: dict[Spot, int]) -> tuple[Edit, ...]:
+    def _make_edits(self, task: Task, spots: dict[Spot, int], heights: dict[Spot, int]) -> tuple[Edit, ...]:
         by_message: dict[int, dict[int, int]] = {}
         for (index, place), height in heights.items():
             if height < spots[index, place]:
                 by_message.setdefault(index, {})[place] = height
-        return tuple(
-            swap(task.messages, index, self._cut(task.messages[index], places, task), self.name, "largest")
-            for index, places in sorted(by_message.items())
-        )
+        edits = []
+        for index, places in sorted(by_message.items()):
+            message = task.messages[index]
+            parts = list(message.parts)
+            for place, height in places.items():
+                text = _part_text(parts[place])
+                first, last = _find_wrapper(text) if message.is_summary else ("", "")
+                left = max(1, height - task.counter.text(first) - task.counter.text(last))
+                inner = text[len(first) : len(text) - len(last)]
+                if self.margin is None:
+                    inner = shorten_text(inner, left, task.counter)
+                else:  # the margin pays for the three dots
+                    inner = fit_text(inner, left, count=task.counter.text, ellipsis="").text + "..."
+                parts[place] = _replace_text(parts[place], first + inner + last)
+            clamped = replace(message, parts=tuple(parts))
+            edits.append(replace_message(task.messages, index, clamped, self.name, "largest"))
+        return tuple(edits)
 
-    def _cut(self, message: Message, places: dict[int, int], task: Task) -> Message:
-        parts = list(message.parts)
-        for place, height in places.items():
-            cut = shortened if self.margin is None else _head
-            text = _text(parts[place])
-            first, last = _frame(text) if message.is_summary else ("", "")
-            left = max(1, height - task.counter.text(first) - task.counter.text(last))
-            inner = cut(text[len(first) : len(text) - len(last)], left, task.counter)
-            parts[place] = _saying(parts[place], first + inner + last)
-        return replace(message, parts=tuple(parts))
 
-
-def _frame(text: str) -> tuple[str, str]:
-    """The first line of a summary, which says what this is, and the tag that closes it, where it has one."""
+def _find_wrapper(text: str) -> tuple[str, str]:
+    """Find the first line of a summary, which says what it is, and the tag that closes it, if it has one."""
     first = text[: text.find("\n") + 1]
     close = text.rfind("\n</") if text.startswith("<") and text.endswith(">") else -1
     return first, text[close:] if close >= len(first) else ""
 
 
-def _asked(task: Task) -> frozenset[int]:
-    """The user's last message."""
-    return frozenset(turn_starts(task.messages)[-1:])
-
-
-def _summaries(task: Task) -> frozenset[int]:
-    """Messages that stand for others; a cut takes more from them than from any other text of their size."""
-    return frozenset(index for index, message in enumerate(task.messages) if message.is_summary)
-
-
-def _left(task: Task, edits: tuple[Edit, ...]) -> int:
-    """Tokens of the history after these edits."""
-    saved = sum(task.sizes[edit.start] - task.counter.message(edit.put[0]) for edit in edits)
-    return task.counter.tokens(sum(task.sizes) + task.counter.per_conversation - saved)
-
-
-def _level(sizes: list[int], allowed: int) -> int:
-    """The height to which the largest must be cut so that all together are within what is allowed."""
+def _find_height(sizes: list[int], allowed: int) -> int:
+    """Find the height to which the largest must be cut so that all together are within what is allowed."""
     left = max(0, allowed)
     for index, size in enumerate(sizes):
         share = left // (len(sizes) - index)
@@ -149,35 +139,26 @@ def _level(sizes: list[int], allowed: int) -> int:
     return max(sizes)
 
 
-def _may_cut(message: Message) -> bool:
-    return message.role != "system" or message.is_summary
-
-
-def _text(part: Part) -> str:
+def _part_text(part: Part) -> str:
     if isinstance(part, Document):
         return part.text or ""
     return part.text if isinstance(part, Text | ToolResult) else ""
 
 
-def _saying(part: Part, text: str) -> Part:
-    """The part with another text; pictures in a tool result stay."""
+def _replace_text(part: Part, text: str) -> Part:
+    """Replace the text of a part; pictures in a tool result stay."""
     if isinstance(part, ToolResult):
         media = tuple(inner for inner in part.content if not isinstance(inner, Text))
         return replace(part, content=(Text(text), *media))
     return replace(part, text=text) if isinstance(part, Text | Document) else part
 
 
-def shortened(text: str, height: int, counter: Counter) -> str:
-    """A text of at most so many units: its head and tail where there is room for a marker, else its head."""
+def shorten_text(text: str, height: int, counter: Counter) -> str:
+    """Shorten a text to so many units: its head and tail where a marker fits between them, else its head."""
     chars = len(text) * height // counter.text(text)
-    for share in (0.45, 0.4, 0.3):
+    for share in (0.45, 0.4, 0.3):  # the marker takes the rest; a smaller share leaves it more room
         kept = int(chars * share)
         both = middle_out(text, head=kept, tail=kept)
         if kept >= 40 and counter.text(both) <= height:
             return both
     return fit_text(text, height, count=counter.text).text
-
-
-def _head(text: str, height: int, counter: Counter) -> str:
-    """The beginning of a text, in at most so many units, and three dots behind it that the margin pays."""
-    return fit_text(text, height, count=counter.text, ellipsis="").text + "..."

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
-from refold.core.compaction.edits import swap
-from refold.core.compaction.task import Step, Task
+from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, Text, ToolResult
-from refold.core.messages.rewrite import map_parts
 from refold.core.messages.text_cutting import clip
 
 LONGEST_CHARACTER: Final = 4
-"""Bytes that a character has at most."""
+"""Bytes that a character has at most in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,34 +20,31 @@ class Clip:
     max_lines: int = 2_000
     keep: Literal["head", "tail", "both"] = "tail"
     save_to: Callable[[str], str] | None = None
-    """Stores the full text and gives back where."""
+    """Stores the full text and returns where."""
     name: str = "clip"
     thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose shorter outputs."""
-        edits = []
-        for index, message in enumerate(task.messages):
-            if index in task.protected or not any(map(self._may_be_huge, message.parts)):
-                continue
-            clipped = map_parts(message, self._clipped)
-            if clipped is not message:
-                edits.append(swap(task.messages, index, clipped, self.name, "huge tool output"))
-        return Step(tuple(edits), f"{len(edits)} outputs clipped" if edits else "")
+        places = [
+            index
+            for index, message in enumerate(task.messages)
+            if index not in task.protected and any(map(self._may_be_huge, message.parts))
+        ]
+        edits = rewrite_messages(task, places, self._clip_part, self.name, "huge tool output")
+        return Step(edits, f"{len(edits)} outputs clipped" if edits else "")
 
     def _may_be_huge(self, part: Part) -> bool:
-        """Whether a part is worth a closer look: no text has more lines than characters."""
+        """True if a part is worth a closer look: no text has more lines than characters."""
         if type(part) is not ToolResult:
             return False
         length = len(part.text)
         return length >= self.max_lines or length * LONGEST_CHARACTER > self.max_bytes
 
-    def _clipped(self, part: Part) -> Part:
+    def _clip_part(self, part: Part) -> Part:
         if not isinstance(part, ToolResult):
             return part
-        text = part.text
-        done = clip(
-            text, max_bytes=self.max_bytes, max_lines=self.max_lines, keep=self.keep, save_to=self.save_to
-        )
+        limits = {"max_bytes": self.max_bytes, "max_lines": self.max_lines}
+        clipped = clip(part.text, **limits, keep=self.keep, save_to=self.save_to)
         media = tuple(inner for inner in part.content if not isinstance(inner, Text))
-        return replace(part, content=(Text(done.text), *media)) if done.clipped else part
+        return replace(part, content=(Text(clipped.text), *media)) if clipped.clipped else part

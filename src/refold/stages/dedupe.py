@@ -4,16 +4,22 @@ The pointer is true: the latest read is below, shows the file, and covers what t
 same piece of the file, or all of it). A read that was cut stands in only for reads that were cut as well.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from refold.core.compaction.edits import swap
-from refold.core.compaction.placeholders import is_placeholder, is_whole, plain, pointer, shown
+from refold.core.compaction.edits import replace_message
+from refold.core.compaction.placeholders import (
+    format_pointer,
+    is_placeholder,
+    is_whole,
+    normalize_path,
+    result_text,
+)
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.file_operations import FileRead, reads
-from refold.core.messages.message import Message, Part, Text, ToolResult
-from refold.core.messages.rewrite import with_text
+from refold.core.messages.file_operations import FileRead, find_file_reads
+from refold.core.messages.message import Message, Text, ToolResult
+from refold.core.messages.rewrite import replace_result_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,59 +27,49 @@ class Dedupe:
     """Point from earlier reads of a file to the latest one."""
 
     least_saving: float = 0.30
-    """The share of the superseded text that must be saved."""
+    """Share of the superseded text that must be saved (docs/systems); less is not worth the broken cache."""
     name: str = "dedupe"
     thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose pointers for superseded reads."""
-        pointers = {
-            (read.message, read.part): pointer(read.path)
-            for read in _superseded(task.messages)
-            if read.message not in task.protected
-        }
+        pointers: dict[int, dict[int, str]] = {}
+        for read in _find_superseded(task.messages):
+            if read.message not in task.protected:
+                pointers.setdefault(read.message, {})[read.part] = format_pointer(read.path)
         before = after = 0
-        for (index, place), text in pointers.items():
-            before += task.counter.text(shown(task.messages[index].parts[place]))
-            after += task.counter.text(text)
+        for index, by_place in pointers.items():
+            for place, pointer in by_place.items():
+                before += task.counter.text(result_text(task.messages[index].parts[place]))
+                after += task.counter.text(pointer)
         if not pointers or before - after < before * self.least_saving:
             return Step(note="no read of a file is superseded" if not pointers else "the reads are small")
         edits = []
-        for index in sorted({index for index, _ in pointers}):
-            places = {place: text for (at, place), text in pointers.items() if at == index}
-            pointing = _pointing(task.messages[index], places)
-            edits.append(swap(task.messages, index, pointing, self.name, "read again"))
-        return Step(tuple(edits), f"{len(pointers)} superseded reads")
+        for index, by_place in sorted(pointers.items()):
+            parts = list(task.messages[index].parts)
+            for place, pointer in by_place.items():
+                part = parts[place]
+                is_result = isinstance(part, ToolResult)
+                parts[place] = replace_result_text(part, pointer) if is_result else Text(pointer)
+            message = replace(task.messages[index], parts=tuple(parts))
+            edits.append(replace_message(task.messages, index, message, self.name, "read again"))
+        return Step(tuple(edits), f"{sum(map(len, pointers.values()))} superseded reads")
 
 
-def _superseded(messages: Sequence[Message]) -> Iterator[FileRead]:
-    """Reads that a later read covers."""
+def _find_superseded(messages: Sequence[Message]) -> Iterator[FileRead]:
+    """Find reads that a later read covers."""
     by_path: dict[str, list[FileRead]] = {}
-    for read in reads(messages):
-        by_path.setdefault(plain(read.path), []).append(read)
-    for group in by_path.values():
+    for read in find_file_reads(messages):
+        by_path.setdefault(normalize_path(read.path), []).append(read)
+    for reads in by_path.values():
         whole: set[str] = set()
         cut: set[str] = set()
-        for read in reversed(group):
-            text = shown(messages[read.message].parts[read.part])
+        for read in reversed(reads):
+            text = result_text(messages[read.message].parts[read.part])
             if is_placeholder(text):
                 continue
             later = whole if is_whole(text) else whole | cut
-            if read.extent in later or "" in later:
+            if read.extent in later or "" in later:  # "" is a read of the whole file
                 yield read
             else:
                 (whole if is_whole(text) else cut).add(read.extent)
-
-
-def _pointing(message: Message, places: Mapping[int, str]) -> Message:
-    return replace(
-        message,
-        parts=tuple(
-            _saying(part, places[place]) if place in places else part
-            for place, part in enumerate(message.parts)
-        ),
-    )
-
-
-def _saying(part: Part, text: str) -> Part:
-    return with_text(part, text) if isinstance(part, ToolResult) else Text(text)

@@ -1,61 +1,55 @@
-"""Requests that fit the window of the summariser they go to, whatever they are about, and their answers."""
+"""Requests to a summariser that fit its window, and the merging of their answers. Knows no history."""
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.compaction.cached_prefix import Prefix
+from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Ask, Asks, Failed, Flow, Reply
 from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
-from refold.core.messages.transcript import neutral
-from refold.core.summaries.acceptance import verdict
+from refold.core.messages.transcript import neutralise
+from refold.core.summaries.acceptance import reject_reply
 from refold.core.tokens.estimate import estimate
 from refold.stages.prompts import fill
 
 SLACK: Final = 0.9
-"""Share of the summariser's window that request and answer may fill; estimates are off by a few per cent."""
+"""Share of the summariser's window that request and answer may fill: the estimate is off by a few per cent
+(docs/decisions/0003-estimate-without-a-tokenizer.md). Higher risks a refusal, lower asks more often."""
 LEAST_ROOM: Final = 128
-"""Tokens of conversation a request must have room for; a summariser with less is not asked at all."""
+"""Tokens of conversation a request must have room for; less is not worth a question."""
 MOST_REQUESTS: Final = 64
-"""Requests that one summary may take; a history that needs more loses its middle. Lower loses more."""
+"""Requests that one summary may take; a history that needs more loses its middle. Higher costs more."""
 FOCUS_SHARE: Final = 8
-"""One part in so many of the summariser's window is what the caller's own wishes may take."""
+"""The caller's focus may take one part in so many of the summariser's window."""
 JOINT: Final = "\n\n---\n\n"
-"""Stands between summaries that nobody joined."""
+"""Stands between summaries that no model joined."""
 LAST_CHARS: Final = 300
-"""Characters of the head and of the tail by which the last message that leaves is known."""
+"""Characters of the head and of the tail by which a model recognises the last message that leaves."""
 PART_TOKENS: Final = 16
-"""What the number of a part and the lines around it take; too low is covered by the slack."""
+"""Tokens of a part's number and the lines around it; too low is covered by the slack."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A summary's text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why there is none."""
+class Rejected:
+    """An answer that was not accepted, and why."""
 
     why: str
-    mends: bool = False
-    """Whether asking again may help."""
+    worth_retry: bool = False
+    """True if asking again may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The words around a piece of conversation, and how much of it they leave room for."""
+    """A prompt around a piece of conversation, and the room it leaves for that piece."""
 
     template: str
     merge: str
-    """The words that ask for several summaries to be joined."""
+    """The prompt that asks for several summaries to be joined."""
     system: str
     nonce: str
     window: int
     output_tokens: int
     instructions: str = ""
-    """The caller's own words, where the template has a place for them."""
+    """The caller's own instructions, where the template has a place for them."""
     previous: str = ""
     focus: str = ""
     files: str = ""
@@ -63,22 +57,25 @@ class Request:
     @property
     def room(self) -> int:
         """Tokens of conversation one request can hold; less than `LEAST_ROOM` is too little to ask."""
-        words = estimate(self.system) + estimate(self._filled(""))
-        return int(self.window * SLACK) - self.output_tokens - words
+        prompt = estimate(self.system) + estimate(self._fill_template(""))
+        return int(self.window * SLACK) - self.output_tokens - prompt
 
     def ask(self, conversation: str, purpose: str) -> Ask:
-        """The question about a piece of conversation."""
+        """Make the question about a piece of conversation."""
         return Ask(
-            self._filled(conversation), system=self.system, max_tokens=self.output_tokens, purpose=purpose
+            self._fill_template(conversation),
+            system=self.system,
+            max_tokens=self.output_tokens,
+            purpose=purpose,
         )
 
-    def behind(self, prefix: Prefix, words: str, conversation: str, last: str) -> Ask | None:
-        """The same question as the last message of the conversation itself, where that fits and is cheaper.
+    def behind(self, prefix: CachedPrefix, words: str, conversation: str, last: str) -> Ask | None:
+        """Make the question as one more turn of the cached conversation; None if that does not fit or pay.
 
         last   the last message that leaves
         """
-        until = neutral(middle_out(last, head=LAST_CHARS, tail=LAST_CHARS))
-        closing = self._filled(until, words)
+        until = neutralise(middle_out(last, head=LAST_CHARS, tail=LAST_CHARS))
+        closing = self._fill_template(until, words)
         ask = self.ask(conversation, "behind")
         size = estimate(closing)
         fits = prefix.tokens + size + self.output_tokens <= int(self.window * SLACK)
@@ -95,19 +92,19 @@ class Request:
         )
 
     def asks(self, pieces: list[str], purpose: str) -> Asks:
-        """A question about each piece, numbered where there are several."""
+        """Make a question about each piece, numbered where there are several."""
         several = len(pieces) > 1
         return tuple(
             self.ask(piece, f"{purpose} {number}/{len(pieces)}" if several else purpose)
             for number, piece in enumerate(pieces, 1)
         )
 
-    def merging(self) -> "Request":
-        """The request that joins what several requests gave."""
+    def for_merge(self) -> "Request":
+        """Make the request that joins the answers of several requests."""
         return replace(self, template=self.merge, previous="", files="")
 
     def with_context(self, *, previous: str, focus: str, files: str) -> "Request":
-        """The request with wishes, an earlier summary and file lists, each in a share of what there is."""
+        """Add a focus, an earlier summary and file lists, each within a share of the window."""
         focused = replace(self, focus=fit_text(focus, self.window // FOCUS_SHARE, count=estimate).text)
         share = focused.room // 3
         return replace(
@@ -116,22 +113,22 @@ class Request:
             files=fit_text(files, share, count=estimate).text,
         )
 
-    def fitted(self, text: str, room: int) -> str:
-        """A piece that fits a request alone: its head and its tail where it is too long."""
+    def fit_piece(self, text: str, room: int) -> str:
+        """Shorten a piece that does not fit a request alone to its head and its tail."""
         if estimate(text) < room:
             return text
         share = room * len(text) // estimate(text)
         text = middle_out(text, head=share * 2 // 5, tail=share * 2 // 5)
         return fit_text(text, room - 1, count=estimate).text
 
-    def clamped(self, text: str, max_chars: int | None = None) -> str:
-        """A text that fits a request, its middle left out where it is too long."""
+    def clamp_text(self, text: str, max_chars: int | None = None) -> str:
+        """Shorten a text that does not fit a request; its middle is left out."""
         if max_chars is not None:
             text = head_and_tail(text, max_chars)
-        return self.fitted(text, self.room)
+        return self.fit_piece(text, self.room)
 
-    def joined(self, texts: list[str]) -> str:
-        """Numbered parts that together fit a request."""
+    def join_parts(self, texts: list[str]) -> str:
+        """Join numbered parts so that together they fit a request."""
         room = self.room
         parts = texts
         if sum(estimate(text) + PART_TOKENS for text in texts) > room:
@@ -140,7 +137,7 @@ class Request:
         return "\n\n".join(f"[Part {number}]:\n{part}" for number, part in enumerate(parts, 1))
 
     def groups(self, texts: list[str]) -> list[list[str]]:
-        """Neighbouring texts that one request can join, two at least where there are two."""
+        """Group neighbouring texts that one request can join, at least two where there are two."""
         room, size = self.room, 0
         groups: list[list[str]] = [[]]
         for text in texts:
@@ -152,7 +149,7 @@ class Request:
             size += weight
         return groups
 
-    def _filled(self, conversation: str, template: str = "") -> str:
+    def _fill_template(self, conversation: str, template: str = "") -> str:
         return fill(
             template or self.template,
             conversation=conversation,
@@ -164,8 +161,8 @@ class Request:
         )
 
 
-def without_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[list[str]]:
-    """So many pieces at most: the first quarter and the last three, and a note on what is missing."""
+def drop_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[list[str]]:
+    """Keep so many pieces at most, a quarter of them from the start, with a note on what is missing."""
     if len(pieces) <= most:
         return pieces
     first = most // 4
@@ -175,18 +172,18 @@ def without_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[l
     return [*pieces[:first], [note, *pieces[rest]], *pieces[rest + 1 :]]
 
 
-def merged(request: Request, texts: list[str]) -> Flow[str]:
-    """Several summaries as one, as many at a time as fit; side by side where nobody joins them."""
+def merge_summaries(request: Request, texts: list[str]) -> Flow[str]:
+    """Merge summaries into one, as many at a time as fit; side by side where the model does not answer."""
     while len(texts) > 1:
-        groups = request.groups([neutral(text) for text in texts])
+        groups = request.groups([neutralise(text) for text in texts])
         alone = groups.pop() if len(groups[-1]) == 1 else []
-        replies = yield request.asks([request.joined(group) for group in groups], "merge")
-        if any(verdict(reply) for reply in replies):
+        replies = yield request.asks([request.join_parts(group) for group in groups], "merge")
+        if any(reject_reply(reply) for reply in replies):
             return JOINT.join(texts)
-        texts = [*(said(reply) for reply in replies), *alone]
+        texts = [*(answer_text(reply) for reply in replies), *alone]
     return texts[0]
 
 
-def said(reply: Reply) -> str:
-    """The text of an answer."""
+def answer_text(reply: Reply) -> str:
+    """Give the text of an answer; "" for a failure."""
     return "" if isinstance(reply, Failed) else reply.text.strip()

@@ -1,7 +1,7 @@
-"""Slide: the oldest messages behind the first exchange leave and a marker says so; no model.
+"""Slide: the oldest messages behind the first exchange leave, and a marker says so. Asks no model.
 
-Summaries stay, because they stand for what left before, and so does the newest exchange, because somebody
-is about to answer it; old markers give way to the new one.
+Summaries stay, because they stand for messages that left before. The newest exchange stays, because somebody
+is about to answer it. Old markers are replaced by the new one.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.core.tokens.units import format_count
 
 STEPS: Final = 6
-"""How often NeuroLink takes a tenth more before it takes nearly everything."""
+"""Shares that are tried, each a tenth more, before nearly everything leaves (docs/systems, stage 4)."""
+MOST_SHARE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Slide:
     """Take out a share of the messages behind the first exchange, and more until the goal holds."""
 
     fraction: float | None = 0.5
-    """The share to begin with; None: no more than the goal demands."""
+    """The share to begin with; None: no more than the goal demands. A named share takes an even number of
+    messages, so that questions leave with their answers."""
     keep_first: int = 2
     least: int = 4
     """Histories of so few messages are left alone."""
@@ -37,43 +39,40 @@ class Slide:
         if len(task.messages) - head <= self.least:
             return Step(note="too few messages")
         put = Message(self.role, (Text(self.marker),), source=SUMMARY, meta={"kind": "notice"})
-        leaving = self._leaving(task, head, task.counter.message(put))
+        leaving = self._find_leaving(task, head, task.counter.message(put))
         if all(task.messages[index].is_summary for index in leaving):
             return Step(note="nothing may leave")
         edits = replace_runs(task, leaving, (put,), self.name, "oldest messages")
         return Step(edits, f"{format_count(len(leaving), 'message')} removed")
 
-    def _leaving(self, task: Task, head: int, cost: int) -> list[int]:
-        """The messages up to the first cut that reaches the goal, else up to the last cut."""
+    def _find_leaving(self, task: Task, head: int, marker_size: int) -> list[int]:
+        """Find the messages up to the first cut that reaches the goal, else up to the last cut."""
         legal = task.index.cuts
         count = len(task.messages)
         first = legal.after(head + self.keep_first)
-        may = [
-            index not in task.protected and self._may_leave(task.messages[index]) for index in range(count)
+        may_leave = [
+            index not in task.protected and (not message.is_summary or message.text == self.marker)
+            for index, message in enumerate(task.messages)
         ]
-        gone = list(
-            accumulate((size if free else 0 for size, free in zip(task.sizes, may, strict=True)), initial=0)
-        )
-        total = sum(task.sizes) + task.counter.per_conversation + cost
+        sizes = (size if free else 0 for size, free in zip(task.sizes, may_leave, strict=True))
+        removed = list(accumulate(sizes, initial=0))
+        total = sum(task.sizes) + task.counter.per_conversation + marker_size
         end = first
-        for cut in self._cuts(count, first):
+        for cut in self._propose_cuts(count, first):
             end = max(first, legal.before(min(cut, count - 1)))
-            saved = gone[end] - gone[first]
+            saved = removed[end] - removed[first]
             left = task.counter.tokens(total - saved)
             if saved > 0 and (task.goal is None or left <= task.goal):
                 break
-        return [index for index in range(first, end) if may[index]]
+        return [index for index in range(first, end) if may_leave[index]]
 
-    def _may_leave(self, message: Message) -> bool:
-        return not message.is_summary or message.text == self.marker
-
-    def _cuts(self, count: int, first: int) -> Iterator[int]:
-        """Where to cut, from the least to the most."""
+    def _propose_cuts(self, count: int, first: int) -> Iterator[int]:
+        """Propose where to cut, from the least to the most."""
         if self.fraction is None:
             yield from range(first + 1, count + 1)
             return
-        shares = [min(0.95, self.fraction + 0.1 * step) for step in range(STEPS)]
-        for share in [*shares, 0.95]:
-            removed = int((count - first) * share + 1e-9)
+        shares = [min(MOST_SHARE, self.fraction + 0.1 * step) for step in range(STEPS)]
+        for share in [*shares, MOST_SHARE]:
+            removed = int((count - first) * share + 1e-9)  # 0.7 * 10 is a little less than 7
             yield first + removed - removed % 2
         yield count

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from refold.core.compaction.cuts import turn_starts
-from refold.core.compaction.edits import swap
-from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Part, Thinking
-from refold.core.messages.rewrite import map_parts
-from refold.core.tokens.units import plural
+from refold.core.compaction.keep_rules import find_turn_starts
+from refold.core.compaction.task import Step, Task, rewrite_messages
+from refold.core.messages.message import Thinking
+from refold.core.tokens.units import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +18,15 @@ class DropThinking:
 
     def __call__(self, task: Task) -> Step:
         """Propose messages without their thinking."""
-        turns = turn_starts(task.messages)
-        edits = []
-        for index in range(turns[-1] if turns else 0):
-            message = task.messages[index]
-            if index in task.protected or all(isinstance(part, Thinking) for part in message.parts):
-                continue
-            bare = map_parts(message, _without)
-            if bare is not message:
-                edits.append(swap(task.messages, index, bare, self.name, "old thinking"))
-        return Step(tuple(edits), f"thinking of {plural(len(edits), 'message')} dropped" if edits else "")
-
-
-def _without(part: Part) -> Part | None:
-    return None if isinstance(part, Thinking) else part
+        turns = find_turn_starts(task.messages)
+        # A message that is nothing but thinking stays: without it the message it led to may be refused.
+        places = [
+            index
+            for index in range(turns[-1] if turns else 0)
+            if index not in task.protected
+            and not all(isinstance(part, Thinking) for part in task.messages[index].parts)
+        ]
+        edits = rewrite_messages(
+            task, places, lambda part: None if isinstance(part, Thinking) else part, self.name, "old thinking"
+        )
+        return Step(edits, f"thinking of {format_count(len(edits), 'message')} dropped" if edits else "")

@@ -1,15 +1,16 @@
 """The contract between the pipeline and the stages: what a stage gets and what it gives back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.cuts import HistoryIndex
-from refold.core.compaction.edits import Edit
+from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
-from refold.core.compaction.keep_rules import MeasuredHistory, Segment
-from refold.core.messages.message import Message
+from refold.core.compaction.keep_rules import Keep, MeasuredHistory, Segment
+from refold.core.messages.message import Message, Part
+from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance
@@ -112,6 +113,13 @@ class Task:
         """The positions in a segment that may leave."""
         return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
 
+    def tail_start(self, keep: Keep | None) -> int:
+        """Where the tail begins that a rule keeps; the end of the history where there is no rule."""
+        if keep is None:
+            return len(self.messages)
+        segment = keep.segment(self.measured)
+        return 0 if segment is None else segment.end
+
     def request(self, segment: Segment) -> str:
         """The user's last request, where it leaves with the segment and nobody speaks after it."""
         turns = find_user_turns(self.messages)
@@ -166,4 +174,16 @@ def replace_runs(
         placed = tuple(put) if run is runs[-1] else ()
         took = task.messages[run[0] : run[-1] + 1]
         edits.append(Edit(run[0], run[-1] + 1, placed, stage, why, took))
+    return tuple(edits)
+
+
+def rewrite_messages(
+    task: Task, places: Iterable[int], change: Callable[[Part], Part | None], stage: str, why: str
+) -> tuple[Edit, ...]:
+    """Make edits that change the parts of messages by a function; messages that stay the same get none."""
+    edits = []
+    for index in places:
+        changed = map_parts(task.messages[index], change)
+        if changed is not task.messages[index]:
+            edits.append(replace_message(task.messages, index, changed, stage, why))
     return tuple(edits)

@@ -5,7 +5,7 @@ import pytest
 import refold
 from refold import presets
 from refold.core.compaction.flow import Answer
-from refold.core.summaries.acceptance import stand_in
+from refold.core.summaries.acceptance import make_stand_in
 from refold.testing import assistant, call, result, user
 
 PAD = "and so the talk goes on and on through the day. "
@@ -187,7 +187,7 @@ def test_where_little_is_to_keep_a_text_is_not_judged_by_it():
 
 def test_words_that_only_stand_in_for_a_summary_are_not_judged():
     """A plan asks nobody; what it would save is counted with a text of the expected length."""
-    outcome, asked = compact(stand_in(600, None))
+    outcome, asked = compact(make_stand_in(600, None))
     assert len(asked) == 1
     assert report(outcome).accepted
 

@@ -6,8 +6,6 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.compaction.file_budget import FileText
-from refold.core.messages.message import Message
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 from refold.testing import assistant, call, image, result, system, user
 
@@ -214,7 +212,7 @@ def test_tools_may_be_given_one_by_one_or_as_one_object():
 def test_files_are_texts_mappings_or_what_fit_files_gave():
     assert measured(files=["123"]).breakdown.files == 3
     assert measured(files=[{"content": "123", "path": "a"}, {"path": "b"}]).breakdown.files == 3
-    assert measured(files=[FileText("123"), FileText("12")]).breakdown.files == 5
+    assert measured(files=refold.fit_files(["123", "12"], window=8_000)).breakdown.files == 5
     assert measured(files=refold.fit_files(["1234"], window=1_000)).breakdown.files == 4
     assert measured(files=None).breakdown.files == 0
 
@@ -399,7 +397,7 @@ def test_without_a_number_the_reserve_of_the_policy_is_kept_free():
 def test_messages_of_ones_own_are_measured_like_data():
     assert (
         refold.measure(
-            [Message("user", "12345"), assistant("123")], policy="codebuddy", count=len, window=1_000
+            [refold.Message("user", "12345"), assistant("123")], policy="codebuddy", count=len, window=1_000
         ).used
         == 8
     )

@@ -7,12 +7,6 @@ import pytest
 
 import refold
 from refold import presets
-from refold.calls.plan import EXPECTED_SHARE, expected_answer
-from refold.core.compaction.flow import Ask
-from refold.core.messages.message_text import visible_text
-from refold.core.models.prices import break_even, cache_prices, fold_cost
-from refold.core.models.windows import Price, Window
-from refold.core.tokens.counting import Counter
 from refold.testing import assistant, call, result, system, user
 
 OLD = "OLD " + "some words that say a little about the work at hand " * 40
@@ -119,14 +113,6 @@ def test_tokens_are_told_in_tokens_where_a_system_adds_up_characters():
 # -- the model that is expected ----------------------------------------------------------------------------
 
 
-def test_a_summary_is_expected_to_be_a_share_of_what_it_sums_up():
-    answer = expected_answer(Ask("x" * 10_000))
-    assert 0 <= len(answer.text) - 10_000 * EXPECTED_SHARE < 20
-    assert len(expected_answer(Ask("x")).text.split()) == 9
-    assert len(expected_answer(Ask("x" * 10_000, max_tokens=20)).text.split()) == 21
-    assert expected_answer(Ask("x" * 10_000, max_tokens=2_000)).text == answer.text
-
-
 def test_a_plan_counts_the_questions_it_would_ask():
     plan = planned(talk(10))
     assert "summarize" in plan.stages
@@ -137,15 +123,17 @@ def test_a_plan_counts_the_questions_it_would_ask():
 
 # -- money -------------------------------------------------------------------------------------------------
 
-COUNTER = Counter(name="length", text=len, visible=visible_text)
+Price = type(refold.window("gpt-4o").price)
 
 
 def priced(price, *, ask=True):
     """A plan of a system prompt of 50 tokens and ten messages of 2,000 under a policy that keeps four."""
     base = presets.get("codebuddy")
     stages = base.stages[1:2] if ask else base.stages[3:4]
-    window = Window(16_000, None, "table", price=price)
-    policy = replace(base, counter=COUNTER, window=lambda model: window, stages=stages)
+    window = refold.Window(16_000, None, "table", price=price)
+    policy = replace(
+        base, counter=replace(base.counter, text=len), window=lambda model: window, stages=stages
+    )
     return refold.plan(
         [system("s" * 50), *(user(f"{n} {'word ' * 400}"[:2_000]) for n in range(10))], policy=policy
     )
@@ -173,7 +161,7 @@ def test_questions_cost_input_and_answers_output():
     assert free.model_calls == 3
     assert free.money_now == 0
     assert dear.money_now + dearer.money_now == pytest.approx(dear.model_tokens)
-    assert dear.money_now > dearer.money_now > 0
+    assert 0.05 < dearer.money_now / dear.money_now < 0.15, "summaries have 5 to 15 % of what they sum up"
 
 
 def test_a_cache_that_costs_nothing_to_read_never_pays_back():
@@ -183,10 +171,6 @@ def test_a_cache_that_costs_nothing_to_read_never_pays_back():
 
 
 def test_without_a_cache_every_turn_is_paid_in_full_and_nothing_is_lost():
-    assert cache_prices(Price(3.0, 15.0)) == (3.0, 3.0)
-    assert cache_prices(Price(3.0, 15.0, cache_read=0.3)) == (0.3, 3.0)
-    assert cache_prices(Price(3.0, 15.0, cache_read=0.3, cache_write=3.75)) == (0.3, 3.75)
-    assert cache_prices(Price(3.0, 15.0, cache_read=0.0, cache_write=0.0)) == (0.0, 0.0)
     plan = priced(Price(3.0, 15.0), ask=False)
     assert plan.money_now == 0
     assert plan.break_even_turns == 0
@@ -200,14 +184,10 @@ def test_each_turn_is_told_as_it_is_and_as_it_would_be():
 
 
 def test_behind_the_cached_prefix_the_same_costs_less():
-    price = Price(3.0, 15.0, cache_read=0.3, cache_write=3.75)
-    plan = priced(price)
-    assert 0 < plan.money_in_cache < plan.money_now
-    assert plan.break_even_in_cache == pytest.approx(
-        break_even(plan.money_in_cache, price, saved=plan.tokens_saved)
-    )
-    least = fold_cost(price, context=plan.tokens_before, summary=0, tail=0, cached=True)
-    assert plan.money_in_cache > least
+    plan = priced(Price(3.0, 15.0, cache_read=0.3, cache_write=3.75))
+    assert plan.tokens_before * 0.3 / 1e6 < plan.money_in_cache < plan.money_now
+    saved_a_turn = plan.tokens_saved * 0.3 / 1e6
+    assert plan.break_even_in_cache == pytest.approx(plan.money_in_cache / saved_a_turn)
     assert priced(Price(3.0, 15.0)).money_in_cache is None
 
 

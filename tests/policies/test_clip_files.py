@@ -6,7 +6,6 @@ import sys
 import pytest
 
 import refold
-from refold.policies.clip_files import saver
 
 LONG = "\n".join(f"line {number}" for number in range(5_000))
 
@@ -57,18 +56,23 @@ def test_a_text_that_fits_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def saved(text, folder):
+    """Where a text is stored that is cut to nothing."""
+    return refold.clip(text, max_bytes=1, save_to=folder).saved_to
+
+
 def test_a_saved_text_is_not_written_twice(tmp_path):
-    path = saver(tmp_path)("text")
+    path = saved("text", tmp_path)
     before = stat.S_IMODE((tmp_path / path).stat().st_mode)
     (tmp_path / path).write_text("somebody changed it")
-    assert saver(tmp_path)("text") == path
+    assert saved("text", tmp_path) == path
     assert (tmp_path / path).read_text() == "somebody changed it"
     if sys.platform != "win32":
         assert before == 0o600
 
 
 def test_every_text_can_be_saved(tmp_path):
-    path = saver(tmp_path)("a\ud800b\x00\r\n")
+    path = saved("a\ud800b\x00\r\n", tmp_path)
     assert (tmp_path / path).read_bytes() == "a\ud800b\x00\r\n".encode("utf-8", "surrogatepass")
 
 
@@ -92,7 +96,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_the_pointer(tmp_path)
 
 
 def test_no_half_written_file_is_left(tmp_path):
-    saver(tmp_path)("text")
+    saved("text", tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".txt"]
 
 

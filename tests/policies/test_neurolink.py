@@ -14,7 +14,6 @@ from printed_tables import NEUROLINK_DEFAULTS, NEUROLINK_MODELS
 
 import refold
 from refold import Message, Opaque, Text, ToolCall, ToolResult, presets
-from refold.core.compaction.file_budget import file_budget, should_clip
 from refold.testing import Scripted
 
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
@@ -915,28 +914,6 @@ class TestToolOutputLimits:
 
 class TestFiles:
     """Document, "File Token Budget" (all of it: tests/core/test_files.py)."""
-
-    def test_formula(self):
-        """Section "calculateFileTokenBudget": 60 % of what is left, nothing where nothing is left."""
-        assert file_budget(200_000, 50_000, 50_000) == 60_000
-        assert file_budget(1_000, 600, 399) == 0
-        assert file_budget(1_000, 900, 200) == 0
-
-    @pytest.mark.parametrize(
-        ("size", "budget", "plan"),
-        [
-            (102_399, 0, (False, None, False)),
-            (102_400, 25_600, (False, None, False)),
-            (102_400, 25_599, (True, 102_396, False)),
-            (102_400, 10, (True, 2_000, False)),
-            (5_242_880, 2_000_000, (False, None, False)),
-            (5_242_881, 2_000_000, (True, 2_000, True)),
-        ],
-    )
-    def test_decision(self, size, budget, plan):
-        """Section "shouldTruncateFile": under 100 KB never, over 5 MB a preview of 2,000 characters, else by the budget."""
-        found = should_clip(size, budget)
-        assert (found.clip, found.max_chars, found.preview) == plan
 
     def test_aggregate(self):
         """Section "enforceAggregateFileBudget": five files of 2.8 MB on the first message stay in 60 % of what is left."""

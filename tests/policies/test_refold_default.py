@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import refold
 from refold import presets
-from refold.core.compaction.budget import Trigger
 from refold.testing import Scripted
 
 PROSE = "and so the work goes on, step by step, through the day. "
@@ -219,7 +218,7 @@ class TestWhen:
 
     def test_a_policy_that_was_changed_stays_so_where_it_is_paid_for(self):
         house = presets.get("refold")
-        never = replace(house, trigger=Trigger(enabled=False))
+        never = replace(house, trigger=replace(house.trigger, enabled=False))
         assert never.where_paid is never
         louder = replace(house, user_words=1)
         assert louder.where_paid == replace(house.where_paid, user_words=1)

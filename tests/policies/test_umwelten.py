@@ -74,7 +74,9 @@ def compact(messages, *, ask=None, **knobs):
 def segment(messages, *, checkpoint=None, **knobs):
     """First and last index of the stretch that leaves, as the page writes it."""
     parsed = refold.formats.detect(messages).parse(messages)
-    found = Thread(**knobs).segment(MeasuredHistory(parsed, [1] * len(parsed), 1_000, 1_000, checkpoint=checkpoint))
+    found = Thread(**knobs).segment(
+        MeasuredHistory(parsed, [1] * len(parsed), 1_000, 1_000, checkpoint=checkpoint)
+    )
     return None if found is None else (found.start, found.end - 1)
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import strategies as st
 from wire_cases import JSON
 
-from refold.core.log.view import Change, Put, Run
-from refold.formats.shared.exported import Exported, ExportedFold, pieces
+from refold.core.log.view import Change, MessageRange, Replacement
+from refold.formats.shared.exported import Exported, ExportedFold, view_items
 
 MESSAGES = st.one_of(
     st.builds(lambda text: {"role": "user", "content": text}, st.text(max_size=8)),
@@ -36,9 +36,11 @@ def singles(exported):
     """The view, one piece a message."""
     return [
         single
-        for piece in pieces(exported)
+        for piece in view_items(exported)
         for single in (
-            [Run(n, n) for n in range(piece.first, piece.last + 1)] if isinstance(piece, Run) else [piece]
+            [MessageRange(n, n) for n in range(piece.first, piece.last + 1)]
+            if isinstance(piece, MessageRange)
+            else [piece]
         )
     ]
 
@@ -77,9 +79,9 @@ def folds(draw, exported, name):
         if not took:
             continue
         own = draw(st.lists(MESSAGES, max_size=2))
-        new = [Put(name, len(put) + place) for place in range(len(own))]
+        new = [Replacement(name, len(put) + place) for place in range(len(own))]
         put += own
-        kept = [piece for piece in took if isinstance(piece, Run)][:1] if draw(st.booleans()) else []
+        kept = [piece for piece in took if isinstance(piece, MessageRange)][:1] if draw(st.booleans()) else []
         middle = draw(st.integers(0, len(new)))
         changes.append(Change(tuple(took), (*new[:middle], *kept, *new[middle:])))
     return ExportedFold(

@@ -79,19 +79,19 @@ class TestLoads:
 
     def test_the_place_of_nesting_is_about_right(self):
         text = '["[[[[", 1]\n'
-        assert documents._too_deep(text) == 0
+        assert documents._find_too_deep(text) == 0
         deep = '["' + "[" * 5000 + '"' + ", [[]]" * 5000 + "," + "[" * 2000
-        place = documents._too_deep(deep)
+        place = documents._find_too_deep(deep)
         assert len(deep) - 2000 < place <= len(deep) - 2000 + sys.getrecursionlimit()
 
     def test_strings_without_an_end_do_not_cost_the_square_of_their_length(self):
-        assert documents._too_deep('"' + '\\"' * 300_000) == 0
+        assert documents._find_too_deep('"' + '\\"' * 300_000) == 0
 
     def test_numbers_with_too_many_digits(self):
         digits = "9" * 5000
         assert refused(f'["{digits}",\n {digits}]') == "has a number with too many digits, at line 2 column 2"
         assert loads("9" * 4300) == int("9" * 4300)
-        assert documents._too_long("[1, 2]") == 0
+        assert documents._find_too_long("[1, 2]") == 0
 
     @pytest.mark.parametrize(
         ("text", "told"),

@@ -11,7 +11,7 @@ from refold import formats
 from refold.core.messages.message import Message
 from refold.core.messages.wire_rules import Shape
 from refold.errors import FormatError
-from refold.formats import Format, decide, detect, get, names
+from refold.formats import Format, detect, detect_or_none, get, names
 
 USER = {"role": "user", "content": "hi"}
 PLUGGED = Format(
@@ -142,7 +142,7 @@ class TestDetect:
         ],
     )
     def test_what_shows_no_format_is_read_as_openai(self, items):
-        assert decide(items) is None
+        assert detect_or_none(items) is None
         assert detect(items).name == "openai"
 
     def test_messages_of_ours(self):

@@ -21,14 +21,14 @@ from refold.formats.shared import checks, reading, writing
 
 class TestText:
     def test_markers_are_short(self):
-        assert writing.marker(Image()) == "[image]"
-        assert writing.marker(Image(url="u" * 1000)) == f"[image {'u' * 200}]"
-        assert writing.marker(Document(title="t", url="u")) == "[document t]"
-        assert writing.marker(Document(text="all of it")) == "all of it"
-        assert writing.marker(File(url="u", file_id="i")) == "[file u]"
-        assert writing.marker(File(file_id="i")) == "[file i]"
-        assert writing.marker(Opaque("k" * 1000, 5)) == f"[{'k' * 80} left out]"
-        assert writing.marker(Thinking("secret")) == "[reasoning left out]"
+        assert writing.placeholder(Image()) == "[image]"
+        assert writing.placeholder(Image(url="u" * 1000)) == f"[image {'u' * 200}]"
+        assert writing.placeholder(Document(title="t", url="u")) == "[document t]"
+        assert writing.placeholder(Document(text="all of it")) == "all of it"
+        assert writing.placeholder(File(url="u", file_id="i")) == "[file u]"
+        assert writing.placeholder(File(file_id="i")) == "[file i]"
+        assert writing.placeholder(Opaque("k" * 1000, 5)) == f"[{'k' * 80} left out]"
+        assert writing.placeholder(Thinking("secret")) == "[reasoning left out]"
 
     def test_results_as_text(self):
         parts = (
@@ -39,18 +39,18 @@ class TestText:
             Opaque("odd", object()),
         )
         assert (
-            writing.plain_text(parts)
+            writing.to_plain_text(parts)
             == 'a\ncode: 0\n[block left out]\n[image]\nodd: {"_raw": "[object that is not JSON]"}'
         )
-        assert writing.plain_text(()) == ""
+        assert writing.to_plain_text(()) == ""
 
     def test_values_that_are_no_json_are_named(self):
         for value in (deep(), {1, 2}):
-            assert json.loads(writing.plain_json(value))["_raw"].endswith("that is not JSON]")
+            assert json.loads(writing.to_json(value))["_raw"].endswith("that is not JSON]")
         cycle = []
         cycle.append(cycle)
-        assert writing.plain_json(cycle) == '{"_raw": "[list that is not JSON]"}'
-        assert writing.plain_json({"é": "\ud800"}) == '{"é": "\ud800"}'
+        assert writing.to_json(cycle) == '{"_raw": "[list that is not JSON]"}'
+        assert writing.to_json({"é": "\ud800"}) == '{"é": "\ud800"}'
 
     @pytest.mark.parametrize(
         ("given", "made"),
@@ -64,12 +64,12 @@ class TestText:
         ],
     )
     def test_arguments_as_an_object(self, given, made):
-        assert writing.as_object(given) == made
+        assert writing.arguments_as_object(given) == made
 
     def test_arguments_are_copied_not_shared(self):
         given = {"a": 1}
-        assert writing.as_object(given) == given
-        assert writing.as_object(given) is not given
+        assert writing.arguments_as_object(given) == given
+        assert writing.arguments_as_object(given) is not given
 
 
 class TestJoined:
@@ -78,14 +78,14 @@ class TestJoined:
 
     def test_many_results_of_ours_cost_no_more_each(self):
         """One list takes them all; copying it each time would not end."""
-        joined = writing.Joined("c", self.is_result)
+        joined = writing.ItemJoiner("c", self.is_result)
         for _ in range(50_000):
             joined.add_results({"c": ["r"]})
         assert len(joined.items) == 1
         assert len(joined.items[0]["c"]) == 50_000
 
     def test_results_go_behind_the_last_result(self):
-        joined = writing.Joined("c", self.is_result)
+        joined = writing.ItemJoiner("c", self.is_result)
         read = {"c": ["r", "x", "r", "t"]}
         joined.add(read, Message("user"))
         joined.add_results({"c": ["1"]})
@@ -94,7 +94,7 @@ class TestJoined:
         assert read == {"c": ["r", "x", "r", "t"]}
 
     def test_items_without_results_are_left_alone(self):
-        joined = writing.Joined("c", self.is_result)
+        joined = writing.ItemJoiner("c", self.is_result)
         result = Message("user", (ToolResult("a", ()),))
         joined.add({"c": ["r"]}, result)
         joined.add({"c": ["r"]}, result)
@@ -107,10 +107,10 @@ class TestJoined:
 
 class TestChecks:
     def test_values_of_any_size_are_shown_short(self):
-        assert checks.short("x") == "'x'"
-        assert checks.short(5) == "5"
-        assert len(checks.short("\x00" * 10_000)) <= 90
-        assert checks.short("\x00" * 10_000).endswith("...")
+        assert checks.shorten("x") == "'x'"
+        assert checks.shorten(5) == "5"
+        assert len(checks.shorten("\x00" * 10_000)) <= 90
+        assert checks.shorten("\x00" * 10_000).endswith("...")
 
     def test_pairs_are_checked_in_linear_time(self):
         """A hundred thousand calls, answered in reverse."""
@@ -134,11 +134,11 @@ class TestReading:
         ],
     )
     def test_inline_addresses(self, url, split):
-        assert reading.data_url(url) == split
+        assert reading.split_data_url(url) == split
 
     def test_kinds_have_the_words_of_json(self):
         values = (None, True, 5, 1.5, "x", [], {}, (), b"")
-        assert [reading.kind(value) for value in values] == [
+        assert [reading.json_type(value) for value in values] == [
             "null",
             "a boolean",
             "a number",

@@ -1,7 +1,8 @@
-"""Anthropic messages: user and assistant by turns, content as a string or as blocks.
+"""Anthropic messages: user and assistant take turns, content is a string or a list of blocks.
 
-Tool results are blocks of the user message right behind the call and come first in it. Thinking is verbatim
-or absent. Server tools, their results and compaction blocks are not understood and therefore carried whole.
+Tool results are blocks of the user message right behind the call and come first in it. Thinking is kept
+verbatim or removed. Server tools, their results and compaction blocks are not understood and therefore
+carried whole.
 """
 
 from typing import Final

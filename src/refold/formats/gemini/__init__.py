@@ -1,8 +1,8 @@
-"""Gemini contents: `user` and `model`, each with parts; both spellings of field names are read.
+"""Gemini contents: `user` and `model`, each with parts; field names are read in both spellings.
 
-A part is known by the field it has, not by a type. Calls may come without an id; then call and response are
-paired by name and order, named by position, and written without. A response is an object: each of its
-fields is a part of the result, strings as text, so that what is long in it can be shortened.
+The kind of a part is the name of its field; there is no type. Calls may come without an id; then call and
+response are paired by name and order, get an id from their position, and are written without one. A response
+is an object: each of its fields is a part of the result, strings as text, so that long ones can be shortened.
 """
 
 from typing import Final

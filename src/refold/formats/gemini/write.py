@@ -1,4 +1,4 @@
-"""Writes messages as Gemini items: as they were read, mended where touched, or anew."""
+"""Writes messages as Gemini contents: as read, repaired where they were touched, or from scratch."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,198 +12,187 @@ from refold.core.messages.message import (
     Message,
     Opaque,
     Part,
-    Role,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
     Wire,
 )
-from refold.formats.gemini.read import KEY, NAME, ROLES, SIGNATURES, SPELLINGS
+from refold.formats.gemini.read import (
+    CALL_KEYS,
+    KEY,
+    KNOWN_KEYS,
+    NAME,
+    RESPONSE_KEYS,
+    SIGNATURE_KEYS,
+    role_of_content,
+)
 from refold.formats.shared import writing
 from refold.formats.shared.positions import is_position
 
-_WORDS: Final[Mapping[str, str]] = {"assistant": "model", "user": "user", "tool": "user", "system": "user"}
-_SNAKE: Final = frozenset(key for key in SPELLINGS if "_" in key)
+_ROLE_NAMES: Final[Mapping[str, str]] = {
+    "assistant": "model",
+    "user": "user",
+    "tool": "user",
+    "system": "user",
+}
+_SNAKE_KEYS: Final = frozenset(key for key in KNOWN_KEYS if "_" in key)
 
 
 def render(messages: Sequence[Message]) -> list[Any]:
     """Write a history; untouched contents are the very objects that were read."""
-    joined = writing.Joined("parts", _is_response)
+    joiner = writing.ItemJoiner(
+        "parts", lambda part: isinstance(part, dict) and any(key in part for key in RESPONSE_KEYS)
+    )
     names: Mapping[str, str] | None = None
     for message in messages:
-        wire = message.wire
-        if wire is not None and wire.format == NAME and _untouched(message, wire):
-            joined.add(wire.value, message)
+        wire = writing.own_wire(message, NAME)
+        role = None if wire is None else role_of_content(wire.value)
+        if wire is not None and writing.is_untouched(message, wire, role):
+            joiner.add(wire.value, message)
             continue
         if names is None:
-            names = writing.names_of_calls(messages)
-        if wire is not None and wire.format == NAME and _role_of(wire.value) is not None:
-            joined.add(_rebuilt(message, wire, names), message)
+            names = writing.tool_names(messages)
+        if wire is not None and role is not None:
+            joiner.add(_rewrite(message, wire, names), message)
             continue
-        if wire is not None and writing.only_thinking(message):
+        if message.wire is not None and writing.is_only_thinking(message):
             continue
-        item = _built(message, names, native=wire is None)
-        if message.parts and all(isinstance(part, ToolResult) for part in message.parts):
-            joined.add_results(item)
-        elif message.calls and joined.items and _is_model(joined.items[-1]):
-            joined.add_calls(item)
+        # results come first
+        parts = sorted(message.parts, key=lambda part: not isinstance(part, ToolResult))
+        writer = _PartWriter(names, native=message.wire is None)
+        item = {"role": _ROLE_NAMES[message.role], "parts": writer.parts([(part, None) for part in parts])}
+        last = joiner.items[-1] if joiner.items else {}
+        if writing.is_only_results(message):
+            joiner.add_results(item)
+        elif message.calls and last.get("role") == "model" and isinstance(last.get("parts"), list):
+            # calls must stand directly behind the user or a response, so they join the reply before them
+            joiner.add_calls(item)
         else:
-            joined.add(item, message)
-    return joined.items
+            joiner.add(item, message)
+    return joiner.items
 
 
-def _is_model(item: Any) -> bool:
-    """Whether calls may be joined to an item: they stand directly behind the user or a response."""
-    return item.get("role") == "model" and isinstance(item.get("parts"), list)
-
-
-def _is_response(part: Any) -> bool:
-    return isinstance(part, dict) and ("functionResponse" in part or "function_response" in part)
-
-
-def _role_of(item: Mapping[str, Any]) -> Role | None:
-    word = item.get("role")
-    return ROLES.get("user" if word is None else word)
-
-
-def _untouched(message: Message, wire: Wire) -> bool:
-    role = _role_of(wire.value)
-    return writing.same_parts(message, wire) and (role is None or role == message.role)
-
-
-def _rebuilt(message: Message, wire: Wire, names: Mapping[str, str]) -> dict[str, Any]:
-    """Write a content that was read and then touched: what was not touched in it stays as it was."""
+def _rewrite(message: Message, wire: Wire, names: Mapping[str, str]) -> dict[str, Any]:
+    """Write a content that was read and then touched; what was not touched in it stays as it was."""
     item = dict(wire.value)
-    if _role_of(item) != message.role:
-        item["role"] = _WORDS[message.role]
-    how = _Writing(names, ids=_written_ids(wire), snake=_is_snake(wire), inner=_inner_places(wire))
-    item["parts"] = how.parts(writing.placed(message.parts, writing.raws_by_identity(wire)))
+    if role_of_content(item) != message.role:
+        item["role"] = _ROLE_NAMES[message.role]
+    values = (value for raw in wire.raws for value in raw.values() if isinstance(value, dict))
+    writer = _PartWriter(
+        names,
+        explicit_ids={name for value in values if isinstance(name := value.get("id"), str)},
+        snake=any(key in _SNAKE_KEYS for raw in wire.raws for key in raw),
+        inner=_find_response_fields(wire),
+    )
+    item["parts"] = writer.parts(writing.pair_with_raw(message.parts, writing.raw_by_part_id(wire)))
     return item
 
 
-def _written_ids(wire: Wire) -> set[str]:
-    """Ids that stand on the wire, so that they are told from those made from a position."""
-    values = (value for raw in wire.raws for value in raw.values() if isinstance(value, dict))
-    return {found for value in values if isinstance(found := value.get("id"), str)}
-
-
-def _is_snake(wire: Wire) -> bool:
-    return any(key in _SNAKE for raw in wire.raws for key in raw)
-
-
-def _inner_places(wire: Wire) -> dict[int, tuple[str | None, Any]]:
-    """Find the field and the JSON value of each part of the results that were read; no field for media."""
-    found: dict[int, tuple[str | None, Any]] = {}
+def _find_response_fields(wire: Wire) -> dict[int, tuple[str | None, Any]]:
+    """Map `id(part)` of each part inside a result to its field and JSON value; media have no field."""
+    fields: dict[int, tuple[str | None, Any]] = {}
     for part, raw in zip(wire.parts, wire.raws, strict=True):
         if isinstance(part, ToolResult):
-            value = next(raw[key] for key in raw if raw[key] and SPELLINGS.get(key) == "response")
+            value = next(raw[key] for key in RESPONSE_KEYS if raw.get(key))
             places = [
                 *(value.get("response") or {}).items(),
-                *((None, it) for it in value.get("parts") or ()),
+                *((None, media) for media in value.get("parts") or ()),
             ]
-            found.update(zip(map(id, part.content), places, strict=True))
-    return found
-
-
-def _built(message: Message, names: Mapping[str, str], *, native: bool) -> dict[str, Any]:
-    """Write a message that was not read from this format; results come first."""
-    parts = sorted(message.parts, key=lambda part: not isinstance(part, ToolResult))
-    how = _Writing(names, native=native)
-    return {"role": _WORDS[message.role], "parts": how.parts([(part, None) for part in parts])}
+            fields.update(zip(map(id, part.content), places, strict=True))
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
-class _Writing:
-    """How parts are written anew."""
+class _PartWriter:
+    """Writes parts that are new or changed."""
 
     names: Mapping[str, str]
-    """Tool names by call id: a response must bear one."""
+    """Tool names by call id: a response must have one."""
     _: KW_ONLY
     native: bool = True
-    """Whether unknown fields, thoughts and opaque parts belong to this format."""
-    ids: AbstractSet[str] = frozenset()
-    """Ids to be written although they look like made from a position."""
+    """True if unknown fields, thoughts and opaque parts belong to this format."""
+    explicit_ids: AbstractSet[str] = frozenset()
+    """Ids that are written although they look as if they were made from a position."""
     snake: bool = False
-    """Whether field names are spelled with underscores."""
+    """True if field names are spelled with underscores."""
     inner: Mapping[int, tuple[str | None, Any]] = field(default_factory=dict)
+    """Field and JSON value of the parts inside results that were read, by identity."""
 
-    def parts(self, parts: Sequence[writing.Placed]) -> list[Any]:
-        """Write all parts; there is always one."""
-        written = [self.part(part) if raw is None else raw for part, raw in parts]
-        return [part for part in written if part is not None] or [{"text": writing.NOTHING}]
+    def parts(self, pairs: Sequence[writing.PartWithRaw]) -> list[Any]:
+        """Write all parts; there is always at least one."""
+        parts = [self.part(part) if raw is None else raw for part, raw in pairs]
+        return [part for part in parts if part is not None] or [{"text": writing.NO_CONTENT}]
 
     def part(self, part: Part) -> writing.Block | None:
-        """Write one part; None for what is better absent."""
+        """Write one part; None for a part that is better left out."""
         if isinstance(part, Opaque):
-            return writing.opaque_block(part, native=self.native) or {"text": writing.marker(part)}
-        extra = dict(writing.extra_of(part, native=self.native))
+            block = writing.opaque_block(part, native=self.native)
+            return block or {"text": writing.placeholder(part)}
+        extra = dict(writing.native_extra(part, native=self.native))
         if isinstance(part, Text):
             return {"text": part.text, **extra} if part.text or extra else None
         if isinstance(part, Thinking):
-            return self.thought(part, extra) if self.native else None
+            if not self.native:
+                return None
+            signature = {self.spell(*SIGNATURE_KEYS): part.signature} if part.signature else {}
+            return {"text": part.text, "thought": True, **signature, **extra}
         if isinstance(part, ToolCall):
             inner = extra.pop("functionCall", {})
-            given = writing.as_object(part.arguments)
-            call = {**self.call_id(part.id, part.name), "name": part.name, "args": given, **inner}
-            return {self.spell("functionCall", "function_call"): call, **extra}
+            arguments = writing.arguments_as_object(part.arguments)
+            call = {**self.id_field(part.id, part.name), "name": part.name, "args": arguments, **inner}
+            return {self.spell(*CALL_KEYS): call, **extra}
         if isinstance(part, ToolResult):
             inner = extra.pop("functionResponse", {})
-            return {
-                self.spell("functionResponse", "function_response"): {**self.response(part), **inner},
-                **extra,
-            }
+            return {self.spell(*RESPONSE_KEYS): {**self.response(part), **inner}, **extra}
         media = self.media(part)
-        return {"text": writing.marker(part)} if media is None else {**media, **extra}
+        return {"text": writing.placeholder(part)} if media is None else {**media, **extra}
 
-    def thought(self, part: Thinking, extra: Mapping[str, Any]) -> writing.Block:
-        """Write a thought with its signature."""
-        signature = {self.spell(*SIGNATURES): part.signature} if part.signature else {}
-        return {"text": part.text, "thought": True, **signature, **extra}
-
-    def response(self, part: ToolResult) -> dict[str, Any]:
+    def response(self, result: ToolResult) -> dict[str, Any]:
         """Write a response: each text under the field it came from, else as output or error."""
-        name = part.name or self.names.get(part.call_id) or "tool"
+        name = result.name or self.names.get(result.call_id) or "tool"
         fields: dict[str, Any] = {}
         texts: dict[str, list[str]] = {}
         media: list[Any] = []
-        for piece in part.content:
-            key, raw = self.inner.get(id(piece)) or self.place(piece, "error" if part.is_error else "output")
+        for part in result.content:
+            default = "error" if result.is_error else "output"
+            key, value = self.inner.get(id(part)) or self.response_field(part, default)
             if key is None:
-                media.append(raw)
+                media.append(value)
                 continue
-            fields[key] = raw
-            if isinstance(raw, str):
-                texts.setdefault(key, []).append(raw)
+            fields[key] = value
+            if isinstance(value, str):
+                texts.setdefault(key, []).append(value)
         fields.update((key, "\n".join(lines)) for key, lines in texts.items())
         tail = {"parts": media} if media else {}
-        return {**self.call_id(part.call_id, name), "name": name, "response": fields, **tail}
+        return {**self.id_field(result.call_id, name), "name": name, "response": fields, **tail}
 
-    def place(self, piece: Part, default: str) -> tuple[str | None, Any]:
-        """Find the field of a response for a new piece of a result, or none for media."""
-        if isinstance(piece, Opaque) and self.native:
-            return piece.kind, piece.value
-        if isinstance(piece, (Image, Document, File)) and not getattr(piece, "text", None):
-            media = self.media(piece)
-            return (default, writing.marker(piece)) if media is None else (None, media)
-        if isinstance(piece, Text):
-            return writing.extra_of(piece, native=self.native).get(KEY, default), piece.text
-        return default, writing.plain_text((piece,))
+    def response_field(self, part: Part, default: str) -> tuple[str | None, Any]:
+        """Return the field of a response and the value for a new part of a result; no field for media."""
+        if isinstance(part, Opaque) and self.native:
+            return part.kind, part.value
+        if isinstance(part, (Image, Document, File)) and not getattr(part, "text", None):
+            media = self.media(part)
+            return (default, writing.placeholder(part)) if media is None else (None, media)
+        if isinstance(part, Text):
+            return writing.native_extra(part, native=self.native).get(KEY, default), part.text
+        return default, writing.to_plain_text((part,))
 
-    def call_id(self, call_id: str, name: str) -> dict[str, str]:
-        """Give the id as a field, or no field where it was made from a position."""
-        return {"id": call_id} if call_id in self.ids or not is_position(call_id, name) else {}
+    def id_field(self, call_id: str, name: str) -> dict[str, str]:
+        """Return the id as a field; no field if the id was made from a position."""
+        return {"id": call_id} if call_id in self.explicit_ids or not is_position(call_id, name) else {}
 
     def media(self, part: Image | Document | File) -> writing.Block | None:
-        """Write a picture or file; an address of another provider's history is not one that Gemini reads."""
+        """Write an image or file; None if Gemini cannot read it."""
         if isinstance(part, Document) and part.text is not None:
             return {"text": part.text}
-        kinds = {self.spell("mimeType", "mime_type"): part.media_type} if part.media_type else {}
+        media_type = {self.spell("mimeType", "mime_type"): part.media_type} if part.media_type else {}
         if part.data is not None:
-            return {self.spell("inlineData", "inline_data"): {**kinds, "data": part.data}}
+            return {self.spell("inlineData", "inline_data"): {**media_type, "data": part.data}}
+        # Gemini reads only URIs of its own file store, so an address from another format is useless
         if part.url and self.native:
-            where = {self.spell("fileUri", "file_uri"): part.url}
-            return {self.spell("fileData", "file_data"): {**kinds, **where}}
+            uri = {self.spell("fileUri", "file_uri"): part.url}
+            return {self.spell("fileData", "file_data"): {**media_type, **uri}}
         return None
 
     def spell(self, camel: str, snake: str) -> str:

@@ -1,10 +1,8 @@
 """OpenAI chat messages, as OpenAI and the many servers that speak its dialect send and take them.
 
-Parts of an assistant message in this order: reasoning (`reasoning_content`, `reasoning`), content, refusal,
-`tool_calls`, the old `function_call`. A `tool` message is one `ToolResult`. Calls without ids (the old form,
-some local servers) are named by position and written without.
-
-Reading and writing are inverse and change together; therefore they share one file, a long one.
+Parts of an assistant message come in this order: reasoning (`reasoning_content`, `reasoning`), content,
+refusal, `tool_calls`, the old `function_call`. A `tool` message is one `ToolResult`. Calls without ids (the
+old form, some local servers) get an id from their position and are written without one.
 """
 
 from typing import Final

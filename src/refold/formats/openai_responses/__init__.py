@@ -1,9 +1,9 @@
 """OpenAI Responses items: messages, calls, outputs and reasoning side by side in one list.
 
 Each item is one message: a `message` (its type may be missing), a call (assistant), an output (tool), a
-reasoning item (assistant). Items of hosted tools, references and whatever comes next are carried whole.
-Calls and outputs are known by their ending (`_call`, `_call_output`) and a `call_id`, so that new ones pair
-as well.
+reasoning item (assistant). Items of hosted tools, references and unknown types are carried whole. Calls and
+outputs are recognised by the end of their type (`_call`, `_call_output`) and a `call_id`, so that new ones
+pair as well.
 """
 
 from typing import Final

@@ -1,12 +1,9 @@
-"""Reads OpenAI Responses items into messages; looks only where it knows its way and carries the rest."""
+"""Reads OpenAI Responses items into messages; what it does not understand it carries unchanged."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
     Message,
     Opaque,
     Part,
@@ -18,18 +15,23 @@ from refold.core.messages.message import (
     Wire,
 )
 from refold.formats.shared.reading import (
+    REFUSAL,
     Misfit,
-    data_url,
-    fields_besides,
-    kind,
-    maybe_list,
-    maybe_text,
-    read_each,
+    block_type,
+    carry_unknown_role,
+    find_block,
+    item_id,
+    json_type,
+    optional_list,
+    optional_text,
+    other_fields,
+    read_blocks,
+    read_content,
     read_items,
-    role_at,
+    read_text,
     text_at,
-    type_of,
-    unknown_role,
+    to_file,
+    to_image,
 )
 
 NAME: Final = "responses"
@@ -40,20 +42,12 @@ ROLES: Final[Mapping[str, Role]] = {
     "developer": "system",
 }
 _OWN_ITEMS: Final = frozenset(
-    {
-        "reasoning",
-        "item_reference",
-        "compaction",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_approval_response",
-    }
+    {"reasoning", "item_reference", "compaction", "mcp_list_tools"}
+    | {"mcp_approval_request", "mcp_approval_response"}
 )
+_TEXT_BLOCKS: Final = frozenset({"input_text", "output_text", "text"})
 _OWN_BLOCKS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
-_TEXTS: Final = frozenset({"input_text", "output_text", "text"})
-_TEXT_FIELDS: Final = frozenset({"type", "text"})
-_REFUSAL: Final[Mapping[str, Any]] = {"type": "refusal"}
-GIVEN: Final[Mapping[str, str]] = {
+ARGUMENT_KEYS: Final[Mapping[str, str]] = {
     "function_call": "arguments",
     "custom_tool_call": "input",
     "local_shell_call": "action",
@@ -61,163 +55,123 @@ GIVEN: Final[Mapping[str, str]] = {
     "computer_call": "action",
     "apply_patch_call": "operation",
 }
-"""Where a call keeps what it wants done."""
-NAMED: Final = frozenset({"function_call", "custom_tool_call"})
+"""The field of each type of call that holds its arguments."""
+NAMED_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+"""Calls that name their tool; for the others the type itself is the tool."""
 _CALL: Final = "_call"
 OUTPUT: Final = "_output"
 _REASONING_FIELDS: Final = frozenset({"type", "encrypted_content"})
 
 
 def recognise(item: Any) -> str:
-    """Find what only Responses has: items that are no messages, and its own names for content."""
+    """Return the path of what only Responses has: items that are no messages, and its own content blocks."""
     if not isinstance(item, dict) or "parts" in item:
         return ""
-    what = type_of(item)
-    if what in _OWN_ITEMS or what.endswith((_CALL, f"{_CALL}{OUTPUT}")):
+    kind = block_type(item)
+    if kind in _OWN_ITEMS or kind.endswith((_CALL, f"{_CALL}{OUTPUT}")):
         return ".type"
-    content = item.get("content")
-    if isinstance(content, list):
-        for index, block in enumerate(content):
-            if isinstance(block, dict) and type_of(block) in _OWN_BLOCKS:
-                return f".content[{index}]"
-    return ".type" if what == "message" and isinstance(content, str) else ""
+    if path := find_block(item, lambda block: block_type(block) in _OWN_BLOCKS):
+        return path
+    return ".type" if kind == "message" and isinstance(item.get("content"), str) else ""
 
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     """Read a history."""
-    return read_items("Responses", items, _message)
+    return read_items("Responses", items, _read_message)
 
 
-def _message(item: dict[str, Any]) -> Message:
-    what = type_of(item)
-    if not what and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}:
-        what = "item_reference"
-    if what in ("", "message"):
-        return _said(item)
-    role, part = _item(what, item)
-    parts = (part,)
-    name = item.get("id")
-    return Message(
-        role, parts, id=name if isinstance(name, str) else None, wire=Wire(NAME, item, parts, (item,))
-    )
-
-
-def _said(item: dict[str, Any]) -> Message:
-    word = role_at(item)
-    role = ROLES.get(word)
-    if role is None:
-        return unknown_role(NAME, item, word)
-    content = item.get("content")
-    raws: tuple[Any, ...] = ()
-    if isinstance(content, str):
-        parts: tuple[Part, ...] = (Text(content),) if content else ()
+def _read_message(item: dict[str, Any]) -> Message:
+    kind = block_type(item)
+    if not kind and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}:
+        kind = "item_reference"
+    parts: tuple[Part, ...]
+    raws: tuple[Any, ...]
+    if kind in ("", "message"):
+        role_name = text_at(item, "role")
+        known_role = ROLES.get(role_name)
+        if known_role is None:
+            return carry_unknown_role(NAME, item, role_name)
+        role = known_role
+        parts, raws = read_content(item, _read_block)
     else:
-        blocks = maybe_list(item, "content")
-        raws = tuple(blocks)
-        parts = read_each(blocks, ".content", _block)
-    name = item.get("id")
-    return Message(
-        role, parts, id=name if isinstance(name, str) else None, wire=Wire(NAME, item, parts, raws)
-    )
+        role, part = _read_item(kind, item)
+        parts, raws = (part,), (item,)
+    return Message(role, parts, id=item_id(item), wire=Wire(NAME, item, parts, raws))
 
 
-def _item(what: str, item: dict[str, Any]) -> tuple[Role, Part]:
-    """Read an item that is not a message; what has no partner in the list is carried whole."""
-    if what == "reasoning":
-        return "assistant", _reasoning(item)
-    call_id = _call_id(what, item)
-    if call_id is not None and what.endswith(_CALL):
-        return "assistant", _call(what, call_id, item)
-    if call_id is not None and what.endswith(OUTPUT):
-        extra = _item_extra(what, item, "function_call_output", ("call_id", "output"))
-        return "tool", ToolResult(call_id, _output(item), extra=extra)
-    answers = what.endswith((OUTPUT, "_response"))
-    return "tool" if answers else "assistant", Opaque(what, item)
+def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
+    """Read an item that is not a message; one without a partner in the list is carried whole."""
+    if kind == "reasoning":
+        return "assistant", _read_reasoning(item)
+    if kind.removesuffix(OUTPUT) in NAMED_CALLS:
+        call_id: str | None = text_at(item, "call_id")
+    else:
+        call_id = optional_text(item, "call_id")
+        if call_id is None and kind == "local_shell_call_output":
+            call_id = optional_text(item, "id")  # the first shell tool had it there
+    if call_id is not None and kind.endswith(_CALL):
+        return "assistant", _read_call(kind, call_id, item)
+    if call_id is not None and kind.endswith(OUTPUT):
+        output = item.get("output")
+        if isinstance(output, dict):
+            content = read_blocks([output], ".output", _read_block)
+        else:
+            content = read_content(item, _read_block, "output")[0]
+        extra = _item_extra(kind, item, "function_call_output", ("call_id", "output"))
+        return "tool", ToolResult(call_id, content, extra=extra)
+    is_answer = kind.endswith((OUTPUT, "_response"))
+    return "tool" if is_answer else "assistant", Opaque(kind, item)
 
 
-def _call_id(what: str, item: dict[str, Any]) -> str | None:
-    """Find the id that joins call and output; the first shell tool had it under `id` in its output."""
-    if what.removesuffix(OUTPUT) in NAMED:
-        return text_at(item, "call_id")
-    call_id = maybe_text(item, "call_id")
-    return maybe_text(item, "id") if call_id is None and what == "local_shell_call_output" else call_id
+def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:
+    name = text_at(item, "name") if kind in NAMED_CALLS else kind.removesuffix(_CALL)
+    key = ARGUMENT_KEYS.get(kind, "arguments")
+    arguments = item.get(key)
+    if arguments is not None and not isinstance(arguments, (str, dict)):
+        raise Misfit(f".{key}", f"expected JSON text or an object, found {json_type(arguments)}")
+    extra = _item_extra(kind, item, "function_call", ("call_id", "name", key))
+    return ToolCall(call_id, name, "" if arguments is None else arguments, extra)
 
 
-def _call(what: str, call_id: str, item: dict[str, Any]) -> ToolCall:
-    name = text_at(item, "name") if what in NAMED else what.removesuffix(_CALL)
-    key = GIVEN.get(what, "arguments")
-    given = item.get(key)
-    if given is not None and not isinstance(given, (str, dict)):
-        raise Misfit(f".{key}", f"expected JSON text or an object, found {kind(given)}")
-    extra = _item_extra(what, item, "function_call", ("call_id", "name", key))
-    return ToolCall(call_id, name, "" if given is None else given, extra)
+def _item_extra(kind: str, item: dict[str, Any], usual: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return an item's other fields, with its type if that is not the usual one."""
+    extra = other_fields(item, frozenset({"type", *known}))
+    return extra if kind == usual else {"type": kind, **extra}
 
 
-def _item_extra(what: str, item: dict[str, Any], usual: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    """Give an item's other fields, and its type where it is not the usual one."""
-    extra = fields_besides(item, frozenset({"type", *known}))
-    return extra if what == usual else {"type": what, **extra}
-
-
-def _output(item: dict[str, Any]) -> tuple[Part, ...]:
-    output = item.get("output")
-    if isinstance(output, str):
-        return (Text(output),) if output else ()
-    if isinstance(output, dict):
-        return read_each([output], ".output", _block)
-    return read_each(maybe_list(item, "output"), ".output", _block)
-
-
-def _reasoning(item: dict[str, Any]) -> Thinking:
+def _read_reasoning(item: dict[str, Any]) -> Thinking:
     texts = [
         block["text"]
         for key in ("summary", "content")
-        for block in maybe_list(item, key)
+        for block in optional_list(item, key)
         if isinstance(block, dict) and isinstance(block.get("text"), str)
     ]
     return Thinking(
-        texts[0] if len(texts) == 1 else "\n".join(texts),
-        redacted=maybe_text(item, "encrypted_content"),
-        extra=fields_besides(item, _REASONING_FIELDS),
+        "\n".join(texts),
+        redacted=optional_text(item, "encrypted_content"),
+        extra=other_fields(item, _REASONING_FIELDS),
     )
 
 
-def _block(block: dict[str, Any]) -> Part:
-    what = type_of(block)
-    if what in _TEXTS:
-        return Text(text_at(block, "text"), fields_besides(block, _TEXT_FIELDS))
-    if what == "refusal":
-        return Text(text_at(block, "refusal"), _REFUSAL)
-    if what in ("input_image", "computer_screenshot"):
-        return _image(block)
-    if what == "input_file":
-        return _file(block)
-    if not what and isinstance(block.get("stdout"), str):  # of a shell's output
-        return Text(
-            "\n".join(text for text in (block["stdout"], block.get("stderr")) if isinstance(text, str))
-        )
-    return Opaque(what or "block", block)
+def _read_block(block: dict[str, Any]) -> Part:
+    kind = block_type(block)
+    if kind in _TEXT_BLOCKS:
+        return read_text(block)
+    if kind == "refusal":
+        return Text(text_at(block, "refusal"), REFUSAL)
+    if kind in ("input_image", "computer_screenshot"):
+        url, file_id, detail = (optional_text(block, key) for key in ("image_url", "file_id", "detail"))
+        return to_image(url, file_id=file_id, detail=detail)
+    if kind == "input_file":
+        keys = ("filename", "file_data", "file_url", "file_id")
+        name, data, url, file_id = (optional_text(block, key) for key in keys)
+        return to_file(name, data, url, file_id)
+    if not kind and isinstance(block.get("stdout"), str):  # the output of a shell
+        streams = (block["stdout"], block.get("stderr"))
+        return Text("\n".join(text for text in streams if isinstance(text, str)))
+    return Opaque(kind or "block", block)
 
 
-def _image(block: dict[str, Any]) -> Image:
-    url, file_id, detail = (maybe_text(block, key) for key in ("image_url", "file_id", "detail"))
-    inline = None if url is None else data_url(url)
-    if inline is None:
-        return Image(url=url, file_id=file_id, detail=detail)
-    return Image(media_type=inline[0], data=inline[1], detail=detail)
-
-
-def _file(block: dict[str, Any]) -> Part:
-    keys = ("filename", "file_data", "file_url", "file_id")
-    name, data, url, file_id = (maybe_text(block, key) for key in keys)
-    if data is None and url is None:
-        return File(name=name, file_id=file_id)
-    inline = None if data is None else data_url(data)
-    if inline is None:
-        return Document(title=name, data=data, url=url)
-    return Document(title=name, media_type=inline[0], data=inline[1])
-
-
-def role_of(item: Mapping[str, Any]) -> Role | None:
-    """Give the role of a message item; None for all other items, whose role says nothing on the wire."""
-    return ROLES.get(item["role"]) if type_of(item) in ("", "message") and "role" in item else None
+def role_of_item(item: Mapping[str, Any]) -> Role | None:
+    """Return the role of a message item; None for other items, which have no role on the wire."""
+    return ROLES.get(item["role"]) if block_type(item) in ("", "message") and "role" in item else None

@@ -1,1 +1,1 @@
-"""What every wire format shares: reading, writing, checks, documents, the lossless form."""
+"""What all wire formats share: reading, writing, checks, documents, and refold's lossless form."""

@@ -1,10 +1,10 @@
-"""Our own form: lists of `Message` values, and a lossless JSON form of one message for logs.
+"""refold's own form: lists of `Message` values, and a lossless JSON form of one message for logs.
 
-The JSON form holds everything that takes part in a message's equality, not the wire value it came from.
-Sequences inside `meta` are tuples on this side and lists in JSON.
+The JSON form holds everything that takes part in a message's equality, but not the wire value it came from.
+Sequences inside `meta` are tuples in Python and lists in JSON.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_args
 
@@ -26,9 +26,17 @@ from refold.core.messages.wire_rules import CANONICAL, Problem
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.formats.shared import checks
-from refold.formats.shared.reading import Misfit, an_object, kind, maybe_list, maybe_text
+from refold.formats.shared.reading import (
+    Misfit,
+    expect_list,
+    expect_object,
+    json_type,
+    optional_list,
+    optional_text,
+    read_blocks,
+)
 
-_KINDS: Final[Mapping[str, type[Any]]] = {
+_PART_TYPES: Final[Mapping[str, type[Any]]] = {
     "text": Text,
     "image": Image,
     "document": Document,
@@ -38,48 +46,42 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
     "result": ToolResult,
     "opaque": Opaque,
 }
-_NAMES: Final = {made: name for name, made in _KINDS.items()}
-_FIELDS: Final = {made: fields(made) for made in _NAMES}
+_KINDS: Final = {part_type: name for name, part_type in _PART_TYPES.items()}
+_FIELDS: Final = {part_type: fields(part_type) for part_type in _KINDS}
 _ROLES: Final[Mapping[str, Role]] = {role: role for role in get_args(Role)}
 
 
 def recognise(item: Any) -> str:
-    """Find a `Message` value: no JSON object has parts of its own kind."""
+    """Return `.parts` for a `Message` value: no JSON object is one."""
     return ".parts" if isinstance(item, Message) else ""
 
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
-    """Take messages as they are."""
-    if isinstance(items, (str, bytes, bytearray)) or not isinstance(items, Sequence):
-        raise FormatError(f"expected a list of messages, found {kind(items)}", path="messages")
+    """Return the messages as they are."""
+    expect_list(items, "messages")
     for index, item in enumerate(items):
         if not isinstance(item, Message):
-            raise FormatError(f"expected a Message, found {kind(item)}", path=f"messages[{index}]")
+            raise FormatError(f"expected a Message, found {json_type(item)}", path=f"messages[{index}]")
     return tuple(items)
 
 
-def render(messages: Sequence[Message]) -> list[Any]:
-    """Give messages as they are."""
-    return list(messages)
-
-
 def check(messages: Sequence[Message]) -> list[Problem]:
-    """Say which calls and results do not belong together."""
-    return checks.in_order(checks.pairs(messages, lambda message, _: not message.results))
+    """Report calls and results that do not belong together."""
+    return checks.sort_problems(checks.pairs(messages, lambda message, _: not message.results))
 
 
 def to_json(message: Message) -> dict[str, Any]:
-    """Give a message as a JSON object; fields that say nothing are left out.
+    """Return a message as a JSON object; empty fields are left out.
 
     >>> to_json(Message("user", "hi"))
     {'role': 'user', 'parts': [{'kind': 'text', 'text': 'hi'}]}
     """
     value: dict[str, Any] = {"role": message.role, "parts": [_part_to_json(part) for part in message.parts]}
     for key in ("id", "name", "source"):
-        if (found := getattr(message, key)) is not None:
-            value[key] = found
+        if (field := getattr(message, key)) is not None:
+            value[key] = field
     if message.meta:
-        value["meta"] = _thawed(message.meta)
+        value["meta"] = _convert_sequences(message.meta, list)
     if message.pinned:
         value["pinned"] = True
     return value
@@ -88,7 +90,7 @@ def to_json(message: Message) -> dict[str, Any]:
 def from_json(value: Any) -> Message:
     """Read a message back; raises `FormatError` with the path to what is wrong."""
     try:
-        return _message_from_json(an_object(value))
+        return _message_from_json(expect_object(value))
     except Misfit as misfit:
         raise FormatError(misfit.message, path=f"message{misfit.path}") from None
     except RecursionError:
@@ -96,91 +98,72 @@ def from_json(value: Any) -> Message:
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
-    made = type(part)
-    value: dict[str, Any] = {"kind": _NAMES[made]}
-    for each in _FIELDS[made]:
-        found = getattr(part, each.name)
-        if each.name == "content":
-            found = [_part_to_json(inner) for inner in found]
-        elif isinstance(found, Mapping) and not isinstance(found, dict):
-            found = dict(found)
-        if each.default is MISSING or found != each.default:
+    value: dict[str, Any] = {"kind": _KINDS[type(part)]}
+    for field in _FIELDS[type(part)]:
+        content = getattr(part, field.name)
+        if field.name == "content":
+            content = [_part_to_json(inner) for inner in content]
+        elif isinstance(content, Mapping) and not isinstance(content, dict):
+            content = dict(content)
+        if field.default is MISSING or content != field.default:
             # an opaque part has a kind of its own
-            value["value_kind" if each.name == "kind" else each.name] = found
+            value["value_kind" if field.name == "kind" else field.name] = content
     return value
 
 
 def _message_from_json(value: dict[str, Any]) -> Message:
-    word = value.get("role")
-    role = _ROLES.get(word) if isinstance(word, str) else None
+    name = value.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
         raise Misfit(".role", f"expected one of {', '.join(_ROLES)}")
     meta = value.get("meta", EMPTY)
     if not isinstance(meta, Mapping):
-        raise Misfit(".meta", f"expected an object, found {kind(meta)}")
+        raise Misfit(".meta", f"expected an object, found {json_type(meta)}")
     pinned = value.get("pinned", False)
     if not isinstance(pinned, bool):
-        raise Misfit(".pinned", f"expected a boolean, found {kind(pinned)}")
+        raise Misfit(".pinned", f"expected a boolean, found {json_type(pinned)}")
     return Message(
         role,
-        _parts(value, "parts"),
-        id=maybe_text(value, "id"),
-        name=maybe_text(value, "name"),
-        source=maybe_text(value, "source"),
-        meta=_frozen(meta),
+        read_blocks(optional_list(value, "parts"), ".parts", _part_from_json),
+        id=optional_text(value, "id"),
+        name=optional_text(value, "name"),
+        source=optional_text(value, "source"),
+        meta=_convert_sequences(meta, tuple),
         pinned=pinned,
     )
 
 
-def _parts(value: dict[str, Any], key: str) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    for index, found in enumerate(maybe_list(value, key)):
-        try:
-            parts.append(_part_from_json(an_object(found)))
-        except Misfit as misfit:
-            raise Misfit(f".{key}[{index}]{misfit.path}", misfit.message) from None
-    return tuple(parts)
-
-
 def _part_from_json(value: dict[str, Any]) -> Part:
     name = value.get("kind")
-    made = _KINDS.get(name) if isinstance(name, str) else None
-    if made is None:
-        raise Misfit(".kind", f"expected one of {', '.join(_KINDS)}")
-    given: dict[str, Any] = {}
-    for each in _FIELDS[made]:
-        key = "value_kind" if each.name == "kind" else each.name
-        if key in value or each.default is MISSING:
-            given[each.name] = _field(value, key)
-    part: Part = made(**given)
+    part_type = _PART_TYPES.get(name) if isinstance(name, str) else None
+    if part_type is None:
+        raise Misfit(".kind", f"expected one of {', '.join(_PART_TYPES)}")
+    values: dict[str, Any] = {}
+    for field in _FIELDS[part_type]:
+        key = "value_kind" if field.name == "kind" else field.name
+        if key not in value and field.default is not MISSING:
+            continue
+        if key == "content":
+            values[key] = read_blocks(optional_list(value, key), f".{key}", _part_from_json)
+            continue
+        content = value.get(key)
+        expected = {"extra": (Mapping,), "arguments": (str, Mapping), "is_error": (bool,)}.get(key, (str,))
+        if key != "value" and not isinstance(content, expected):
+            raise Misfit(f".{key}", f"found {json_type(content)}, which does not belong there")
+        values[field.name] = content
+    part: Part = part_type(**values)
     return part
 
 
-def _field(value: dict[str, Any], key: str) -> Any:
-    """Read one field of a part; its name says what it is."""
-    if key == "value":
-        return value.get(key)
-    if key == "content":
-        return _parts(value, key)
-    found = value.get(key)
-    right = {"extra": (Mapping,), "arguments": (str, Mapping), "is_error": (bool,)}.get(key, (str,))
-    if not isinstance(found, right):
-        raise Misfit(f".{key}", f"found {kind(found)}, which does not belong there")
-    return found
-
-
-def _thawed(value: Any) -> Any:
+def _convert_sequences(value: Any, make: Callable[[list[Any]], Any]) -> Any:
+    """Copy a value with every tuple and list in it made anew."""
     if isinstance(value, Mapping):
-        return {key: _thawed(found) for key, found in value.items()}
-    return [_thawed(found) for found in value] if isinstance(value, (tuple, list)) else value
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _frozen(found) for key, found in value.items()}
-    return tuple(_frozen(found) for found in value) if isinstance(value, (tuple, list)) else value
+        return {key: _convert_sequences(inner, make) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return make([_convert_sequences(inner, make) for inner in value])
+    return value
 
 
 FORMAT: Final = Format(
-    name="refold", shape=CANONICAL, recognise=recognise, parse=parse, render=render, check=check
+    name="refold", shape=CANONICAL, recognise=recognise, parse=parse, render=list, check=check
 )

@@ -1,8 +1,9 @@
 """Reads conversations from text: JSON, a request body, or JSON lines; knows no file and no provider.
 
-What Python's reader would crash on or silently lose is refused with the place: text that is not UTF-8, keys
-that occur twice, nesting deeper than the interpreter can follow, numbers longer than it converts. `NaN` and
-`Infinity` are carried: programs write them, and they are written back the same.
+Text on which Python's reader would crash, or of which it would silently lose a part, is refused with the
+place: text that is not UTF-8, keys that occur twice, nesting deeper than the interpreter can follow, numbers
+longer than it converts. `NaN` and `Infinity` are carried: programs write them, and they are written back the
+same.
 """
 
 import codecs
@@ -16,8 +17,8 @@ from typing import Any, Final, TypeAlias
 from refold import formats
 from refold.errors import FormatError
 
-_LISTS: Final = ("messages", "contents", "input")
-_SYSTEMS: Final = ("system", "instructions", "systemInstruction", "system_instruction")
+_LIST_KEYS: Final = ("messages", "contents", "input")
+_SYSTEM_KEYS: Final = ("system", "instructions", "systemInstruction", "system_instruction")
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]|\d{1000,}', re.DOTALL)
 """Strings (the last one perhaps without an end), brackets and long numbers: each character is seen once."""
 _BOMS: Final = (
@@ -29,130 +30,117 @@ _BOMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A conversation as it stood in a text, with what stood beside it."""
+    """A conversation from a text, with what stood beside it."""
 
     messages: list[Any]
     format: str
     """Name of the wire format."""
     system: Any = None
-    """The system prompt where it stands beside the messages, as it was written."""
+    """The system prompt if it stood beside the messages, unchanged."""
     tools: Any = None
     model: str | None = None
 
 
 _Step: TypeAlias = "tuple[_Step | None, str | int]"
-"""A key or an index, behind the steps before it."""
+"""A key or an index, with the steps before it."""
 
 
-class _Twice(dict[str, Any]):
-    """An object in which a key occurs twice; kept until its place is known."""
+class _ObjectWithRepeatedKey(dict[str, Any]):
+    """An object in which a key occurs twice; marked until its path is known."""
 
     key: str = ""
 
 
 def read(text: str | bytes | bytearray, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
     """Read a conversation: a list of messages, a request body, or one message a line."""
-    return of(loads_lines(text), format=format)
+    return to_document(loads_lines(text), format=format)
 
 
-def of(value: Any, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
-    """Understand a JSON value as a conversation."""
+def to_document(value: Any, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
+    """Return the conversation in a JSON value."""
     if isinstance(value, Mapping):
-        key = _key_of_list(value)
+        key = _list_key(value)
         if key is not None:
-            return _from_body(value, key, format)
+            return _read_body(value, key, format)
         value = [value]
     if not isinstance(value, list):
         raise FormatError("expected a list of messages, a request body, or one message a line")
-    if len(value) > 1 and all(isinstance(item, dict) and _key_of_list(item) == "messages" for item in value):
+    if len(value) > 1 and all(isinstance(item, dict) and _list_key(item) == "messages" for item in value):
         raise FormatError(f"holds {len(value):,} conversations, one a line: give one of them")
-    return Document(messages=value, format=_name(value, format))
+    return Document(messages=value, format=_format_name(value, format))
 
 
 def loads(text: str | bytes | bytearray) -> Any:
-    """Read JSON text; every way it can be wrong is a `FormatError` that says where."""
-    return _loads(_decoded(text), where="")
+    """Parse JSON text; every error is a `FormatError` with the place."""
+    return _parse(_decode(text), where="")
 
 
 def loads_lines(text: str | bytes | bytearray) -> Any:
-    """Read JSON text, or JSON lines as a list of their values."""
-    decoded = _decoded(text)
+    """Parse JSON text, or JSON lines as a list of their values."""
+    decoded = _decode(text)
     try:
-        return _loads(decoded, where="")
+        return _parse(decoded, where="")
     except FormatError:
         lines = [(number, line) for number, line in enumerate(decoded.split("\n"), start=1) if line.strip()]
-        # one value over many lines that is wrong stays wrong; its own error says more
-        if len(lines) < 2 or not _starts_many(lines):
+        # a broken value over many lines is not JSON lines; its own error says more
+        if len(lines) < 2 or not _starts_with_whole_value(lines[0][1], lines[1][1]):
             raise
-    return [_loads(line, where=f"line {number}") for number, line in lines]
+    return [_parse(line, where=f"line {number}") for number, line in lines]
 
 
-def _starts_many(lines: list[tuple[int, str]]) -> bool:
-    """Whether the first line is a whole value, so that more lines can only be more values."""
+def _starts_with_whole_value(first: str, second: str) -> bool:
+    """True if the first line is a whole object, so that more lines can only be more values."""
     try:
-        return isinstance(_loads(lines[0][1], where=""), dict)
+        return isinstance(_parse(first, where=""), dict)
     except FormatError:
-        return lines[0][1].rstrip().endswith("}") and lines[1][1].lstrip().startswith("{")
+        return first.rstrip().endswith("}") and second.lstrip().startswith("{")
 
 
-def _decoded(text: str | bytes | bytearray) -> str:
+def _decode(text: str | bytes | bytearray) -> str:
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
-    for mark, encoding in _BOMS:
-        if text.startswith(mark):
-            return _decode(text[len(mark) :], encoding)
-    return _decode(text, "utf-8")
-
-
-def _decode(data: bytes | bytearray, encoding: str) -> str:
+    mark, encoding = next((bom for bom in _BOMS if text.startswith(bom[0])), (b"", "utf-8"))
     try:
-        return data.decode(encoding)
+        return text[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         raise FormatError(f"is not {encoding.upper()}: byte {error.start:,} cannot be read") from None
 
 
-def _loads(text: str, *, where: str) -> Any:
-    twice: list[_Twice] = []
+def _parse(text: str, *, where: str) -> Any:
+    """Parse JSON; `where` names the line of the text if it is one of several."""
+    has_repeated = False
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(found)
-        if len(value) != len(found):
-            value = _Twice(value)
-            value.key = _repeated(found)
-            twice.append(value)
+    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_repeated
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            value = _ObjectWithRepeatedKey(value)
+            seen: set[str] = set()
+            value.key = next(key for key, _ in pairs if key in seen or seen.add(key))[:80]  # type: ignore[func-returns-value]
+            has_repeated = True
         return value
 
     try:
-        value = json.loads(text, object_pairs_hook=pairs)
+        value = json.loads(text, object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
-        place = _place(text, error.pos, where)
-        raise FormatError(f"is not JSON: {error.msg} at {place}", path=where) from None
+        reason, position = f"is not JSON: {error.msg} at", error.pos
     except RecursionError:
-        place = _place(text, _too_deep(text), where)
-        raise FormatError(f"is nested deeper than can be read, at {place}", path=where) from None
+        reason, position = "is nested deeper than can be read, at", _find_too_deep(text)
     except ValueError:
-        place = _place(text, _too_long(text), where)
-        raise FormatError(f"has a number with too many digits, at {place}", path=where) from None
-    if twice:
-        path, key = _path_to_first(value)
-        raise FormatError(f"the key {key!r} occurs twice", path=f"{where} {path}".strip())
-    return value
+        reason, position = "has a number with too many digits, at", _find_too_long(text)
+    else:
+        if has_repeated:
+            path, key = _find_repeated_key(value)
+            raise FormatError(f"the key {key!r} occurs twice", path=f"{where} {path}".strip())
+        return value
+    place = f"column {position - text.rfind(chr(10), 0, position):,}"
+    if not where:
+        place = f"line {text.count(chr(10), 0, position) + 1:,} {place}"
+    raise FormatError(f"{reason} {place}", path=where)
 
 
-def _repeated(found: list[tuple[str, Any]]) -> str:
-    """Find the first key that occurs again."""
-    seen: set[str] = set()
-    return next(key for key, _ in found if key in seen or seen.add(key))[:80]  # type: ignore[func-returns-value]
-
-
-def _place(text: str, position: int, where: str) -> str:
-    """Name a place in a text, or in a line where that is named already."""
-    column = f"column {position - text.rfind(chr(10), 0, position):,}"
-    return column if where else f"line {text.count(chr(10), 0, position) + 1:,} {column}"
-
-
-def _too_deep(text: str) -> int:
-    """Find where the nesting passes what the interpreter follows; the place is about right."""
+def _find_too_deep(text: str) -> int:
+    """Return about the position where the nesting passes what the interpreter follows."""
     depth = 0
     for token in _TOKEN.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0][0], 0)
@@ -161,7 +149,7 @@ def _too_deep(text: str) -> int:
     return 0
 
 
-def _too_long(text: str) -> int:
+def _find_too_long(text: str) -> int:
     limit = sys.get_int_max_str_digits()
     for token in _TOKEN.finditer(text):
         if token[0][0].isdecimal() and len(token[0]) > limit:
@@ -169,58 +157,52 @@ def _too_long(text: str) -> int:
     return 0
 
 
-def _path_to_first(value: Any) -> tuple[str, str]:
-    """Find the way to the first object with a key that occurs twice; steps are joined only when found."""
+def _find_repeated_key(value: Any) -> tuple[str, str]:
+    """Return the path to the first object with a repeated key, and the key."""
     waiting: list[tuple[_Step | None, Any]] = [(None, value)]
     while True:
-        step, found = waiting.pop()
-        if isinstance(found, _Twice):
-            return _joined(step), found.key
-        inside = found.items() if isinstance(found, dict) else enumerate(found)
-        deeper = [((step, key), inner) for key, inner in inside if isinstance(inner, (dict, list))]
+        step, inner = waiting.pop()
+        if isinstance(inner, _ObjectWithRepeatedKey):
+            break
+        items = inner.items() if isinstance(inner, dict) else enumerate(inner)
+        # steps are linked and joined only at the end: a path for every value would be quadratic
+        deeper = [((step, key), field) for key, field in items if isinstance(field, (dict, list))]
         waiting.extend(reversed(deeper))
-
-
-def _joined(step: "_Step | None") -> str:
     path = ""
     while step is not None:
         step, key = step
         path = f"[{key}]{path}" if isinstance(key, int) else f".{key}{path}"
-    return path.removeprefix(".")
+    return path.removeprefix("."), inner.key
 
 
-def _key_of_list(value: Mapping[str, Any]) -> str | None:
-    """Find where a request body keeps its messages; a single message has a role or a type instead."""
+def _list_key(value: Mapping[str, Any]) -> str | None:
+    """Return the field of a request body with the messages; None for a single message, which has a role."""
     if isinstance(value.get("role"), str) or isinstance(value.get("type"), str):
         return None
-    return next((key for key in _LISTS if value.get(key) is not None), None)
+    return next((key for key in _LIST_KEYS if value.get(key) is not None), None)
 
 
-def _from_body(body: Mapping[str, Any], key: str, name: str | None) -> Document:
+def _read_body(body: Mapping[str, Any], key: str, name: str | None) -> Document:
     items = body[key]
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
     if not isinstance(items, list):
         raise FormatError("expected a list of messages", path=key)
+    if not name and key != "messages":
+        name = "gemini" if key == "contents" else "responses"
+    elif not name:
+        detected = formats.detect_or_none(body[key])
+        # if the messages do not show their format, the field `system` does: only Anthropic has it
+        name = detected.name if detected is not None else "anthropic" if "system" in body else None
     model = body.get("model")
     return Document(
         messages=items,
-        format=_name(items, name or _told_by(body, key)),
-        system=next((body[field] for field in _SYSTEMS if body.get(field) is not None), None),
+        format=_format_name(items, name),
+        system=next((body[field] for field in _SYSTEM_KEYS if body.get(field) is not None), None),
         tools=body.get("tools"),
         model=model if isinstance(model, str) else None,
     )
 
 
-def _told_by(body: Mapping[str, Any], key: str) -> str | None:
-    """Say which format the fields beside the messages tell, where the messages themselves do not."""
-    if key == "contents":
-        return "gemini"
-    if key == "input":
-        return "responses"
-    found = formats.decide(body[key])
-    return "anthropic" if found is None and "system" in body else None
-
-
-def _name(items: list[Any], name: str | None) -> str:
+def _format_name(items: list[Any], name: str | None) -> str:
     return formats.get(name).name if name is not None else formats.detect(items).name

@@ -1,35 +1,46 @@
-"""A session as a value that can be written down and read back: every message, every fold, nothing else.
+"""A session as a value that can be written and read back: every message, every fold, nothing else.
 
-The archive and the tagged form are two ways to write this value; both are read back to an equal one. It names
-the messages by number, from 1, and never holds a view: what the model sees is computed from the rest.
+The archive and the tagged list are two ways to write this value; both are read back to an equal one. Messages
+are named by number, from 1. The value never holds a view: what the model sees is computed from the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from refold.core.log.entries import Entry, to_text
-from refold.core.log.view import Change, Piece, Put, Run, View, changes_of, changes_to_json, step
+from refold.core.log.entries import Entry, to_json_text
+from refold.core.log.view import (
+    Change,
+    MessageRange,
+    Replacement,
+    View,
+    ViewItem,
+    changes_to_json,
+    read_changes,
+    step,
+)
 from refold.core.messages.message import EMPTY
 from refold.errors import FormatError, LogCorrupt
 
 VERSION: Final = 1
-"""Of the JSON form; a reader refuses what is newer."""
+"""Version of the JSON form; a reader refuses what is newer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFold:
-    """A fold, whether it stands or was unfolded."""
+    """A fold, unfolded or not."""
 
     name: str
     changes: tuple[Change, ...]
-    """What left and what stands there; `Put(name, place)` means `put[place]` of the fold of that name."""
+    """What was removed and inserted; `Replacement(name, place)` is `put[place]` of the fold of that name."""
     put: tuple[Any, ...] = ()
     """The fold's own messages, as wire values."""
     said: int = 0
-    """How many messages had been said when it was made."""
+    """Number of messages that had been said when it was made."""
     standing: bool = True
+    """False if it was unfolded."""
     stages: tuple[str, ...] = ()
     at: float = 0.0
     """Seconds since the epoch."""
@@ -37,21 +48,21 @@ class ExportedFold:
     """Anything else that is known of it, as JSON."""
 
     @property
-    def took(self) -> tuple[Run, ...]:
-        """The messages it took itself, by number, without those it put back."""
-        runs: list[Run] = []
-        for change in self.changes:
-            kept = sorted(change.kept, key=lambda run: run.first)
-            for piece in change.took:
-                if isinstance(piece, Run):
-                    runs += without(piece, kept)
-        return tuple(runs)
+    def took(self) -> tuple[MessageRange, ...]:
+        """The messages it removed itself, by number, without those it put back."""
+        return tuple(
+            part
+            for change in self.changes
+            for item in change.removed
+            if isinstance(item, MessageRange)
+            for part in subtract_ranges(item, change.kept)
+        )
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """The names of the folds whose messages it took."""
-        taken = (piece for change in self.changes for piece in change.took)
-        return tuple(dict.fromkeys(piece.fold for piece in taken if isinstance(piece, Put)))
+        """The names of the folds whose messages it removed."""
+        removed = (item for change in self.changes for item in change.removed)
+        return tuple(dict.fromkeys(item.fold for item in removed if isinstance(item, Replacement)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,53 +77,55 @@ class Exported:
     folds: tuple[ExportedFold, ...] = ()
     """Oldest first."""
     checkpoints: Mapping[str, int] = EMPTY
-    """How many messages stand before each."""
+    """Number of messages before each."""
     pins: tuple[int, ...] = ()
     system: tuple[Any, ...] = ()
-    """The system messages, where they do not stand among the others."""
+    """The system messages, if they are not among the others."""
 
     @property
     def view(self) -> tuple[Any, ...]:
         """The messages the model sees."""
-        return tuple(message for piece in pieces(self) for message in self.messages(piece))
+        return tuple(message for item in view_items(self) for message in self.messages(item))
 
-    def messages(self, piece: Piece) -> tuple[Any, ...]:
-        """The messages of one piece of a view."""
-        if isinstance(piece, Run):
-            return self.said[piece.first - 1 : piece.last]
-        return (next(fold for fold in self.folds if fold.name == piece.fold).put[piece.place],)
+    def messages(self, item: ViewItem) -> tuple[Any, ...]:
+        """Return the messages of one item of a view."""
+        if isinstance(item, MessageRange):
+            return self.said[item.first - 1 : item.last]
+        return (next(fold for fold in self.folds if fold.name == item.fold).put[item.place],)
 
 
-def pieces(exported: Exported) -> tuple[Piece, ...]:
-    """The view as pieces: runs of messages, and what folds put in the place of others."""
-    names = _by_number([fold.name for fold in exported.folds])
-    view = _start(exported)
-    for entry in _entries(exported):
+def view_items(exported: Exported) -> tuple[ViewItem, ...]:
+    """Return the view as ranges of messages and replacements."""
+    names = _names_by_number([fold.name for fold in exported.folds])
+    view = _start_view(exported)
+    for entry in _to_entries(exported):
         view = step(view, entry)
-    return tuple(_named(piece, names) for piece in view.pieces)
+    return tuple(_rename_item(item, names) for item in view.items)
 
 
-def parts(exported: Exported) -> dict[int, tuple[Run, ...]]:
-    """The messages that left the view with each standing fold, by the fold's number, from 1."""
-    view = _start(exported)
-    skipped = [entry for entry in _entries(exported) if entry.kind == "unfold"]
-    gone: dict[int, tuple[Run, ...]] = {}
-    for entry in _entries(exported):
-        if entry.kind != "fold":
-            break
-        number = int(entry.name)
-        if not exported.folds[number - 1].standing:
-            view = _skip(step(view, entry), skipped, entry.name)
-            continue
-        before = _shown(view)
+def removed_by_fold(exported: Exported) -> dict[int, tuple[MessageRange, ...]]:
+    """Return the messages that left the view with each standing fold, by the fold's number, from 1."""
+
+    def visible_ranges(view: View) -> list[MessageRange]:
+        return [item for item in view.items if isinstance(item, MessageRange)]
+
+    view = _start_view(exported)
+    entries = _to_entries(exported)
+    unfolds = {entry.value["fold"]: entry for entry in entries if entry.kind == "unfold"}
+    removed: dict[int, tuple[MessageRange, ...]] = {}
+    for number, entry in enumerate(entries[: len(exported.folds)], start=1):
+        before = visible_ranges(view)
         view = step(view, entry)
-        after = sorted(_shown(view), key=lambda run: run.first)
-        gone[number] = tuple(part for run in before for part in without(run, after))
-    return gone
+        if entry.name in unfolds:
+            view = step(view, unfolds[entry.name])
+        else:
+            after = visible_ranges(view)
+            removed[number] = tuple(part for item in before for part in subtract_ranges(item, after))
+    return removed
 
 
 def check(exported: Exported) -> None:
-    """Refuse a value whose folds, pins or checkpoints speak of what is not there."""
+    """Raise `FormatError` if folds, pins or checkpoints name a message that does not exist."""
     known: dict[str, int] = {}
     length = len(exported.said)
     for number, fold in enumerate(exported.folds, start=1):
@@ -121,8 +134,8 @@ def check(exported: Exported) -> None:
             raise FormatError(f"has the name of another fold, {fold.name!r}", path=where)
         own = {**known, fold.name: len(fold.put)}
         for change in fold.changes:
-            _check_pieces(change.took, known, length, where)
-            _check_pieces(change.put, own, length, where)
+            _check_items(change.removed, known, length, where)
+            _check_items(change.inserted, own, length, where)
         known = own
     for name, said in exported.checkpoints.items():
         if not 0 <= said <= length:
@@ -132,8 +145,19 @@ def check(exported: Exported) -> None:
             raise FormatError(f"there is no message #{pin}", path="pins")
 
 
+def _check_items(items: Sequence[ViewItem], puts: Mapping[str, int], length: int, where: str) -> None:
+    for item in items:
+        if isinstance(item, MessageRange):
+            if not 1 <= item.first <= item.last <= length:
+                raise FormatError(f"speaks of messages #{item.first}-#{item.last} of {length}", path=where)
+        elif not 0 <= item.place < puts.get(item.fold, 0):
+            raise FormatError(
+                f"speaks of message {item.place} of {item.fold!r}, which is not there", path=where
+            )
+
+
 def to_json(exported: Exported) -> dict[str, Any]:
-    """Everything but the messages that were said, as JSON; folds are spoken of by number."""
+    """Return everything but the messages that were said, as JSON; folds are named by number."""
     return {
         "refold": VERSION,
         "session": exported.session,
@@ -153,7 +177,7 @@ def to_json(exported: Exported) -> dict[str, Any]:
                 "at": fold.at,
                 "facts": dict(fold.facts),
             }
-            for fold, changes in zip(exported.folds, _numbered(exported), strict=True)
+            for fold, changes in zip(exported.folds, _number_changes(exported), strict=True)
         ],
     }
 
@@ -161,16 +185,17 @@ def to_json(exported: Exported) -> dict[str, Any]:
 def from_json(value: Any, said: Sequence[Any], *, where: str) -> Exported:
     """Read it back with the messages; raises `FormatError` for anything that does not fit."""
     try:
-        if (version := _typed(value["refold"], int)) > VERSION:
+        if (version := _expect(value["refold"], int)) > VERSION:
             raise FormatError(f"was written by a newer version (form {version}): upgrade refold", path=where)
+        checkpoints = _expect(value["checkpoints"], dict)
         exported = Exported(
-            session=_typed(value["session"], str),
-            format=_typed(value["format"], str),
+            session=_expect(value["session"], str),
+            format=_expect(value["format"], str),
             said=tuple(said),
-            folds=_folds(_typed(value["folds"], list)),
-            checkpoints={name: _typed(at, int) for name, at in _typed(value["checkpoints"], dict).items()},
-            pins=tuple(_typed(pin, int) for pin in _typed(value["pins"], list)),
-            system=tuple(_typed(value["system"], list)),
+            folds=_read_folds(_expect(value["folds"], list)),
+            checkpoints={name: _expect(count, int) for name, count in checkpoints.items()},
+            pins=tuple(_expect(pin, int) for pin in _expect(value["pins"], list)),
+            system=tuple(_expect(value["system"], list)),
         )
     except KeyError as error:
         raise FormatError(f"the field {error} is missing", path=where) from None
@@ -180,115 +205,100 @@ def from_json(value: Any, said: Sequence[Any], *, where: str) -> Exported:
     return exported
 
 
-def _folds(values: list[Any]) -> tuple[ExportedFold, ...]:
-    names = _by_number([_typed(_typed(value, dict)["name"], str) for value in values])
+def _read_folds(values: list[Any]) -> tuple[ExportedFold, ...]:
+    names = _names_by_number([_expect(_expect(value, dict)["name"], str) for value in values])
     return tuple(
         ExportedFold(
             name=names[str(number)],
-            changes=tuple(_renamed(change, names) for change in changes_of(str(number), value)),
-            put=tuple(_typed(value["put"], list)),
-            said=_typed(value["said"], int),
-            standing=_typed(value["standing"], bool),
-            stages=tuple(_typed(stage, str) for stage in _typed(value["stages"], list)),
-            at=float(_typed(value["at"], (int, float))),
-            facts=_typed(value["facts"], dict),
+            changes=_map_items(read_changes(str(number), value), partial(_rename_item, names=names)),
+            put=tuple(_expect(value["put"], list)),
+            said=_expect(value["said"], int),
+            standing=_expect(value["standing"], bool),
+            stages=tuple(_expect(stage, str) for stage in _expect(value["stages"], list)),
+            at=float(_expect(value["at"], (int, float))),
+            facts=_expect(value["facts"], dict),
         )
         for number, value in enumerate(values, start=1)
     )
 
 
-def _typed(value: Any, kind: Any) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+def _expect(value: Any, expected: Any) -> Any:
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         raise TypeError(f"found {type(value).__name__} where it does not belong")
     return value
 
 
-def _check_pieces(found: Sequence[Piece], puts: Mapping[str, int], length: int, where: str) -> None:
-    for piece in found:
-        if isinstance(piece, Run):
-            if not 1 <= piece.first <= piece.last <= length:
-                raise FormatError(f"speaks of messages #{piece.first}-#{piece.last} of {length}", path=where)
-        elif not 0 <= piece.place < puts.get(piece.fold, 0):
-            raise FormatError(
-                f"speaks of message {piece.place} of {piece.fold!r}, which is not there", path=where
-            )
-
-
-def _start(exported: Exported) -> View:
+def _start_view(exported: Exported) -> View:
     said = len(exported.said)
-    return View(said=said, pieces=(Run(1, said),) if said else ())
+    return View(said=said, items=(MessageRange(1, said),) if said else ())
 
 
-def _entries(exported: Exported) -> list[Entry]:
-    """The folds as entries of a log, named by number: foreign names need not fit into a log."""
+def _to_entries(exported: Exported) -> list[Entry]:
+    """Return the folds as entries of a log, then the unfolds.
+
+    Folds are named by number, because names of other systems need not fit into a log.
+    """
     said = len(exported.said)
+    bodies = [{"changes": changes_to_json(changes)} for changes in _number_changes(exported)]
     folds = [
+        Entry(name=str(number), parent="", kind="fold", body=to_json_text(body), said=said)
+        for number, body in enumerate(bodies, start=1)
+    ]
+    return folds + [
         Entry(
-            name=str(number),
+            name=f"-{entry.name}",
             parent="",
-            kind="fold",
-            body=to_text({"changes": changes_to_json(changes)}),
+            kind="unfold",
+            body=to_json_text({"fold": entry.name}),
             said=said,
         )
-        for number, changes in enumerate(_numbered(exported), start=1)
-    ]
-    undone = [fold.name for fold, value in zip(folds, exported.folds, strict=True) if not value.standing]
-    return folds + [
-        Entry(name=f"-{name}", parent="", kind="unfold", body=to_text({"fold": name}), said=said)
-        for name in undone
+        for entry, fold in zip(folds, exported.folds, strict=True)
+        if not fold.standing
     ]
 
 
-def _skip(view: View, skipped: Sequence[Entry], name: str) -> View:
-    return step(view, next(entry for entry in skipped if entry.value["fold"] == name))
-
-
-def _shown(view: View) -> list[Run]:
-    return [piece for piece in view.pieces if isinstance(piece, Run)]
-
-
-def _numbered(exported: Exported) -> list[tuple[Change, ...]]:
+def _number_changes(exported: Exported) -> list[tuple[Change, ...]]:
+    """Return the changes of each fold, with folds named by number and the fold itself by the empty name."""
     numbers = {fold.name: str(number) for number, fold in enumerate(exported.folds, start=1)}
 
-    def numbered(piece: Piece, own: str) -> Piece:
-        if isinstance(piece, Run):
-            return piece
-        return Put("", piece.place) if piece.fold == own else Put(numbers[piece.fold], piece.place)
+    def number_item(item: ViewItem, own: str) -> ViewItem:
+        if isinstance(item, MessageRange):
+            return item
+        return replace(item, fold="" if item.fold == own else numbers[item.fold])
 
-    return [
-        tuple(
-            Change(
-                tuple(numbered(piece, fold.name) for piece in change.took),
-                tuple(numbered(piece, fold.name) for piece in change.put),
-            )
-            for change in fold.changes
-        )
-        for fold in exported.folds
-    ]
+    return [_map_items(fold.changes, partial(number_item, own=fold.name)) for fold in exported.folds]
 
 
-def _renamed(change: Change, names: Mapping[str, str]) -> Change:
-    return Change(
-        tuple(_named(piece, names) for piece in change.took),
-        tuple(_named(piece, names) for piece in change.put),
+def _map_items(changes: Sequence[Change], convert: Callable[[ViewItem], ViewItem]) -> tuple[Change, ...]:
+    return tuple(
+        Change(tuple(map(convert, change.removed)), tuple(map(convert, change.inserted)))
+        for change in changes
     )
 
 
-def _named(piece: Piece, names: Mapping[str, str]) -> Piece:
-    if isinstance(piece, Run):
-        return piece
-    if piece.fold not in names:
-        raise TypeError(f"there is no fold {piece.fold[:20]!r}")
-    return replace(piece, fold=names[piece.fold])
+def _rename_item(item: ViewItem, names: Mapping[str, str]) -> ViewItem:
+    if isinstance(item, MessageRange):
+        return item
+    if item.fold not in names:
+        raise TypeError(f"there is no fold {item.fold[:20]!r}")
+    return replace(item, fold=names[item.fold])
 
 
-def _by_number(names: Sequence[str]) -> dict[str, str]:
-    """Names by number, from 1, as text."""
+def _names_by_number(names: Sequence[str]) -> dict[str, str]:
     return {str(number): name for number, name in enumerate(names, start=1)}
 
 
-def without(run: Run, taken: Sequence[Run]) -> list[Run]:
-    """What is left of a run without others, which are in order."""
-    inside = [other for other in taken if other.last >= run.first and other.first <= run.last]
-    edges = [Run(0, run.first - 1), *inside, Run(run.last + 1, 0)]
-    return [Run(one.last + 1, two.first - 1) for one, two in pairwise(edges) if one.last + 1 < two.first]
+def subtract_ranges(item: MessageRange, others: Sequence[MessageRange]) -> list[MessageRange]:
+    """Return what is left of a range without others.
+
+    >>> subtract_ranges(MessageRange(1, 9), [MessageRange(3, 4)])
+    [MessageRange(first=1, last=2), MessageRange(first=5, last=9)]
+    """
+    inside = sorted(
+        (other for other in others if other.last >= item.first and other.first <= item.last),
+        key=lambda other: other.first,
+    )
+    edges = [MessageRange(0, item.first - 1), *inside, MessageRange(item.last + 1, 0)]
+    return [
+        MessageRange(one.last + 1, two.first - 1) for one, two in pairwise(edges) if one.last + 1 < two.first
+    ]

@@ -1,20 +1,32 @@
-"""How a wire value is looked at before it is trusted; knows JSON and no provider.
+"""Typed access to wire values for the readers of all formats; knows JSON and no provider.
 
-Readers take one value and raise `Misfit` with the way to what is wrong in it; the outermost loop turns that
-into a `FormatError` with the whole path. Nothing here looks deeper than it was told to, so that values of
-any depth are carried by reference.
+A reader takes one value and raises `Misfit` with the path to what is wrong in it. The outermost loop turns
+that into a `FormatError` with the whole path. Nothing looks deeper than its caller asked, so values of any
+depth are carried by reference.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from refold.core.messages.message import EMPTY, Message, Opaque, Part, Role, Wire
+from refold.core.messages.message import EMPTY, Document, File, Image, Message, Opaque, Part, Role, Text, Wire
 from refold.errors import FormatError
-from refold.formats.shared.summaries import mark
-from refold.formats.shared.writing import WHOLE
+from refold.formats.shared.summaries import mark_summaries
+from refold.formats.shared.writing import UNKNOWN_ROLE
 
-_WORDS: Final = ((bool, "a boolean"), (str, "a string"), (int, "a number"), (float, "a number"))
-_NEAREST: Final[Mapping[str, Role]] = {
+ReadBlock: TypeAlias = Callable[[dict[str, Any]], Part]
+REFUSAL: Final[Mapping[str, Any]] = {"type": "refusal"}
+"""In `Text.extra`: OpenAI's models refused with these words."""
+_TEXT_FIELDS: Final = frozenset({"type", "text"})
+_TYPE_NAMES: Final = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    dict: "an object",
+    list: "a list",
+}
+_NEAREST_ROLES: Final[Mapping[str, Role]] = {
     "model": "assistant",
     "ai": "assistant",
     "bot": "assistant",
@@ -24,7 +36,7 @@ _NEAREST: Final[Mapping[str, Role]] = {
 
 
 class Misfit(Exception):
-    """A value of another shape than expected; never leaves this room."""
+    """A value has another shape than expected; this error never leaves the package."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -32,120 +44,153 @@ class Misfit(Exception):
         self.message = message
 
 
-def kind(value: Any) -> str:
-    """Say what a value is, in JSON's words."""
-    if value is None:
-        return "null"
-    for known, word in _WORDS:
-        if isinstance(value, known):
-            return word
-    return (
-        "an object"
-        if isinstance(value, dict)
-        else "a list"
-        if isinstance(value, list)
-        else type(value).__name__
+def json_type(value: Any) -> str:
+    """Return the JSON name of a value's type.
+
+    >>> json_type(True), json_type([]), json_type(object())
+    ('a boolean', 'a list', 'object')
+    """
+    # subclasses count as their base, so that an enum of strings is a string
+    return next(
+        (_TYPE_NAMES[base] for base in type(value).__mro__ if base in _TYPE_NAMES), type(value).__name__
     )
 
 
-def read_items(name: str, items: Any, read: Callable[[dict[str, Any]], Message]) -> tuple[Message, ...]:
-    """Read every item of a history; errors say where they are."""
+def expect_list(items: Any, what: str) -> None:
+    """Raise `FormatError` if the value is not a sequence of messages."""
     if isinstance(items, (str, bytes, bytearray)) or not isinstance(items, Sequence):
-        raise FormatError(f"expected a list of {name} messages, found {kind(items)}", path="messages")
+        raise FormatError(f"expected a list of {what}, found {json_type(items)}", path="messages")
+
+
+def read_items(name: str, items: Any, read: Callable[[dict[str, Any]], Message]) -> tuple[Message, ...]:
+    """Read every item of a history and mark the summaries in it."""
+    expect_list(items, f"{name} messages")
     messages: list[Message] = []
     for index, item in enumerate(items):
         try:
-            messages.append(read(an_object(item)))
+            messages.append(read(expect_object(item)))
         except Misfit as misfit:
             raise FormatError(misfit.message, path=f"messages[{index}]{misfit.path}") from None
-    return mark(messages)
+    return mark_summaries(messages)
 
 
-def read_each(values: list[Any], path: str, read: Callable[[dict[str, Any]], Part]) -> tuple[Part, ...]:
-    """Read every block of a list."""
+def read_blocks(values: list[Any], path: str, read: ReadBlock) -> tuple[Part, ...]:
+    """Read every block of a list; `path` leads to the list."""
     parts: list[Part] = []
     for index, value in enumerate(values):
         try:
-            parts.append(read(an_object(value)))
+            parts.append(read(expect_object(value)))
         except Misfit as misfit:
             raise Misfit(f"{path}[{index}]{misfit.path}", misfit.message) from None
     return tuple(parts)
 
 
-def an_object(value: Any) -> dict[str, Any]:
-    """Expect a JSON object."""
+def read_content(
+    item: Mapping[str, Any], read: ReadBlock, key: str = "content"
+) -> tuple[tuple[Part, ...], tuple[Any, ...]]:
+    """Read content that is a string or a list of blocks; return its parts and the JSON value of each block.
+
+    A string has no value of its own: an empty one has no part, any other is one text.
+    """
+    content = item.get(key)
+    if isinstance(content, str):
+        return ((Text(content),) if content else ()), ()
+    blocks = optional_list(item, key)
+    return read_blocks(blocks, f".{key}", read), tuple(blocks)
+
+
+def expect_object(value: Any) -> dict[str, Any]:
+    """Return the value if it is a JSON object; else raise `Misfit`."""
     if not isinstance(value, dict):
-        raise Misfit("", f"expected an object, found {kind(value)}")
+        raise Misfit("", f"expected an object, found {json_type(value)}")
     return value
 
 
 def object_at(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Expect a JSON object in a field."""
-    found = value.get(key)
-    if not isinstance(found, dict):
-        raise Misfit(f".{key}", _expected("an object", value, key))
-    return found
+    """Return the object in a field; raise `Misfit` if there is none."""
+    field = value.get(key)
+    if not isinstance(field, dict):
+        raise _wrong_field("an object", value, key)
+    return field
 
 
-def text_at(value: Mapping[str, Any], key: str, at: str = "") -> str:
-    """Expect a string in a field; `at` is the way to the value it is a field of."""
-    found = value.get(key)
-    if not isinstance(found, str):
-        raise Misfit(f"{at}.{key}", _expected("a string", value, key))
-    return found
+def text_at(value: Mapping[str, Any], key: str, path: str = "") -> str:
+    """Return the string in a field; raise `Misfit` if there is none. `path` leads to the value."""
+    field = value.get(key)
+    if not isinstance(field, str):
+        raise _wrong_field("a string", value, key, path)
+    return field
 
 
-def maybe_text(value: Mapping[str, Any], key: str, at: str = "") -> str | None:
-    """Give a field's string; None where it is missing or null."""
-    found = value.get(key)
-    if found is not None and not isinstance(found, str):
-        raise Misfit(f"{at}.{key}", _expected("a string", value, key))
-    return found
+def optional_text(value: Mapping[str, Any], key: str, path: str = "") -> str | None:
+    """Return the string in a field; None if it is missing or null."""
+    field = value.get(key)
+    if field is not None and not isinstance(field, str):
+        raise _wrong_field("a string", value, key, path)
+    return field
 
 
-def maybe_list(value: Mapping[str, Any], key: str) -> list[Any]:
-    """Give a field's list; an empty one where it is missing or null."""
-    found = value.get(key)
-    if found is None:
+def optional_list(value: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list in a field; an empty one if it is missing or null."""
+    field = value.get(key)
+    if field is None:
         return []
-    if not isinstance(found, list):
-        raise Misfit(f".{key}", _expected("a list", value, key))
-    return found
+    if not isinstance(field, list):
+        raise _wrong_field("a list", value, key)
+    return field
 
 
-def type_of(value: Mapping[str, Any]) -> str:
-    """Give the `type` of a block, or nothing where it has none that can be compared."""
-    found = value.get("type")
-    return found if isinstance(found, str) else ""
+def _wrong_field(expected: str, value: Mapping[str, Any], key: str, path: str = "") -> Misfit:
+    if key in value:
+        return Misfit(f"{path}.{key}", f"expected {expected}, found {json_type(value[key])}")
+    return Misfit(f"{path}.{key}", f"is missing; expected {expected}")
 
 
-def fields_besides(value: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
-    """Give the fields that the format does not know."""
+def block_type(value: Mapping[str, Any]) -> str:
+    """Return the `type` of a block; empty if it has none."""
+    name = value.get("type")
+    return name if isinstance(name, str) else ""
+
+
+def item_id(item: Mapping[str, Any]) -> str | None:
+    """Return the `id` of an item; None if it has none."""
+    name = item.get("id")
+    return name if isinstance(name, str) else None
+
+
+def find_block(item: Mapping[str, Any], is_own: Callable[[dict[str, Any]], bool]) -> str:
+    """Return the path of the first content block that satisfies a test; empty if there is none."""
+    content = item.get("content")
+    if isinstance(content, list):
+        for index, block in enumerate(content):
+            if isinstance(block, dict) and is_own(block):
+                return f".content[{index}]"
+    return ""
+
+
+def other_fields(value: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
+    """Return the fields that the format does not know."""
     if value.keys() <= known:
         return EMPTY
-    return {key: found for key, found in value.items() if key not in known}
+    return {key: field for key, field in value.items() if key not in known}
 
 
-def carried(name: str, item: dict[str, Any], role: Role, what: str) -> Message:
-    """Carry an item that is not understood, whole."""
-    parts = (Opaque(what, item),)
-    return Message(role, parts, wire=Wire(name, item, parts, (item,)))
+def carry_unknown_role(format_name: str, item: dict[str, Any], role: str) -> Message:
+    """Carry a message of an unknown role as one opaque part, under the nearest role that is known."""
+    parts = (Opaque(f"{UNKNOWN_ROLE}{role}", item),)
+    wire = Wire(format_name, item, parts, (item,))
+    return Message(_NEAREST_ROLES.get(role.lower(), "user"), parts, wire=wire)
 
 
-def unknown_role(name: str, item: dict[str, Any], role: str) -> Message:
-    """Carry a message of a role that the format does not know, as the nearest one."""
-    return carried(name, item, _NEAREST.get(role.lower(), "user"), f"{WHOLE}{role}")
+def read_text(block: dict[str, Any]) -> Text:
+    """Read a block `{"type": ..., "text": ...}`; its other fields are carried."""
+    return Text(text_at(block, "text"), other_fields(block, _TEXT_FIELDS))
 
 
-def role_at(item: Mapping[str, Any]) -> str:
-    """Expect a role."""
-    return text_at(item, "role")
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """Split an inline base64 URL into media type and data; None for any other URL.
 
-
-def data_url(url: str) -> tuple[str, str] | None:
-    """Split an inline base64 address into media type and data.
-
-    >>> data_url("data:image/png;base64,iVBO")
+    >>> split_data_url("data:image/png;base64,iVBO")
     ('image/png', 'iVBO')
     """
     if not url.startswith("data:"):
@@ -156,5 +201,25 @@ def data_url(url: str) -> tuple[str, str] | None:
     return url[len("data:") : comma - len(";base64")], url[comma + 1 :]
 
 
-def _expected(what: str, value: Mapping[str, Any], key: str) -> str:
-    return f"expected {what}, found {kind(value[key])}" if key in value else f"is missing; expected {what}"
+def to_image(
+    url: str | None,
+    *,
+    file_id: str | None = None,
+    detail: str | None = None,
+    extra: Mapping[str, Any] = EMPTY,
+) -> Image:
+    """Make an image from what OpenAI's blocks hold: a URL, which may contain the data, or an id."""
+    inline = None if url is None else split_data_url(url)
+    if inline is None:
+        return Image(url=url, file_id=file_id, detail=detail, extra=extra)
+    return Image(media_type=inline[0], data=inline[1], detail=detail, extra=extra)
+
+
+def to_file(name: str | None, data: str | None, url: str | None, file_id: str | None) -> Part:
+    """Make a document from what OpenAI's file blocks hold; a file if there is only an id."""
+    if data is None and url is None:
+        return File(name=name, file_id=file_id)
+    inline = None if data is None else split_data_url(data)
+    if inline is None:
+        return Document(title=name, data=data, url=url)
+    return Document(title=name, media_type=inline[0], data=inline[1])

@@ -1,8 +1,8 @@
-"""How messages become wire values again: what was not touched is written as it was read; knows no provider.
+"""Writes messages as wire values, for all formats: what was not touched is written as it was read.
 
-A message is untouched when its parts are the very tuple that was read and its role and name still fit. In
-a touched message every part that is still the very object that was read is written as its own JSON value.
-Parts are told apart by identity, because equal parts may come from different values.
+A message is untouched if its parts are the very tuple that was read and its role and name still fit. In a
+touched message every part that is still the object that was read is written as its own JSON value. Parts are
+compared by identity, because equal parts may come from different values. Knows no provider.
 """
 
 import json
@@ -17,6 +17,7 @@ from refold.core.messages.message import (
     Message,
     Opaque,
     Part,
+    Role,
     Text,
     Thinking,
     ToolCall,
@@ -25,34 +26,48 @@ from refold.core.messages.message import (
 )
 
 Block: TypeAlias = dict[str, Any]
-Placed: TypeAlias = tuple[Part, Any]
-"""A part and the JSON value it was read from, None where it is new."""
+PartWithRaw: TypeAlias = tuple[Part, Any]
+"""A part and the JSON value it was read from, None if it is new."""
 
-WHOLE: Final = "role:"
-"""How the kind of an opaque part begins that is a whole message of a role nobody knows."""
-NOTHING: Final = "[no content]"
-"""Stands where a provider refuses emptiness."""
+UNKNOWN_ROLE: Final = "role:"
+"""Prefix of the kind of an opaque part that is a whole message of an unknown role."""
+NO_CONTENT: Final = "[no content]"
+"""Written where a provider refuses empty content."""
 
 
-def same_parts(message: Message, wire: Wire) -> bool:
-    """Whether a message still has the parts that were read, or is carried whole."""
+def own_wire(message: Message, format_name: str) -> Wire | None:
+    """Return the wire value of a message that was read from this format; None for any other message."""
+    wire = message.wire
+    return wire if wire is not None and wire.format == format_name else None
+
+
+def is_untouched(message: Message, wire: Wire, role: Role | None) -> bool:
+    """True if a message still has the parts that were read, and the role; `role` None fits any."""
+    if role is not None and role != message.role:
+        return False
     if message.parts is wire.parts:
         return True
     first = message.parts[0] if len(message.parts) == 1 else None
+    # an opaque part may be a new object; it still carries the very value that was read
     return type(first) is Opaque and first.value is wire.value
 
 
-def raws_by_identity(wire: Wire) -> dict[int, Any]:
-    """Find the JSON value of each part that was read; the wire keeps the parts alive, so ids hold."""
+def raw_by_part_id(wire: Wire) -> dict[int, Any]:
+    """Map `id(part)` to the JSON value of each part that was read; the wire keeps the parts alive."""
     return {id(part): raw for part, raw in zip(wire.parts, wire.raws, strict=False)}
 
 
-def placed(parts: Iterable[Part], raws: Mapping[int, Any]) -> list[Placed]:
+def raw_by_inner_id(result: ToolResult, raws: Any) -> dict[int, Any]:
+    """Map `id(part)` to the JSON value of each part inside a result; empty if the result was not a list."""
+    return dict(zip(map(id, result.content), raws, strict=True)) if isinstance(raws, list) else {}
+
+
+def pair_with_raw(parts: Iterable[Part], raws: Mapping[int, Any]) -> list[PartWithRaw]:
     """Put each part beside the value it was read from."""
     return [(part, raws.get(id(part))) for part in parts]
 
 
-def content_of(parts: Sequence[Placed], write: Callable[[Part], Block | None]) -> str | list[Any]:
+def write_content(parts: Sequence[PartWithRaw], write: Callable[[Part], Block | None]) -> str | list[Any]:
     """Write content: one plain text as a string, else a list of blocks."""
     if len(parts) == 1:
         part, raw = parts[0]
@@ -64,51 +79,74 @@ def content_of(parts: Sequence[Placed], write: Callable[[Part], Block | None]) -
     return [block for block in blocks if block is not None]
 
 
-def extra_of(part: Any, *, native: bool) -> Mapping[str, Any]:
-    """Give a part's unknown fields where they belong to the format that is written."""
+def native_extra(part: Any, *, native: bool) -> Mapping[str, Any]:
+    """Return a part's unknown fields if they belong to the format that is written."""
     extra: Mapping[str, Any] = part.extra if native else EMPTY
     return extra
 
 
-def only_thinking(message: Message) -> bool:
-    """Whether a message is nothing but reasoning; where that cannot be written, neither can the message."""
+def is_only_thinking(message: Message) -> bool:
+    """True if a message consists of reasoning; a format that cannot hold reasoning leaves it out."""
     return bool(message.parts) and all(type(part) is Thinking for part in message.parts)
 
 
+def is_only_results(message: Message) -> bool:
+    """True if a message consists of tool results."""
+    return bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
+
+
+def user_or_own_role(message: Message) -> Role:
+    """Return the role of a message for formats without tool results in it."""
+    return "user" if message.role == "tool" else message.role
+
+
 def opaque_block(part: Opaque, *, native: bool) -> Block | None:
-    """Give a block that nobody understands where it may be written: not in another format, nor a message."""
-    whole = part.kind.startswith(WHOLE)
-    return part.value if native and not whole and isinstance(part.value, dict) else None
+    """Return an opaque block for its own format; None for another format, and for a whole message."""
+    is_message = part.kind.startswith(UNKNOWN_ROLE)
+    return part.value if native and not is_message and isinstance(part.value, dict) else None
 
 
-def marker(part: Part) -> str:
+def refusal_or_none(part: Text, extra: Mapping[str, Any]) -> Block | None:
+    """Return OpenAI's block for a refusal; None if the text is none."""
+    return {"type": "refusal", "refusal": part.text} if extra.get("type") == "refusal" else None
+
+
+def to_data_url(media_type: str, data: str) -> str:
+    """Return data as an inline URL."""
+    return f"data:{media_type};base64,{data}"
+
+
+def document_data(part: Document) -> str | None:
+    """Return a document's data as OpenAI's file blocks hold it; None if it has none."""
+    return to_data_url(part.media_type, part.data) if part.data and part.media_type else part.data
+
+
+def placeholder(part: Part) -> str:
     """Name a part that the format cannot hold, in a few words."""
     if isinstance(part, Opaque):
-        return f"[{part.kind.removeprefix(WHOLE)[:80]} left out]"
+        return f"[{part.kind.removeprefix(UNKNOWN_ROLE)[:80]} left out]"
+    if isinstance(part, Document) and part.text:
+        return part.text
     if isinstance(part, Image):
-        return f"[image{_address(part.url or part.file_id)}]"
-    if isinstance(part, Document):
-        return part.text or f"[document{_address(part.title or part.url)}]"
-    if isinstance(part, File):
-        return f"[file{_address(part.name or part.url or part.file_id)}]"
-    return "[reasoning left out]"
+        word, name = "image", part.url or part.file_id
+    elif isinstance(part, Document):
+        word, name = "document", part.title or part.url
+    elif isinstance(part, File):
+        word, name = "file", part.name or part.url or part.file_id
+    else:
+        return "[reasoning left out]"
+    return f"[{word} {name[:200]}]" if name else f"[{word}]"
 
 
-def _address(name: str | None) -> str:
-    return f" {name[:200]}" if name else ""
+def arguments_as_text(arguments: str | Mapping[str, Any]) -> str:
+    """Return a call's arguments as JSON text."""
+    return arguments if isinstance(arguments, str) else to_json(dict(arguments))
 
 
-def as_json_text(arguments: str | Mapping[str, Any]) -> str:
-    """Give a call's arguments as JSON text."""
-    if isinstance(arguments, str):
-        return arguments
-    return plain_json(dict(arguments))
+def arguments_as_object(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments as an object; text that is none is kept under `_raw`.
 
-
-def as_object(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Give a call's arguments as an object; text that is none is kept under `_raw`.
-
-    >>> as_object('{"path": "a.py"}'), as_object("{broken")
+    >>> arguments_as_object('{"path": "a.py"}'), arguments_as_object("{broken")
     ({'path': 'a.py'}, {'_raw': '{broken'})
     """
     if not isinstance(arguments, str):
@@ -122,37 +160,37 @@ def as_object(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"_raw": arguments}
 
 
-def plain_json(value: Any) -> str:
-    """Write a value as JSON text; what cannot be written is named instead."""
+def to_json(value: Any) -> str:
+    """Return a value as JSON text; a value that JSON cannot hold is named instead."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return json.dumps({"_raw": f"[{type(value).__name__} that is not JSON]"})
 
 
-def plain_text(parts: Iterable[Part]) -> str:
-    """Give a result's content as text alone, for formats that take nothing else."""
-    return "\n".join(_shown(part) for part in parts)
+def to_plain_text(parts: Iterable[Part]) -> str:
+    """Return a result's content as text, for formats that take nothing else."""
+    lines = []
+    for part in parts:
+        if isinstance(part, Text):
+            lines.append(part.text)
+        elif isinstance(part, Opaque) and not isinstance(part.value, dict):
+            lines.append(f"{part.kind}: {to_json(part.value)}")
+        else:
+            lines.append(placeholder(part))
+    return "\n".join(lines)
 
 
-def _shown(part: Part) -> str:
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, Opaque) and not isinstance(part.value, dict):
-        return f"{part.kind}: {plain_json(part.value)}"
-    return marker(part)
-
-
-def names_of_calls(messages: Iterable[Message]) -> dict[str, str]:
-    """Find the tool's name of every call id."""
+def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    """Map each call id to the name of its tool."""
     return {part.id: part.name for message in messages for part in message.parts if type(part) is ToolCall}
 
 
-class Joined:
-    """Items written so far, where all results of one group of calls must stand in one user message.
+class ItemJoiner:
+    """Collects items for formats in which all results of one group of calls are in one user message.
 
-    Results that refold adds are joined with results that stand beside them. Nothing that was read is changed:
-    an item that takes in others is a new one.
+    Results that refold adds are joined with the results beside them. Nothing that was read is changed: an
+    item that takes in others is a copy.
     """
 
     def __init__(self, key: str, is_result: Callable[[Any], bool]) -> None:
@@ -160,10 +198,10 @@ class Joined:
         self._key = key
         self._is_result = is_result
         self._end = 0
-        """Index behind the last result of the last item, where we own its list; else 0."""
+        """Index behind the last result of the last item, if we own its list; else 0."""
         self._only_results = False
         self._ours = False
-        """Whether we made the last item and its list."""
+        """True if we made the last item and its list."""
 
     def add(self, item: Block, message: Message) -> None:
         """Append an item that was read, or one that is not only results."""
@@ -184,24 +222,18 @@ class Joined:
     def add_results(self, item: Block) -> None:
         """Append an item that consists of results only, or join it with the results before it."""
         if not self._end:
-            self._own_last()
+            last = self.items[-1] if self.items else {}
+            blocks = last.get(self._key)
+            if isinstance(blocks, list):
+                places = [index + 1 for index, block in enumerate(blocks) if self._is_result(block)]
+                self._end = places[-1] if places else 0
+            if self._end:
+                self.items[-1] = {**last, self._key: [*last[self._key]]}
         if self._end:
-            blocks = item[self._key]
-            self.items[-1][self._key][self._end : self._end] = blocks
-            self._end += len(blocks)
+            new = item[self._key]
+            self.items[-1][self._key][self._end : self._end] = new
+            self._end += len(new)
             return
         self.items.append(item)
         self._end = len(item[self._key])
         self._only_results = True
-
-    def _own_last(self) -> None:
-        """Make the last item ours if it holds results."""
-        last = self.items[-1] if self.items else {}
-        blocks = last.get(self._key)
-        if not isinstance(blocks, list):
-            return
-        self._end = max(
-            (index + 1 for index, block in enumerate(blocks) if self._is_result(block)), default=0
-        )
-        if self._end:
-            self.items[-1] = {**last, self._key: blocks.copy()}

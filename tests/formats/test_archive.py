@@ -37,7 +37,10 @@ def session(*, summary=None, standing=True):
     ack = said(summary_headers.ACKNOWLEDGEMENT, "assistant")
     folds = (
         fold("one", (MessageRange(1, 2),), summary, ack),
-        replace(fold("two", (Replacement("one", 0), Replacement("one", 1), MessageRange(3, 4)), summary, ack), standing=standing),
+        replace(
+            fold("two", (Replacement("one", 0), Replacement("one", 1), MessageRange(3, 4)), summary, ack),
+            standing=standing,
+        ),
     )
     messages = tuple(said(str(number)) for number in range(1, 7))
     return Exported(session="s", format="openai", said=messages, folds=folds, checkpoints={"c": 2}, pins=(5,))
@@ -69,8 +72,7 @@ class TestWriting:
         text = rows(write_archive(session(), history="/data/s/history/")["messages.jsonl"])[0]["content"]
         where = "The original messages are kept in /data/s/history/, one part file per compaction."
         assert (
-            text
-            == f"{RIPPLE_HEADER} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
+            text == f"{RIPPLE_HEADER} to make room. {where} A condensed summary of them follows:\n\nCONDENSED"
         )
 
     @pytest.mark.parametrize(
@@ -216,10 +218,13 @@ class TestPlainFolders:
 
     def test_parts_without_a_summary(self):
         exported = read_archive(
-            {"messages.jsonl": lines([said("2"), 3]), "history/part-1.jsonl": lines([said("1")])}
+            {
+                "messages.jsonl": lines([said("2"), 3, {"role": "user"}]),
+                "history/part-1.jsonl": lines([said("1")]),
+            }
         )
-        assert exported.said == (said("1"), said("2"), 3)
-        assert exported.view == (said("2"), 3)
+        assert exported.said == (said("1"), said("2"), 3, {"role": "user"})
+        assert exported.view == (said("2"), 3, {"role": "user"})
 
 
 class TestExported:
@@ -227,7 +232,9 @@ class TestExported:
         one, two = session().folds
         assert (one.took, one.covers) == ((MessageRange(1, 2),), ())
         assert (two.took, two.covers) == ((MessageRange(3, 4),), ("one",))
-        kept = ExportedFold(name="k", changes=(Change((MessageRange(1, 9),), (MessageRange(7, 7), MessageRange(3, 4))),))
+        kept = ExportedFold(
+            name="k", changes=(Change((MessageRange(1, 9),), (MessageRange(7, 7), MessageRange(3, 4))),)
+        )
         assert kept.took == (MessageRange(1, 2), MessageRange(5, 6), MessageRange(8, 9))
 
     @pytest.mark.parametrize(
@@ -235,7 +242,10 @@ class TestExported:
         [
             ({"folds": (fold("a", (MessageRange(1, 7),)),)}, "fold 1: speaks of messages #1-#7 of 6"),
             ({"folds": (fold("a", (MessageRange(2, 1),)),)}, "fold 1: speaks of messages #2-#1 of 6"),
-            ({"folds": (fold("a", (Replacement("a", 0),), said("x")),)}, "fold 1: speaks of message 0 of 'a'"),
+            (
+                {"folds": (fold("a", (Replacement("a", 0),), said("x")),)},
+                "fold 1: speaks of message 0 of 'a'",
+            ),
             (
                 {"folds": (fold("a", (MessageRange(1, 1),)), fold("a", (MessageRange(2, 2),)))},
                 "fold 2: has the name of another",
@@ -268,7 +278,7 @@ class TestExported:
         exported = session()
         gone = [
             number
-            for runs in form.parts(exported).values()
+            for runs in form.removed_by_fold(exported).values()
             for run in runs
             for number in range(run.first, run.last + 1)
         ]

@@ -8,8 +8,8 @@ from exported_cases import sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold.core.log.entries import to_text
-from refold.core.log.view import Change, Put, Run
+from refold.core.log.entries import to_json_text
+from refold.core.log.view import Change, MessageRange, Replacement
 from refold.errors import FormatError
 from refold.formats.shared.exported import Exported, ExportedFold
 from refold.formats.systems import neurolink_list
@@ -22,7 +22,7 @@ from refold.formats.systems.neurolink_list import (
     tag_for_truncation,
     to_tagged,
 )
-from refold.formats.systems.neurolink_tags import message_of
+from refold.formats.systems.neurolink_tags import remove_tags
 
 MESSAGES = [{"role": "user", "content": str(number)} for number in range(40)]
 
@@ -130,14 +130,28 @@ class TestSessions:
     @given(exported=sessions())
     def test_a_session_comes_back_as_it_was(self, exported):
         items = to_tagged(exported)
-        assert to_text(items) == to_text(to_tagged(from_tagged(items)))
+        assert to_json_text(items) == to_json_text(to_tagged(from_tagged(items)))
         assert repr(from_tagged(items)) == repr(exported)
+
+    def test_a_fold_over_the_messages_of_an_unfolded_one_hides_what_that_one_had_removed(self):
+        said = tuple({"role": "user", "content": word} for word in "abcd")
+        put = tuple({"role": "system", "content": word} for word in "ST")
+        own = (Replacement("one", 0), Replacement("one", 1))
+        one = ExportedFold(
+            name="one", changes=(Change((MessageRange(1, 2),), own),), put=put, said=4, standing=False
+        )
+        change = Change((*own, MessageRange(3, 3)), (Replacement("two", 0),))
+        two = ExportedFold(name="two", changes=(change,), put=put[:1], said=4)
+        exported = Exported(said=said, folds=(one, two))
+        items = to_tagged(exported)
+        assert [remove_tags(item) for item in get_effective_history(items)] == list(exported.view)
+        assert [item.get("condenseParent") for item in items[2:]] == ["two", "two", "two", None]
 
     @settings(max_examples=60, deadline=None)
     @given(exported=sessions())
     def test_the_effective_history_is_the_view(self, exported):
-        shown = [message_of(item) for item in get_effective_history(to_tagged(exported))]
-        assert to_text(shown) == to_text(list(exported.view))
+        shown = [remove_tags(item) for item in get_effective_history(to_tagged(exported))]
+        assert to_json_text(shown) == to_json_text(list(exported.view))
 
     @settings(max_examples=60, deadline=None)
     @given(items=LISTS)
@@ -167,7 +181,7 @@ class TestSessions:
         back = from_tagged([item for item in items if item["content"] != "1"])
         assert back.session == "s"
         assert texts(back.view) == texts(get_effective_history(items))
-        assert [fold.took for fold in back.folds] == [(Run(1, 1),), (Run(2, 3),)]
+        assert [fold.took for fold in back.folds] == [(MessageRange(1, 1),), (MessageRange(2, 3),)]
 
     def test_what_was_written_by_a_newer_version_is_refused(self):
         items = to_tagged(session())
@@ -181,7 +195,7 @@ class TestSessions:
         assert texts(from_tagged(items).view) == ["B", "5"]
 
     def test_a_truncation_has_the_tags_of_one(self):
-        change = Change((Run(1, 2),), (Put("t", 0),))
+        change = Change((MessageRange(1, 2),), (Replacement("t", 0),))
         fold = ExportedFold(name="t", changes=(change,), put=(said("gone"),), stages=("slide",))
         items = to_tagged(Exported(said=tuple(MESSAGES[:3]), folds=(fold,)))
         assert items[1:] == [
@@ -219,7 +233,11 @@ class TestSessions:
 
     def test_a_fold_that_finds_nothing_left_puts_nothing(self):
         exported = session()
-        late = replace(exported.folds[0], name="late", changes=(Change((Run(1, 2),), (Put("late", 0),)),))
+        late = replace(
+            exported.folds[0],
+            name="late",
+            changes=(Change((MessageRange(1, 2),), (Replacement("late", 0),)),),
+        )
         exported = replace(exported, folds=(*exported.folds, late))
         assert texts(exported.view) == ["B", "5"]
         assert from_tagged(to_tagged(exported)) == exported
@@ -244,9 +262,12 @@ class TestSessions:
 def session():
     """Five messages, a summary of two of them, and a summary of that and two more."""
     first = ExportedFold(
-        name="first", changes=(Change((Run(1, 2),), (Put("first", 0),)),), put=(said("A"),), said=2
+        name="first",
+        changes=(Change((MessageRange(1, 2),), (Replacement("first", 0),)),),
+        put=(said("A"),),
+        said=2,
     )
-    change = Change((Put("first", 0), Run(3, 4)), (Put("second", 0),))
+    change = Change((Replacement("first", 0), MessageRange(3, 4)), (Replacement("second", 0),))
     second = ExportedFold(name="second", changes=(change,), put=(said("B"),), said=4, facts={"why": "full"})
     messages = tuple(said(str(number)) for number in range(1, 6))
     return Exported(session="s", format="openai", said=messages, folds=(first, second))

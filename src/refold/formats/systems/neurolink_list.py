@@ -1,22 +1,22 @@
-"""A session as NeuroLink's tagged list: every message in it once, where tags say which are hidden.
+"""A session as NeuroLink's tagged list: every message in it once; tags say which are hidden.
 
-In front stands one hidden item with what tags cannot say (`refold`); with it `from_tagged` gives back the
-very same session. Where the tags were changed since, they hold; a list without that item is read by its tags
-alone.
-The functions over such lists are here under the document's names as well.
+The first item is hidden and holds what tags cannot express (`refold`); with it `from_tagged` returns the very
+same session. If the tags were changed since, the tags count. A list without that item is read by its tags
+alone: the view is then the effective history of the list, whatever the tags say. The functions over such
+lists are here under the document's names as well.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from heapq import heappop, heappush
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from refold.core.log.entries import to_text
-from refold.core.log.view import Piece, Put, Run
+from refold.core.log.entries import to_json_text
+from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, append_item
 from refold.errors import FormatError
 from refold.formats.shared import exported as form
-from refold.formats.shared.exported import Exported, ExportedFold
-from refold.formats.systems.neurolink_reading import read
+from refold.formats.shared.exported import Exported, ExportedFold, subtract_ranges
 from refold.formats.systems.neurolink_tags import (
     CONDENSED,
     FIELDS,
@@ -25,20 +25,21 @@ from refold.formats.systems.neurolink_tags import (
     TRUNCATED,
     WHOLE,
     Kind,
+    Tag,
     get_effective_history,
-    message_of,
-    parent,
+    own_tag,
+    parent_tag,
     remove_condensation_tags,
+    remove_tags,
     remove_truncation_tags,
-    stands_for,
     tag_for_condensation,
     tag_for_truncation,
 )
 
-_TRUNCATING: Final = frozenset({"slide", "truncate"})
-"""A fold made by these alone is a truncation, every other one a condensation."""
+_TRUNCATING_STAGES: Final = frozenset({"slide", "truncate"})
+"""A fold of these stages alone is a truncation, any other one a condensation."""
 _LEDGER: Final = "refold"
-"""The parent that hides the item in front, and the key of what it holds."""
+"""The parent that hides the first item, and the key of what it holds."""
 
 
 getEffectiveHistory = get_effective_history  # noqa: N816  # the document's name
@@ -49,143 +50,265 @@ removeTruncationTags = remove_truncation_tags  # noqa: N816  # the document's na
 
 
 def to_tagged(exported: Exported) -> list[dict[str, Any]]:
-    """Give a session as one tagged list, every message in it once."""
+    """Return a session as one tagged list with every message once."""
     form.check(exported)
-    nodes = _Nodes(exported)
+    chain = _Chain(exported)
     for fold in exported.folds:
         if fold.standing:
-            nodes.fold(fold)
+            chain.add_fold(fold)
     front = {"role": "system", "content": "", CONDENSED.parent: _LEDGER, _LEDGER: form.to_json(exported)}
-    return [front, *nodes.items()]
+    return [front, *chain.to_items()]
 
 
-class _Nodes:
-    """The messages of a session in the order of the list, as a chain, and what hides each."""
+class _Chain:
+    """The messages of a session as a linked list in the order of the tagged list, and what hides each."""
 
     def __init__(self, exported: Exported) -> None:
         self.exported = exported
         self.folds = {fold.name: fold for fold in exported.folds}
-        self.parents: dict[Piece, str] = {}
-        self.ranks: dict[Put, tuple[int, int]] = {}
-        order: list[Piece | None] = [None, *(Run(n, n) for n in range(1, len(exported.said) + 1)), None]
-        self.behind: dict[Piece | None, Piece | None] = dict(pairwise(order))
-        self.before: dict[Piece | None, Piece | None] = {two: one for one, two in pairwise(order)}
+        self.parents: dict[ViewItem, str] = {}
+        self.ranks: dict[Replacement, tuple[int, int]] = {}
+        numbers = range(1, len(exported.said) + 1)
+        order: list[ViewItem | None] = [None, *(MessageRange(number, number) for number in numbers), None]
+        self.next: dict[ViewItem | None, ViewItem | None] = dict(pairwise(order))
+        self.previous: dict[ViewItem | None, ViewItem | None] = {two: one for one, two in pairwise(order)}
 
-    def fold(self, fold: ExportedFold) -> None:
-        """Hide what a fold took and place what it put."""
+    def add_fold(self, fold: ExportedFold) -> None:
+        """Hide the messages that a fold removed and insert its own."""
         for change in fold.changes:
-            taken = [single for piece in change.took for single in self._singles(piece)]
-            seen = [single for single in taken if single in self.behind and single not in self.parents]
-            if seen:
-                self._place(change.put, min(seen, key=self._rank))
-                kept = {single for run in change.kept for single in self._singles(run)}
-                self.parents.update(dict.fromkeys((s for s in seen if s not in kept), fold.name))
+            removed = [single for item in change.removed for single in self._split(item)]
+            visible = [single for single in removed if single in self.next and single not in self.parents]
+            if visible:
+                self._insert(change.inserted, min(visible, key=self._rank))
+                kept = {single for item in change.kept for single in self._split(item)}
+                self.parents.update(dict.fromkeys((one for one in visible if one not in kept), fold.name))
 
-    def items(self) -> list[dict[str, Any]]:
-        """The items of the list."""
-        done = []
-        node = self.behind[None]
+    def to_items(self) -> list[dict[str, Any]]:
+        """Return the items of the list."""
+        items = []
+        node = self.next[None]
         while node is not None:
-            done.append(self._item(node))
-            node = self.behind[node]
-        return done
+            tags: dict[str, Any] = {}
+            if isinstance(node, Replacement):
+                kind = _kind_of(self.folds[node.fold])
+                tags[kind.id] = node.fold
+                tags |= {"metadata": {IS_SUMMARY: True}} if kind is CONDENSED else {MARKER: True}
+            if (parent := self.parents.get(node)) is not None:
+                tags[_kind_of(self.folds[parent]).parent] = parent
+            items.append(_add_tags(self.exported.messages(node)[0], tags))
+            node = self.next[node]
+        return items
 
-    def _place(self, put: Sequence[Piece], first: Piece) -> None:
-        """Link the fold's own messages before the first it took, or behind what it put back before them."""
-        at = self.before[first]
+    def _insert(self, inserted: Sequence[ViewItem], first: ViewItem) -> None:
+        """Link a fold's messages before the first it removed, or behind the messages it put back before."""
+        at = self.previous[first]
         number, level = self._rank(first)
         rank = (number, level - 1)
-        for piece in put:
-            if isinstance(piece, Run):
-                at, rank = Run(piece.last, piece.last), (piece.last, 1)
+        for item in inserted:
+            if isinstance(item, MessageRange):
+                at, rank = MessageRange(item.last, item.last), (item.last, 1)
             else:
-                self.ranks[piece] = rank
-                following = self.behind[at]
-                self.behind[at], self.behind[piece] = piece, following
-                self.before[following], self.before[piece] = piece, at
-                at = piece
+                self.ranks[item] = rank
+                following = self.next[at]
+                self.next[at], self.next[item] = item, following
+                self.previous[following], self.previous[item] = item, at
+                at = item
 
-    def _rank(self, piece: Piece) -> tuple[int, int]:
-        """Where a message stands in the list, as against others that one change takes."""
-        return (piece.first, 0) if isinstance(piece, Run) else self.ranks[piece]
+    def _rank(self, item: ViewItem) -> tuple[int, int]:
+        """Return a key for the order of messages that one change removes."""
+        return (item.first, 0) if isinstance(item, MessageRange) else self.ranks[item]
 
-    def _singles(self, piece: Piece) -> list[Piece]:
-        """The messages of a piece, one by one; what an unfolded fold put stands for what it took."""
-        done: list[Piece] = []
-        waiting = [piece]
+    def _split(self, item: ViewItem) -> list[ViewItem]:
+        """Return the messages of an item one by one; those of an unfolded fold as what it had removed."""
+        singles: list[ViewItem] = []
+        waiting = [item]
         while waiting:
-            found = waiting.pop()
-            if isinstance(found, Run):
-                done += [Run(number, number) for number in range(found.first, found.last + 1)]
-            elif self.folds[found.fold].standing:
-                done.append(found)
+            one = waiting.pop()
+            if isinstance(one, MessageRange):
+                singles += [MessageRange(number, number) for number in range(one.first, one.last + 1)]
+            elif self.folds[one.fold].standing:
+                singles.append(one)
             else:
-                waiting += reversed(self._taken_for(found))
-        return done
+                waiting += reversed(self._removed_for(one))
+        return singles
 
-    def _taken_for(self, put: Put) -> list[Piece]:
-        """What one message of a fold stands for: a change's first for all it took, others for nothing."""
-        for change in self.folds[put.fold].changes:
-            own = [piece for piece in change.put if isinstance(piece, Put)]
-            if own[:1] == [put]:
-                kept = sorted(change.kept, key=lambda run: run.first)
-                split = (form.without(p, kept) if isinstance(p, Run) else [p] for p in change.took)
-                return [piece for found in split for piece in found]
+    def _removed_for(self, replacement: Replacement) -> list[ViewItem]:
+        """Return what a change removed for the first of its own messages; nothing for the others."""
+        for change in self.folds[replacement.fold].changes:
+            own = [item for item in change.inserted if isinstance(item, Replacement)]
+            if own[:1] == [replacement]:
+                return [
+                    part
+                    for item in change.removed
+                    for part in (
+                        subtract_ranges(item, change.kept) if isinstance(item, MessageRange) else [item]
+                    )
+                ]
         return []
 
-    def _item(self, node: Piece) -> dict[str, Any]:
-        tags: dict[str, Any] = {}
-        if isinstance(node, Put):
-            kind = _kind(self.folds[node.fold])
-            tags[kind.id] = node.fold
-            tags |= {"metadata": {IS_SUMMARY: True}} if kind is CONDENSED else {MARKER: True}
-        if (above := self.parents.get(node)) is not None:
-            tags[_kind(self.folds[above]).parent] = above
-        return _with_tags(self.exported.messages(node)[0], tags)
+
+def _kind_of(fold: ExportedFold) -> Kind:
+    return TRUNCATED if fold.stages and _TRUNCATING_STAGES.issuperset(fold.stages) else CONDENSED
 
 
-def _kind(fold: ExportedFold) -> Kind:
-    return TRUNCATED if fold.stages and _TRUNCATING.issuperset(fold.stages) else CONDENSED
-
-
-def _with_tags(message: Any, tags: dict[str, Any]) -> dict[str, Any]:
-    """A message with tags; one that has such fields of its own is carried whole beside them."""
+def _add_tags(message: Any, tags: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with tags; one that has such fields of its own is carried whole beside them."""
     own = message if isinstance(message, dict) else {}
-    mine = FIELDS | {WHOLE} | tags.keys()
-    if own is message and not mine & own.keys():
+    reserved = FIELDS | {WHOLE} | tags.keys()
+    if own is message and not reserved & own.keys():
         return {**own, **tags}
-    return {**{key: value for key, value in own.items() if key not in mine}, **tags, WHOLE: {"item": message}}
+    rest = {key: value for key, value in own.items() if key not in reserved}
+    return {**rest, **tags, WHOLE: {"item": message}}
 
 
 def from_tagged(items: Sequence[Any]) -> Exported:
     """Read a tagged list, ours or NeuroLink's own."""
-    ledger, found = _ledger(items)
-    if ledger is None:
-        return read(found)
+    front = items[0] if items and isinstance(items[0], dict) else {}
+    ledger = front.get(_LEDGER)
+    if front.get(CONDENSED.parent) != _LEDGER or not isinstance(ledger, dict):
+        return _TagReader(items).read()
+    tagged = list(items[1:])
     if isinstance(version := ledger.get("refold"), int) and version > form.VERSION:
         raise FormatError(f"was written by a newer version (form {version}): upgrade refold", path="[0]")
-    said = [message_of(item) for item in found if stands_for(item) is None]
-    for heeding in (False, True):
+    said = [remove_tags(item) for item in tagged if own_tag(item) is None]
+    for obey_tags in (False, True):
         try:
-            value = _as_tags_say(ledger, found) if heeding else ledger
-            exported = form.from_json(value, said, where="[0]")
+            if obey_tags:  # only those folds stand that tags still name
+                names = {tag[1] for item in tagged for tag in (parent_tag(item), own_tag(item)) if tag}
+                folds = [{**fold, "standing": fold["name"] in names} for fold in ledger["folds"]]
+                ledger = {**ledger, "folds": folds}
+            exported = form.from_json(ledger, said, where="[0]")
         except FormatError:
             break
-        if to_text(to_tagged(exported)[1:]) == to_text(found):
+        if to_json_text(to_tagged(exported)[1:]) == to_json_text(tagged):
             return exported
-    plain = read(found)
+    plain = _TagReader(tagged).read()
     return replace(plain, session=str(ledger.get("session", "")), format=str(ledger.get("format", "")))
 
 
-def _ledger(items: Sequence[Any]) -> tuple[dict[str, Any] | None, list[Any]]:
-    front = items[0] if items and isinstance(items[0], dict) else {}
-    ledger = front.get(_LEDGER)
-    if front.get(CONDENSED.parent) == _LEDGER and isinstance(ledger, dict):
-        return ledger, list(items[1:])
-    return None, list(items)
+class _TagReader:
+    """Reads a list by its tags alone: which messages were said, which folds hid them; loses no item.
 
+    A summary or marker that stands apart from everything it hides, hides nothing, hides itself, or is in a
+    circle with others is read as a message that was said. If an item has parents of both kinds, the
+    condensation counts.
+    """
 
-def _as_tags_say(ledger: dict[str, Any], found: Sequence[Any]) -> dict[str, Any]:
-    """The ledger, where only those folds stand that tags still speak of."""
-    names = {tag[1] for item in found for tag in (parent(item), stands_for(item)) if tag}
-    return {**ledger, "folds": [{**fold, "standing": fold["name"] in names} for fold in ledger["folds"]]}
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.items = items
+        self.hidden_by = [parent_tag(item) for item in items]
+        self.put_by = [
+            None if own == hidden else own
+            for own, hidden in zip(map(own_tag, items), self.hidden_by, strict=True)
+        ]
+        self.visible_before = [0, *accumulate(hidden is None for hidden in self.hidden_by)]
+        """Number of items before each place that are not hidden."""
+        self.places: dict[Tag, list[int]] = {}
+        """Places of the items of each fold, those it put and those it hides."""
+        for index, tags in enumerate(zip(self.hidden_by, self.put_by, strict=True)):
+            for tag in tags:
+                if tag is not None:
+                    self.places.setdefault(tag, []).append(index)
+
+    def read(self) -> Exported:
+        """Return the session."""
+        groups = {tag: self._group(tag) for tag in self.places}
+        names: dict[Tag, str] = {}
+        used: set[str] = set()
+        for tag in self._sort_folds():
+            if groups[tag]:
+                name = tag[1]
+                while name in used:  # one id may name a condensation and a truncation
+                    name += "~"
+                names[tag] = name
+                used.add(name)
+        view_items = self._to_view_items(names)
+        folds: dict[str, ExportedFold] = {}
+        for tag, name in names.items():
+            changes = tuple(self._to_change(tag, group, view_items) for group in groups[tag])
+            removed = [item for change in changes for item in change.removed]
+            folds[name] = ExportedFold(
+                name=name,
+                changes=changes,
+                put=tuple(
+                    remove_tags(self.items[index]) for index in self.places[tag] if self.put_by[index] == tag
+                ),
+                said=max(
+                    item.last if isinstance(item, MessageRange) else folds[item.fold].said for item in removed
+                ),
+                stages=tag[0].stages,
+            )
+        said = tuple(
+            remove_tags(item, said=True)
+            for item, put in zip(self.items, self.put_by, strict=True)
+            if put is None
+        )
+        return Exported(said=said, folds=tuple(folds.values()))
+
+    def _group(self, tag: Tag) -> list[list[int]]:
+        """Return the items of a fold in groups, split where a visible item stands between them.
+
+        A group that hides nothing is no fold's; its items become messages that were said.
+        """
+        groups: list[list[int]] = []
+        for index in self.places[tag]:
+            if groups and self.visible_before[index] == self.visible_before[groups[-1][-1] + 1]:
+                groups[-1].append(index)
+            else:
+                groups.append([index])
+        hiding: list[list[int]] = []
+        for group in groups:
+            if any(self.hidden_by[index] == tag for index in group):
+                hiding.append(group)
+            else:
+                for index in group:
+                    self.put_by[index] = None
+        return hiding
+
+    def _sort_folds(self) -> list[Tag]:
+        """Return the folds, each behind those whose messages it hides; circles are cut."""
+        tags = list(self.places)
+        ranks = {tag: rank for rank, tag in enumerate(tags)}
+        waits = dict.fromkeys(tags, 0)
+        hidden_in: dict[Tag, list[Tag]] = {tag: [] for tag in tags}
+        for put, hidden in zip(self.put_by, self.hidden_by, strict=True):
+            if put is not None and hidden is not None:
+                waits[hidden] += 1
+                hidden_in[put].append(hidden)
+        ready = [ranks[tag] for tag in tags if not waits[tag]]
+        done: list[Tag] = []
+        while ready:
+            tag = tags[heappop(ready)]
+            done.append(tag)
+            for later in hidden_in[tag]:
+                waits[later] -= 1
+                if not waits[later]:
+                    heappush(ready, ranks[later])
+        circling = set(tags) - set(done)
+        self.put_by = [
+            None if put in circling and hidden is not None else put
+            for put, hidden in zip(self.put_by, self.hidden_by, strict=True)
+        ]
+        return done + [tag for tag in tags if tag in circling]
+
+    def _to_view_items(self, names: dict[Tag, str]) -> list[ViewItem]:
+        view_items: list[ViewItem] = []
+        put_counts = dict.fromkeys(names, 0)
+        number = 0
+        for put in self.put_by:
+            if put is None:
+                number += 1
+                view_items.append(MessageRange(number, number))
+            else:
+                view_items.append(Replacement(names[put], put_counts[put]))
+                put_counts[put] += 1
+        return view_items
+
+    def _to_change(self, tag: Tag, group: Sequence[int], view_items: Sequence[ViewItem]) -> Change:
+        removed: list[ViewItem] = []
+        for index in group:
+            if self.hidden_by[index] == tag:
+                append_item(removed, view_items[index])
+        return Change(
+            tuple(removed), tuple(view_items[index] for index in group if self.put_by[index] == tag)
+        )

@@ -135,25 +135,19 @@ def test_types_ship_with_the_package():
 
 # -- the price of an import --------------------------------------------------------------------------------
 
-MOST_SECONDS = 0.120
-"""Issue 2: `import refold` under 120 CPU-milliseconds; the guard is twice that, for slow machines."""
+MOST_MODULES = {
+    "import refold": 40,
+    "import refold; refold.compact, refold.measure, refold.plan, refold.overflow": 330,
+}
+"""Modules that a statement may load beyond those of a bare interpreter; the time an import takes grows with them.
+Issue 2 asks for `import refold` under 120 CPU-milliseconds; the benchmarks measure that."""
 
 
-def cost(statement):
-    """CPU seconds that a statement takes in a fresh interpreter, the best of five."""
-    program = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
-    return min(child(program) for _ in range(5))
-
-
-def test_an_import_is_cheap():
-    assert cost("import refold") < 2 * MOST_SECONDS
-
-
-def test_the_first_use_is_cheap_as_well():
+@pytest.mark.parametrize("statement", MOST_MODULES)
+def test_an_import_and_a_first_use_load_few_modules(statement):
     """Names are loaded when they are first used; that must not only move the price."""
-    assert (
-        cost("import refold; refold.compact, refold.measure, refold.plan, refold.overflow") < 5 * MOST_SECONDS
-    )
+    program = f"import sys; before = set(sys.modules); {statement}; import json; print(json.dumps(len(set(sys.modules) - before)))"
+    assert child(program) <= MOST_MODULES[statement]
 
 
 HEAVY = [

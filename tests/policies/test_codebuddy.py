@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,6 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Message, Text, ToolResult, presets
-from refold.core.compaction.flow import run
-from refold.core.compaction.pipeline import shrink
-from refold.core.compaction.task import Task
-from refold.core.tokens.estimate import estimate
-from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER, chunk_size
 
 ORIGINAL = 50
 """Tokens of the system prompt in the page's cases: 200 characters."""
@@ -179,20 +175,6 @@ def test_within_the_budget_nothing_happens():
     assert (outcome.tokens_before, outcome.tokens_after) == (6, 6)
     assert all(new is old for new, old in zip(outcome.messages, messages, strict=True))
     assert outcome.receipt.goal_tokens == 79_753
-
-
-def test_a_size_that_is_known_is_not_counted_again():
-    """CodeBuddy, case 4: a cached count of 42 stays 42 and the counter is not asked."""
-
-    def never(_text):
-        raise AssertionError("counted again")
-
-    counter = CODEBUDDY_COUNTER.with_text_count(never)
-    task = Task(
-        messages=(Message("user", "hello"),), sizes=(42,), counter=counter, window=100, room=100, goal=50
-    )
-    done = run(shrink(task, presets.get("codebuddy").stages), never)
-    assert done.tokens == 42
 
 
 def test_each_message_is_counted_once():
@@ -370,10 +352,6 @@ def test_one_chunk_needs_no_merge():
     assert model.purposes == ["initial"]
 
 
-def task(window):
-    return Task(messages=(), sizes=(), counter=CODEBUDDY_COUNTER, window=window, room=window)
-
-
 @pytest.mark.parametrize(
     ("window", "tokens"),
     [
@@ -391,14 +369,15 @@ def task(window):
 )
 def test_chunk_size(window, tokens):
     """CodeBuddy, chunk sizes: min(window x 0.4, 12,000), the ratio falling to 0.15 for large windows."""
-    assert chunk_size(None, task(window)) == tokens
+    stage = presets.get("codebuddy").stages[1]
+    assert stage.chunk_tokens(SimpleNamespace(window=window)) == tokens
 
 
 @pytest.mark.parametrize("tokens", [19_904, 7_904, 44_665, 17_846, 14_189])
 def test_chunk_size_as_a_policy_value(tokens):
     """CodeBuddy, decisions and case 16: the later formula's numbers hold as values of `chunk_tokens`."""
     stage = presets.get("codebuddy", chunk_tokens=tokens).stages[1]
-    assert stage.chunk_tokens(task(60_000)) == tokens
+    assert stage.chunk_tokens(SimpleNamespace(window=60_000)) == tokens
 
 
 def test_chunks_follow_the_document():
@@ -519,7 +498,7 @@ def test_every_request_fits_a_small_summariser(window):
     outcome = compact(conv(60, 4_000, "w "), ask=model, window=100_000, reserved_tokens=60_000)
     assert outcome.tier == 2
     for ask in model.asked:
-        assert estimate(ask) + estimate(ask.system) + ask.max_tokens <= window
+        assert refold.count(ask) + refold.count(ask.system) + ask.max_tokens <= window
 
 
 # -- tier 3: partial -----------------------------------------------------------------------------------------

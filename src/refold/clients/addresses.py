@@ -1,7 +1,7 @@
 """Turn an address into a client: scheme, rest and options; built-in clients and plug-ins alike."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -12,15 +12,44 @@ _EXTRAS: Final = {"local": "local"}
 """Schemes whose module may be missing, and the extra that installs it."""
 
 
-def open_client(address: str | Sequence[str | Client], **options: Any) -> Client:
+def open_client(
+    address: str | Sequence[str | Client],
+    *,
+    window: int | str | None = None,
+    total_seconds: float | None = None,
+    connect_seconds: float | None = None,
+    first_seconds: float | None = None,
+    idle_seconds: float | None = None,
+    max_tokens: int | None = None,
+    threads: int | None = None,
+    start_seconds: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Client:
     """Open the client at an address; several addresses, in a list or with commas, are asked in turn.
 
-    window          tokens that the model takes, if its name does not say
+    window          tokens that the model takes, if its name does not say: 8192 or "8k"
     total_seconds   how long one question may take in all (60), retries included; `connect_seconds` (10),
                     `first_seconds` and `idle_seconds` bound its parts
+    max_tokens      tokens of an answer at most (local)
+    threads         processors to use (local)
+    start_seconds   how long loading the model may take (local)
+    environment     where keys are read, in place of the process's environment
 
-    Other schemes come from the entry-point group `refold.clients`.
+    Other schemes come from the entry-point group `refold.clients`. They get the options that are set.
     """
+    arguments = {
+        "window": window,
+        "total_seconds": total_seconds,
+        "connect_seconds": connect_seconds,
+        "first_seconds": first_seconds,
+        "idle_seconds": idle_seconds,
+        "max_tokens": max_tokens,
+        "threads": threads,
+        "start_seconds": start_seconds,
+        "environment": environment,
+    }
+    # A client refuses an option that it does not have, so only those that the caller set are passed on.
+    options = {name: value for name, value in arguments.items() if value is not None}
     places = split_addresses(address) if isinstance(address, str) else list(address)
     if not places:
         raise RefoldError(

@@ -323,7 +323,9 @@ def test_a_question_can_be_cancelled_at_any_moment(provider, opened):
 
 
 def test_a_wrong_option_is_told():
-    with pytest.raises(RefoldError, match="has no option 'tempreture'"):
+    with pytest.raises(RefoldError, match="has no option 'threads'"):
+        open_client("http://127.0.0.1:9/v1#m", threads=1)
+    with pytest.raises(TypeError, match="tempreture"):
         open_client("http://127.0.0.1:9/v1#m", tempreture=1)
 
 

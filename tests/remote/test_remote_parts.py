@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from refold.cli import main
-from refold.remote.framing import MessageFramer, UnreadableMessage
 from refold.remote.operations import METHODS
+from refold.remote.protocol import MessageFramer, UnreadableMessage
 
 
 def test_the_page_lists_every_method_and_its_parameters():

@@ -22,7 +22,7 @@ from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, Sto
 from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
 from refold.stores.postgres import check, log
-from refold.stores.postgres.address import parse_address
+from refold.stores.postgres.connections import parse_address
 
 NUMBERS = count(1)
 

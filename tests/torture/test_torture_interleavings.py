@@ -22,10 +22,10 @@ def test_what_a_campaign_once_found_stays_mended(seed, case, tmp_path):
 
 def test_a_fold_that_is_installed_on_another_branch_is_found_out(monkeypatch):
     def careless(*_):
-        return True
+        return ""
         yield
 
-    monkeypatch.setattr(install_fold, "_stands", careless)
+    monkeypatch.setattr(install_fold, "_find_obstacle", careless)
     assert interleavings.campaign(seed=1, count=25)["wrong"] > 0
 
 

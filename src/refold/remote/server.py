@@ -15,7 +15,6 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from refold.remote import operations
-from refold.remote.framing import MessageFramer, UnreadableMessage
 from refold.remote.plain import event_to_plain
 from refold.remote.protocol import (
     CANCELLED,
@@ -24,6 +23,8 @@ from refold.remote.protocol import (
     PARSE_ERROR,
     Call,
     Failure,
+    MessageFramer,
+    UnreadableMessage,
     format_error,
     format_notification,
     format_result,

@@ -222,7 +222,7 @@ class Store(Log, Search, Notes, Leases, Protocol):
 
 
 _BUILT_IN: Final = {
-    "memory": "refold.stores.memory.store",
+    "memory": "refold.stores.memory",
     "jsonl": "refold.stores.jsonl.store",
     "sqlite": "refold.stores.sqlite.store",
     "postgresql": "refold.stores.postgres.store",

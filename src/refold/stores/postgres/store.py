@@ -16,14 +16,13 @@ from typing import Any, Final, TypeVar
 from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError
 from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
-from refold.stores.postgres.address import parse_address
 from refold.stores.text import encode_text, name_hash
 
 try:
     from refold.stores.postgres import leases, log
     from refold.stores.postgres.append import Append
     from refold.stores.postgres.check import check, salvage
-    from refold.stores.postgres.connections import Connection, Connections
+    from refold.stores.postgres.connections import Connection, Connections, parse_address
     from refold.stores.postgres.schema import migrate
     from refold.stores.postgres.search import search
 except ImportError as error:

@@ -27,7 +27,7 @@ from refold.replay.results import NONE, PlayedFold, Run, Turn
 from refold.replay.reused_names import count_present, join_texts, names_needed_after
 from refold.session.session import Session
 from refold.session.state.loaded_view import LoadedView
-from refold.stores.memory.store import open_store
+from refold.stores.memory import open_store
 
 Summaries: TypeAlias = Literal["stand-in", "passed over"]
 LEAST_CACHED: Final = 1_024

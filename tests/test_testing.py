@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from refold.core.compaction.flow import Answer, Ask
-from refold.core.messages.message import (
+from refold import (
+    Answer,
+    Ask,
     Document,
     File,
     Image,
@@ -33,6 +34,7 @@ from refold.testing import (
     system,
     thinking,
     user,
+    waiting_calls,
 )
 
 # -- builders ----------------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def test_a_script_may_tell_it_to_raise():
 
 def test_an_empty_script_says_that_nobody_was_to_ask():
     model = Scripted()
-    with pytest.raises(AnswerFailed, match="was not to be asked"):
+    with pytest.raises(AnswerFailed, match="should not have been asked"):
         model(Ask("1"))
     assert model.asked == ["1"]
 
@@ -187,3 +189,9 @@ def test_a_scripted_model_can_be_awaited():
     model = Scripted("a")
     assert asyncio.run(model.later(Ask("1"))) == "a"
     assert model.asked == ["1"]
+
+
+def test_calls_wait_while_only_results_of_their_unit_stand_behind_them():
+    both = calls(call_part("read", id="a"), call_part("bash", id="b"))
+    assert [call.id for call in waiting_calls([user("go"), both, result("a", "x")])] == ["b"]
+    assert waiting_calls([both, user("stop")]) == []

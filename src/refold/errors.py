@@ -1,10 +1,10 @@
-"""Every error refold raises for what it met; wrong use in code is a TypeError, as everywhere in Python.
+"""Every error that refold raises; wrong use in code is a TypeError, as everywhere in Python.
 
 RefoldError
   WindowUnknown         no window for the model and none given
   DoesNotFit            over the room after every stage
   InvalidConversation   broken beyond repair
-  FormatError           not the shape of that provider (also a ValueError)
+  FormatError           not the format of that provider (also a ValueError)
   AnswerFailed          a model did not answer
   Overflow              the provider refused twice
   StoreError
@@ -15,8 +15,8 @@ RefoldError
     StoreBusy           others held the store for too long
     StoreFull           no room on the disk
 
-Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome.
-Each error carries its facts as attributes, so that nobody has to parse a message.
+Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome. Each error
+carries its facts as attributes, so that nobody has to parse a message.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from typing import Any
 
 
 class RefoldError(Exception):
-    """Anything refold raises on purpose."""
+    """The base of all errors that refold raises on purpose."""
 
 
 class RefoldWarning(UserWarning):
-    """Something worth a look that did not stop the work."""
+    """A problem that did not stop the work."""
 
 
 class WindowUnknown(RefoldError):
@@ -40,7 +40,7 @@ class WindowUnknown(RefoldError):
 
 
 class DoesNotFit(RefoldError):
-    """After every stage the conversation is still larger than its room."""
+    """The conversation is larger than its room after every stage."""
 
     def __init__(self, tokens: int, room: int, breakdown: Mapping[str, int]) -> None:
         parts = ", ".join(f"{name} {size:,}" for name, size in breakdown.items() if size)
@@ -60,7 +60,7 @@ class InvalidConversation(RefoldError):
 
 
 class FormatError(RefoldError, ValueError):
-    """A value does not have the shape of the provider it was read as."""
+    """A value does not have the format of the provider it was read as."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -82,11 +82,11 @@ class AnswerFailed(RefoldError):
         self.provider = provider
         self.cause = cause
         self.partial: Any = partial
-        """What had come by then, in a talk (`refold.clients.talking.Reply`); None where nothing had."""
+        """The part of a reply that had arrived (a `Reply` of a chat client); None if nothing had."""
 
 
 class Overflow(RefoldError):
-    """The provider refused the request for its size, also after an emergency fold."""
+    """The provider refused the request for its size, and again after an emergency compaction."""
 
     def __init__(self, provider: str | None, limit: int | None, requested: int | None) -> None:
         asked = f"{requested:,} tokens" if requested else "the request"
@@ -98,7 +98,7 @@ class Overflow(RefoldError):
 
 
 class StoreError(RefoldError):
-    """A store could not do what was asked."""
+    """A store could not do its work."""
 
 
 class SessionNotFound(StoreError, KeyError):
@@ -128,7 +128,7 @@ class LogTooNew(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Others held the store for longer than one waits; nothing was written."""
+    """Others held the store for longer than the time limit; nothing was written."""
 
 
 class StoreFull(StoreError):

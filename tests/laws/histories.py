@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from refold import formats
-from refold.core.messages.message import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from refold import Document, Image, Message, Text, Thinking, ToolCall, ToolResult, formats
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WORDS = (

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold import Answer, formats, presets
-from refold.core.compaction.edits import apply, revert
-from refold.core.messages.message import Message, Text, Thinking, ToolCall
-from refold.core.messages.message_text import everything
-from refold.core.messages.repair import mend
-from refold.core.messages.tool_pairs import link, open_calls
-from refold.core.tokens.estimate import estimate
+from refold import Answer, Message, Text, Thinking, ToolCall, presets
+from refold.testing import loose_ends, waiting_calls
 
 sys.path.insert(0, str(Path(__file__).parent))
 from histories import FORMATS, POLICIES, full_texts, histories, windows, wired
@@ -45,7 +40,7 @@ class Model:
 
 def sound(wire, messages, name=""):
     """No problem but a call that waits for its result, and CodeBuddy's own words for long arguments."""
-    problems = formats.get(wire).check(formats.get(wire).parse(messages))
+    problems = refold.validate(messages, wire)
     allowed = {"open-call", "invalid-arguments"} if name == "codebuddy" else {"open-call"}
     return [problem for problem in problems if problem.rule not in allowed]
 
@@ -79,7 +74,7 @@ def test_law_2_what_was_not_touched_comes_back_identical(wire, history, window, 
 
 @given(history=histories(broken=False), window=windows, name=st.sampled_from(POLICIES), asked=st.booleans())
 def test_law_3_within_the_target_or_it_says_so_and_never_larger(history, window, name, asked):
-    whole = mend(history).messages
+    whole = refold.repair(history).messages
     outcome = refold.compact(whole, window=window, policy=policy(name), ask=Model() if asked else None)
     goal = outcome.receipt.goal_tokens
     if goal is not None:
@@ -101,7 +96,7 @@ def test_law_3_the_floor_of_the_house_fits_or_names_what_cannot(history, target)
 @pytest.mark.parametrize("name", POLICIES)
 @given(history=histories(broken=False), window=windows)
 def test_law_4_twice_is_once_without_a_second_question(name, history, window):
-    whole = mend(history).messages
+    whole = refold.repair(history).messages
     once = refold.compact(whole, window=window, policy=policy(name), ask=Model())
     again = Model()
     twice = refold.compact(once.messages, window=window, policy=policy(name), ask=again)
@@ -125,7 +120,7 @@ def test_law_5_a_bounded_number_of_questions(history, window, name, overhead, fo
     refold.compact(
         history, window=window, policy=policy(name), ask=model, force=force, system="s " * overhead
     )
-    size = sum(estimate(everything(message)) for message in history)
+    size = refold.count(history) if history else 0
     pieces = 4 + 2 * math.ceil(size / 1_000) + len(history) // 4
     assert len(model.asked) <= pieces
 
@@ -135,12 +130,10 @@ def test_law_5_a_bounded_number_of_questions(history, window, name, overhead, fo
 def test_law_6_calls_and_results_stay_together(name, history, window, force):
     outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=force)
     after = outcome.messages
-    links = link(after)
-    assert not links.orphans
-    assert {place[0] for place in links.unanswered} <= open_calls(after)
-    waiting = [history[index] for index in open_calls(history)]
-    if waiting and not outcome.receipt.mended:
-        assert all(any(call in message.calls for message in after) for one in waiting for call in one.calls)
+    assert loose_ends(after) == []
+    if not outcome.receipt.mended:
+        for call in waiting_calls(history):
+            assert any(call in message.calls for message in after)
 
 
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))
@@ -168,7 +161,7 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES)
 @given(history=histories(broken=False, least=2), window=windows, name=st.sampled_from(POLICIES))
 def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, history, window, name):
-    whole = mend(history).messages
+    whole = refold.repair(history).messages
     model = Model(FAILURES[failure])
     outcome = refold.compact(whole, window=window, policy=policy(name), ask=model, force=True)
     alone = refold.compact(whole, window=window, policy=policy(name), force=True)
@@ -189,12 +182,12 @@ def test_law_12_every_request_fits_the_summarisers_window(history, window, name,
     model = Model(window=own)
     refold.compact(history, window=window, policy=policy(name), ask=model, force=True)
     for ask in model.asked:
-        assert estimate(ask.system) + estimate(ask) + (ask.max_tokens or 0) <= own
+        assert refold.count(ask.system) + refold.count(str(ask)) + (ask.max_tokens or 0) <= own
 
 
 @given(history=histories(broken=False, least=1), window=windows, data=st.data())
 def test_law_13_what_matters_most_is_in_every_view(history, window, data):
-    whole = list(mend(history).messages)
+    whole = list(refold.repair(history).messages)
     pins = data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=2)) if whole else []
     turns = [message for message in whole if message.is_user_turn]
     outcome = refold.compact(whole, window=window, policy="refold", ask=Model(), pins=pins, target=window)
@@ -203,8 +196,8 @@ def test_law_13_what_matters_most_is_in_every_view(history, window, data):
     assert all(message in after for message in kept if not len(message.text) > 150)
     if turns and len(turns[-1].text) < 150 and len(turns[-1].parts) == 1:
         assert turns[-1] in after
-    for index in open_calls(whole):
-        assert all(any(call in message.calls for message in after) for call in whole[index].calls)
+    for call in waiting_calls(whole):
+        assert any(call in message.calls for message in after)
 
 
 CLOSERS = ("</conversation>", "</CONVERSATION >", "</ conversation>", "</message>", "</previous-summary>")
@@ -230,8 +223,13 @@ def test_law_15_delimiters_inside_content_cannot_close_the_data(name, words, tex
 def test_edits_lead_there_and_back(history, window, name):
     outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=True)
     if outcome.edits:
-        assert apply(history, outcome.edits) == outcome.messages
-        assert revert(outcome.messages, outcome.edits) == history
+        after, before = list(history), list(outcome.messages)
+        for edit in sorted(outcome.edits, key=lambda edit: edit.start, reverse=True):
+            after[edit.start : edit.end] = edit.put
+        for edit in sorted(outcome.edits, key=lambda edit: edit.start):
+            before[edit.start : edit.start + len(edit.put)] = edit.took
+        assert after == list(outcome.messages)
+        assert before == list(history)
 
 
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))

@@ -4,16 +4,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import assert_linear
 from history_strategies import HISTORIES
-from refold import formats
-from refold.core.messages.normalize import NOTHING, OPENING, Normalized, normalize
+from refold import Text, Thinking, formats
+from refold.core.messages.normalize import NOTHING, OPENING, Normalized, make_call_ids_unique, normalize
 from refold.core.messages.repair import UNAVAILABLE
+from refold.core.messages.rewrite import map_parts, replace_result_text
+from refold.core.messages.tool_pairs import link
 from refold.core.messages.wire_rules import CANONICAL, Shape
-from refold.testing import assistant, call, call_part, calls, image, result, result_part, shape, system, user
+from refold.testing import (
+    assistant,
+    call,
+    call_part,
+    calls,
+    image,
+    result,
+    result_part,
+    shape,
+    system,
+    thinking,
+    user,
+)
 
 STRICT = Shape(
     name="strict", results_in_user=True, system_inside=False, starts_with_user=True, allows_empty=False
 )
+CHAT = Shape(name="chat")
+ANTHROPIC = Shape(name="anthropic", results_in_user=True, alternates=True, unique_ids=True)
 WIRES = [formats.get(name).shape for name in ("refold", "openai", "responses", "anthropic", "gemini")]
 
 
@@ -169,3 +186,97 @@ def test_to_settle_twice_is_to_settle_once(history, wire, orphans):
 def test_changes_are_counted_where_there_are_any(history, wire):
     done = normalize(history, shape=wire)
     assert (done.changed == 0) == (done.messages is history)
+
+
+# -- ids ---------------------------------------------------------------------------------------------------
+
+
+def test_a_later_call_of_the_same_id_gets_a_new_one_where_ids_must_be_unique():
+    history = [call("f", id="a"), result("a", "1"), call("f", id="a"), result("a", "2"), call("f", id="a")]
+    done = make_call_ids_unique(history, ANTHROPIC)
+    assert [line.split("#")[1] for line in shape(done).split("\n")] == ["a", "a: 1", "a_2", "a_2: 2", "a_3"]
+    assert done[0] is history[0]
+    assert done[1] is history[1]
+
+
+def test_ids_may_be_used_again_where_the_provider_takes_them():
+    """House law 2: what was not touched comes back identical."""
+    history = [call("f", id="a"), result("a", "1"), call("f", id="a"), result("a", "2")]
+    assert make_call_ids_unique(history, CHAT) is history
+
+
+def test_two_calls_of_one_message_never_share_an_id():
+    history = [
+        calls("ok", call_part("f", id="a"), call_part("g", id="a")),
+        result("a", "1"),
+        result("a", "2"),
+    ]
+    for wire in (CHAT, ANTHROPIC):
+        assert shape(make_call_ids_unique(history, wire)) == (
+            "assistant: ok | -> f() #a | -> g() #a_2\ntool #a: 1\ntool #a_2: 2"
+        )
+
+
+def test_a_new_id_is_none_that_was_used_before():
+    history = [call("f", id="a"), call("f", id="a_2"), call("f", id="a")]
+    assert [message.calls[0].id for message in make_call_ids_unique(history, ANTHROPIC)] == [
+        "a",
+        "a_2",
+        "a_3",
+    ]
+
+
+def test_ids_that_are_all_different_give_the_very_list():
+    history = [call("f", id="a"), call("f", id="b")]
+    assert make_call_ids_unique(history, ANTHROPIC) is history
+
+
+@given(HISTORIES)
+def test_ids_are_unique_after_renaming_and_the_same_results_answer(history):
+    done = make_call_ids_unique(history, ANTHROPIC)
+    ids = [call.id for message in done for call in message.calls]
+    assert len(ids) == len(set(ids))
+    assert make_call_ids_unique(done, ANTHROPIC) is done
+    assert len(link(history).answers) <= len(link(done).answers)
+
+
+def test_many_calls_with_one_id_take_linear_work():
+    def make_work(size):
+        history = [message for _ in range(size) for message in (call("f", id="a"), result("a", "x"))]
+        return lambda: make_call_ids_unique(history, ANTHROPIC)
+
+    assert len({call.id for message in make_work(100)() for call in message.calls}) == 100
+    assert_linear(make_work, 300)
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def test_a_message_in_which_nothing_changed_is_the_same_object():
+    message = user("a", "b")
+    assert map_parts(message, lambda part: part) is message
+    empty = user()
+    assert map_parts(empty, lambda part: None) is empty
+
+
+def test_a_changed_part_makes_a_new_message_with_the_other_parts_as_they_are():
+    message = user("a", "b", id="m1", pinned=True)
+    done = map_parts(message, lambda part: Text("c") if part.text == "b" else part)
+    assert done == user("a", "c", id="m1", pinned=True)
+    assert done.parts[0] is message.parts[0]
+    assert message == user("a", "b", id="m1", pinned=True)
+
+
+def test_an_equal_part_that_is_another_object_counts_as_changed():
+    message = user("a")
+    assert map_parts(message, lambda part: Text("a")) is not message
+
+
+def test_none_takes_a_part_out():
+    message = assistant(thinking("hm"), "said")
+    assert map_parts(message, lambda part: None if isinstance(part, Thinking) else part) == assistant("said")
+
+
+def test_a_result_says_something_else_and_keeps_the_rest():
+    old = result_part("c1", "long", image(), name="read", is_error=True)
+    assert replace_result_text(old, "short") == result_part("c1", "short", name="read", is_error=True)

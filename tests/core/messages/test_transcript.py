@@ -11,7 +11,7 @@ from refold.policies.systems.codebuddy import codebuddy_layout
 from refold.policies.systems.neurolink import neurolink_layout
 from refold.policies.systems.opal import opal_layout
 from refold.policies.systems.ripple import format_arguments, ripple_layout
-from refold.policies.systems.umwelten_texts import umwelten_layout
+from refold.policies.systems.strategies import umwelten_layout
 from refold.testing import (
     assistant,
     call,

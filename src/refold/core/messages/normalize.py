@@ -109,9 +109,9 @@ def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[
     for index in {index for index, _ in new_ids}:
         parts = list(messages[index].parts)
         for place, part in enumerate(parts):
-            if isinstance(part, ToolCall | ToolResult) and (name := new_ids.get((index, place))):
+            if isinstance(part, ToolCall | ToolResult) and (index, place) in new_ids:
                 field = "id" if isinstance(part, ToolCall) else "call_id"
-                parts[place] = replace(part, **{field: name})  # type: ignore[arg-type]  # one of its own fields
+                parts[place] = replace(part, **{field: new_ids[index, place]})  # type: ignore[arg-type]
         renamed[index] = replace(messages[index], parts=tuple(parts))
     return renamed
 

@@ -123,7 +123,8 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
 def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
         value = fields.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and 0 < value <= MAX_REPORTED_TOKENS:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if 0 < value <= MAX_REPORTED_TOKENS:
             return int(value)
     return 0

@@ -4,9 +4,8 @@ Knows the options that every call on plain data shares. Knows nothing of how a c
 asks no model.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import ceil
 from typing import Any, Final
 
@@ -201,11 +200,3 @@ def file_text(file: Any) -> str:
     if not isinstance(content, str):
         raise FormatError('a file is text or {"content": text, "path": name}', path="files")
     return content
-
-
-def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise TypeError for a name that is no option; a typing error must not be taken for a default."""
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {near[0]}?" if near else ""))

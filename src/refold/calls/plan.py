@@ -11,7 +11,7 @@ from refold.core.compaction.flow import Answer, Ask, run
 from refold.core.compaction.guards import explain_guarded
 from refold.core.compaction.policy import Policy
 from refold.core.messages.text_cutting import first_line
-from refold.core.models.prices import MILLION, break_even, cache_prices, request_cost, fold_cost, find_price
+from refold.core.models.prices import MILLION, break_even, cache_prices, find_price, fold_cost, request_cost
 from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
 from refold.core.summaries.acceptance import make_stand_in

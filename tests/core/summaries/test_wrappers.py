@@ -11,7 +11,7 @@ from refold.policies.systems.codebuddy import wrap_for_codebuddy, wrap_half_for_
 from refold.policies.systems.neurolink import wrap_for_neurolink
 from refold.policies.systems.opal import wrap_for_opal
 from refold.policies.systems.ripple import wrap_for_ripple
-from refold.policies.systems.umwelten_texts import wrap_for_umwelten
+from refold.policies.systems.strategies import wrap_for_umwelten
 from refold.testing import assistant, call, result, summary, user
 
 NEUROLINK_HEADER = "[Previous conversation summary]"

@@ -26,12 +26,12 @@ from bench.torture.ground import Child, Wrong, dice, emptied, folder, tell
 import refold
 from refold.core.compaction.flow import Ask
 from refold.core.log.entries import Entry
-from refold.core.log.view import Piece, Put, Run, View, project
+from refold.core.log.view import ViewItem, Replacement, MessageRange, View, project
 from refold.core.messages.message import Message
 from refold.errors import RefoldError
 from refold.session import aopen
-from refold.session.facade import AsyncSession
-from refold.session.loading import put_messages
+from refold.session.async_session import AsyncSession
+from refold.session.steps.read_entries import fold_messages
 from refold.stores import Store, open_store
 
 SESSION: Final = "tortured"
@@ -195,19 +195,19 @@ def looked_at(case: Case, store: Store) -> Iterator[str]:
     view = project(path)
     if any(held != shown for held in case.views):
         yield "a session holds another view than the log has"
-    taken = [piece for fold in view.folds for change in fold.changes for piece in change.took]
-    kept = {number for piece in (*taken, *view.pieces) for number in _numbers(view, piece)}
+    taken = [piece for fold in view.folds for change in fold.changes for piece in change.removed]
+    kept = {number for piece in (*taken, *view.items) for number in _numbers(view, piece)}
     if kept != set(range(1, view.said + 1)):
         yield "a message is neither in the view nor in a fold"
-    seen = [number for piece in view.pieces if isinstance(piece, Run) for number in _numbers(view, piece)]
+    seen = [number for piece in view.items if isinstance(piece, MessageRange) for number in _numbers(view, piece)]
     if seen != sorted(set(seen)):
         yield f"the view shows messages twice or out of order: {seen}"
-    wire = fresh.keeper.wire
+    wire = fresh.state.wire
     if problems := {one.rule for one in wire.check(wire.parse(shown))} - {"open-call"}:
         yield f"a provider would refuse the view: {sorted(problems)}"
 
 
-def _numbers(view: View, piece: Piece) -> list[int]:
+def _numbers(view: View, piece: ViewItem) -> list[int]:
     return [number for run in view.originals(piece) for number in range(run.first, run.last + 1)]
 
 
@@ -238,7 +238,7 @@ def _folds_wrong(path: list[Entry]) -> Iterator[str]:
     """
     said = {one.said: _token(one) for one in path if one.kind == "said"}
     folds = [one for one in path if one.kind == "fold"]
-    texts = {one.name: [_text(put) for put in put_messages(one)] for one in folds}
+    texts = {one.name: [_text(put) for put in fold_messages(one)] for one in folds}
     asked = {one.name for one in folds if "summarize" in one.value.get("stages", ())}
     view = project(path)
     for fold in view.folds:
@@ -251,11 +251,11 @@ def _folds_wrong(path: list[Entry]) -> Iterator[str]:
             for number in range(int(first), int(last or first) + 1)
         }
         taken = set[str]()
-        for piece in (piece for change in fold.changes for piece in change.took):
+        for piece in (piece for change in fold.changes for piece in change.removed):
             numbers = covered.intersection(_numbers(view, piece))
-            if isinstance(piece, Put) and numbers:
+            if isinstance(piece, Replacement) and numbers:
                 taken.update(_TOKEN.findall(texts[piece.fold][piece.place]))
-            elif isinstance(piece, Run):
+            elif isinstance(piece, MessageRange):
                 taken.update(said.get(number, f"#{number}, which nobody said") for number in numbers)
         for run in (run for change in fold.changes for run in change.kept):
             taken.difference_update(said.get(number, "") for number in range(run.first, run.last + 1))

@@ -117,7 +117,7 @@ def look(address: str, story: Story, *, say: str) -> list[str]:
         entries = session.log()
         wrong += messages_wrong(entries, story)
         wrong += _names_wrong(entries, [one for _, _, one in store.salvage()], story)
-        if project(entries).pieces != session.state.view.pieces:
+        if project(entries).items != session.state.view.items:
             wrong.append("the view is not what its log says")
         if store.note("last") not in story.notes:
             wrong.append(f"the note says {store.note('last')!r}, not one of {sorted(map(str, story.notes))}")

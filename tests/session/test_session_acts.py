@@ -56,12 +56,12 @@ def test_compact_by_hand():
         outcome = session.compact(keep=7, focus="the letters", target="900")
         assert outcome.compacted
         assert outcome.messages[-7:] == history[-7:]
-        assert "the letters" in session.state.ask.asked[0]
+        assert "the letters" in session.state.summariser.ask.asked[0]
         assert session.log(kinds=("fold",))[0].value["trigger"] == "forced"
         assert outcome.messages == session.view()
         for _ in range(9):
             session.compact()
-        assert session.state.breaker.opened is None  # people fold as often as they like
+        assert session.state.accounting.breaker.opened is None  # people fold as often as they like
 
 
 def test_compact_an_empty_session():

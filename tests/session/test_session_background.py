@@ -43,7 +43,7 @@ def test_from_the_soft_line_on_and_what_is_said_meanwhile_is_kept(slow):
     with opened(ask=slow, background=True) as session:
         quiet = session.prepare(HISTORY[:10])
         assert quiet.budget.ratio < 0.70
-        assert session.state.waiting is None
+        assert session.state.pending_fold is None
         ready = session.prepare(HISTORY)
         assert 0.70 <= ready.budget.ratio < 0.85
         assert ready.messages is HISTORY
@@ -58,7 +58,7 @@ def test_from_the_soft_line_on_and_what_is_said_meanwhile_is_kept(slow):
         assert SUMMARY in dumped(view)
         assert session.folds()[0].receipt
         assert session.log(kinds=("fold",))[0].value["trigger"] == "background"
-        assert session.state.waiting is None
+        assert session.state.pending_fold is None
 
 
 def test_due_but_being_prepared_is_not_prepared_twice(slow):
@@ -128,7 +128,7 @@ def test_another_process_that_holds_the_lease(memory, slow):
         session.prepare(HISTORY)
         session._thread.join(5)
         assert slow.count == 0
-        assert session.state.waiting is None
+        assert session.state.pending_fold is None
         memory.release(lease)
         session.prepare(HISTORY)
         assert slow.asked.wait(5)
@@ -152,7 +152,7 @@ def test_a_fold_that_fails_for_good_is_logged_and_frees_the_lease(memory, caplog
         session._thread.join(5)
         assert "as it was" in caplog.text
         memory.append = real
-        assert session.state.waiting is None
+        assert session.state.pending_fold is None
         assert session.view() == HISTORY
         assert memory.claim("talk", holder="somebody else", seconds=1)
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
 from refold.core.log.view import MessageRange
-from refold.session.steps.take_in import TURNED
+from refold.session.steps.take_in import STRETCH
 from refold.stores import open_store
 
 EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "25"))
@@ -157,7 +157,7 @@ class Callers(RuleBasedStateMachine):
         self.own[:] = deepcopy(self.said)
         self.session.prepare(self.own)
         self.own[number]["content"] += " or not"
-        for _ in range(len(self.said) // TURNED[1]):  # in a long list old messages are looked at in turns
+        for _ in range(len(self.said) // STRETCH[1]):  # in a long list old messages are looked at in turns
             self.session.prepare(self.own)
         self.own += self.words(texts)
         self.prepared(self.own, self.own)
@@ -222,7 +222,7 @@ class Callers(RuleBasedStateMachine):
         path = [] if head is None else self.store.read("talk", head.place, kinds=("said",))
         assert [one.value for one in path] == self.said
         self.given_out.append((shown, list(self.said)))
-        for atom, item in zip(state.shelf.atoms, shown, strict=True):
+        for atom, item in zip(state.loaded.view_items, shown, strict=True):
             if isinstance(atom, MessageRange):
                 assert item == self.said[atom.first - 1]
 

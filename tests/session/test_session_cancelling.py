@@ -2,6 +2,7 @@
 
 import asyncio
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from talks import SUMMARY, reply, sound, talk, user
@@ -160,11 +161,11 @@ def test_a_background_fold_that_is_cancelled_frees_the_next():
             await session.prepare(history)
             for _ in range(20):
                 await asyncio.sleep(0.001)
-            assert session.state.waiting is not None
+            assert session.state.pending_fold is not None
             session._task.cancel()
             await asyncio.wait([session._task])
-            assert session.state.waiting is None
-            session.state.ask = model
+            assert session.state.pending_fold is None
+            session.state.summariser = replace(session.state.summariser, ask=model)
             await session.prepare(history)
             await asyncio.wait([session._task])
             assert await session.folds()

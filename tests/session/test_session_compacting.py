@@ -259,7 +259,7 @@ def test_tools_and_system_alone_over_the_window():
             ready = session.prepare(history, tools=tools, system="be kind")
             assert not ready.outcome.fits
             assert ready.messages[-1] == history[-1]
-        assert not session.state.ask.asked
+        assert not session.state.summariser.ask.asked
         assert "alone" in ready.outcome.reason or "not now" in ready.outcome.reason
         assert not session.prepare(history).outcome.compacted
 
@@ -299,16 +299,16 @@ def test_two_without_a_turn_open_the_breaker(clock):
         history = talk(40, size=600)
         for _ in range(2):
             session.prepare(history)
-        asked = len(session.state.ask.asked)
+        asked = len(session.state.summariser.ask.asked)
         ready = session.prepare(history)
-        assert len(session.state.ask.asked) == asked
+        assert len(session.state.summariser.ask.asked) == asked
         assert "not now" in ready.outcome.reason or ready.outcome.reason
         assert len(session.log(kinds=("attempt",))) >= 2
         clock.time += 601
         session.prepare(history)
-        assert len(session.state.ask.asked) == asked + 1  # half-open: one attempt
+        assert len(session.state.summariser.ask.asked) == asked + 1  # half-open: one attempt
         session.prepare(history)
-        assert len(session.state.ask.asked) == asked + 1
+        assert len(session.state.summariser.ask.asked) == asked + 1
         skipped = [one for one in seen if one.kind == "compaction_skipped"]
         assert all(one.reason for one in skipped)
 
@@ -358,8 +358,8 @@ def test_six_an_hour_survive_reopening_behind_many_turns(tmp_path, clock):
             session.observe(usage(100))
     with opened(store=address, ask=Scripted(SUMMARY), now=clock) as session:
         session.view()
-        assert len(session.state.breaker.attempts) == 6
-        assert session.state.breaker.opened is not None
+        assert len(session.state.accounting.breaker.attempts) == 6
+        assert session.state.accounting.breaker.opened is not None
 
 
 def test_over_the_room_while_the_breaker_is_open_folds_without_the_model(clock):
@@ -437,9 +437,9 @@ def test_a_fold_that_helped_stays_although_much_was_said_since(clock):
     with opened(ask=Scripted(SUMMARY), now=clock, background=True) as session:
         history = talk(26, size=700)
         session.prepare(history)
-        session.state.waiting and session._thread.join()
+        session.state.pending_fold and session._thread.join()
         assert session.folds()
-        used = session.state.trial[1]
+        used = session.state.accounting.trial.used_before
         history += [reply("ok"), user("omega psi " * 4_000)]
         session.prepare(history)
         observed = session.observe(usage(used + 1_000))

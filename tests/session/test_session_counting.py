@@ -3,9 +3,10 @@
 import pytest
 
 import refold
+from refold.core.log.entries import ROOT, make_entry
 from refold.core.tokens.usage import Usage
-from refold.session.state.session_state import UsageReport
-from refold.session.steps.load import _grown
+from refold.session.state.accounting import UsageReport
+from refold.session.steps.read_entries import usage_report
 
 
 def report(context, estimate, **more):
@@ -14,8 +15,8 @@ def report(context, estimate, **more):
 
 def test_growth_is_summed_from_report_to_report():
     first = report(1_000, 1_000)
-    second = report(1_600, 1_400).behind(first)
-    third = report(2_200, 1_800).behind(second)
+    second = report(1_600, 1_400).after(first)
+    third = report(2_200, 1_800).after(second)
     assert (first.grown, second.grown, third.grown) == ((0, 0), (600, 400), (1_200, 800))
     assert first.scale == 1.0
     assert third.ratio < third.scale < 1.5
@@ -25,22 +26,23 @@ def test_growth_is_summed_from_report_to_report():
     "last", [None, report(900, 900, holds=False), report(900, 900, model="another")], ids=str
 )
 def test_what_was_measured_otherwise_teaches_nothing(last):
-    assert report(1_600, 1_400).behind(last).grown == (0, 0)
+    assert report(1_600, 1_400).after(last).grown == (0, 0)
 
 
 def test_a_request_that_did_not_grow_teaches_nothing_and_forgets_nothing():
     last = report(1_000, 1_000, grown=(60, 50))
-    assert report(900, 1_100).behind(last).grown == (60, 50)
-    assert report(1_100, 900).behind(last).grown == (60, 50)
+    assert report(900, 1_100).after(last).grown == (60, 50)
+    assert report(1_100, 900).after(last).grown == (60, 50)
 
 
 def test_what_was_long_ago_counts_less():
-    assert report(1_100, 1_100).behind(report(1_000, 1_000, grown=(80_000, 60_000))).grown == (40_100, 30_100)
+    assert report(1_100, 1_100).after(report(1_000, 1_000, grown=(80_000, 60_000))).grown == (40_100, 30_100)
 
 
 @pytest.mark.parametrize(("value", "read"), [([3, 4], (3, 4)), (None, (0, 0)), ([1], (0, 0)), ("ab", (0, 0))])
 def test_growth_is_read_from_the_log_with_care(value, read):
-    assert _grown(value) == read
+    entry = make_entry("usage", {}, parent=ROOT, said=1, about={"grown": value})
+    assert usage_report(entry).grown == read
 
 
 def test_a_reply_counts_as_the_provider_counted_it():
@@ -68,7 +70,7 @@ def test_growth_survives_reopening(tmp_path):
             session.prepare()
             session.observe({"usage": {"prompt_tokens": tokens, "completion_tokens": 10}})
         used = session.budget().used
-        grown = session.state.report.grown
+        grown = session.state.accounting.report.grown
     with refold.open("counting", store=address, window=100_000) as again:
         assert again.budget().used == used
-        assert again.state.report.grown == grown != (0, 0)
+        assert again.state.accounting.report.grown == grown != (0, 0)

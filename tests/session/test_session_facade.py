@@ -2,27 +2,56 @@
 
 import asyncio
 import inspect
+from dataclasses import replace
+from typing import get_type_hints
 
 import pytest
 from talks import SUMMARY, opened, reply, talk, usage, user
 
 import refold
 from refold.errors import RefoldError
-from refold.session.drivers import StoreCall, Wait, run_async, run_sync
-from refold.session.session import Base
+from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_sync
 from refold.testing import Scripted
 
 
-def test_both_have_the_same_acts():
-    def names(kind):
-        return {name for name in vars(kind) if not name.startswith("_")} - {"drive"}
+def methods(kind):
+    return {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
 
-    assert names(refold.Session) == names(refold.AsyncSession)
-    for name in names(refold.Session) - {"close"}:
+
+def test_both_have_the_same_methods():
+    """Parameters, defaults, types and docstrings agree; those of `AsyncSession` are awaited."""
+    assert methods(refold.Session) == methods(refold.AsyncSession)
+    for name in methods(refold.Session) - {"close", "run_flow"}:
         one, two = getattr(refold.Session, name), getattr(refold.AsyncSession, name)
         assert inspect.signature(one) == inspect.signature(two)
+        assert get_type_hints(one) == get_type_hints(two)
         assert one.__doc__ == two.__doc__
-        assert inspect.iscoroutinefunction(two)
+        assert inspect.iscoroutinefunction(two) == (name not in {"use", "subscribe"})
+
+
+@pytest.mark.parametrize("call", [refold.open, refold.aopen, refold.work])
+def test_opening_shows_every_option(call):
+    """Every option is written out, and its type can be read at run time."""
+    parameters = inspect.signature(call).parameters
+    assert {"ask", "background", "max_dollars", "model", "policy", "window"} <= parameters.keys()
+    assert not [one for one in parameters.values() if one.kind is one.VAR_KEYWORD]
+    assert get_type_hints(call).keys() == {*parameters, "return"}
+    with pytest.raises(TypeError, match="modle"):
+        call("name", modle="gpt-4o")
+
+
+def test_results_are_short_for_any_history():
+    """What a prompt prints stays within a few lines; a notebook shows a meter."""
+    with opened(ask=Scripted(SUMMARY)) as session:
+        ready = session.prepare(talk(400, size=800))
+        observed, stats = session.observe(usage(1_500)), session.stats()
+        results = [ready, observed, stats, *session.folds(), *session.recall("question 7")]
+        assert len(results) > 4
+        assert all(len(repr(one)) < 500 for one in results)
+        assert "to send" in ready._repr_html_()
+        assert "talk" in stats._repr_html_()
+        session.unfold()
+        assert "1 undone" in session.stats()._repr_html_()
 
 
 def test_the_same_talk_in_both(tmp_path):
@@ -107,7 +136,7 @@ def test_interrupts_leave_the_session_usable():
             session.prepare(history)
         assert session.view() == history
         assert not session._lock.locked()
-        session.state.ask = Scripted(SUMMARY)
+        session.state.summariser = replace(session.state.summariser, ask=Scripted(SUMMARY))
         assert session.prepare(history).fold
 
 
@@ -124,7 +153,7 @@ def test_a_store_that_fails_in_between_is_read_anew(memory):
         with pytest.raises(OSError, match="after the write"):
             session.say("two")
         memory.append = real
-        assert session.state.stale
+        assert session.state.position.stale
         assert session.view() == [user("one"), user("two")]
         session.prepare([user("one"), user("two"), reply("three")])
         assert len(session.log()) == 3
@@ -146,22 +175,15 @@ def test_a_head_that_always_moves_is_given_up(memory):
         assert session.say("two") == "#2"
 
 
-def test_base_prepares_nothing_by_itself():
-    with pytest.raises(NotImplementedError):
-        Base(opened().state, owns_store=False)._start(None)
-
-
 def test_without_a_model_a_question_is_refused():
-    from refold.session.session import _nobody
-
     with pytest.raises(RefoldError, match="ask="):
-        _nobody("?")
+        refuse_question("?")
 
 
 def test_drivers_do_wait_ask_and_throw():
     import threading
 
-    def work(log):
+    def work(log, wait):
         log.append((yield StoreCall(lambda: 1)))
         try:
             yield StoreCall(lambda: 1 / 0)
@@ -170,28 +192,23 @@ def test_drivers_do_wait_ask_and_throw():
         (answer,) = yield (refold.Ask("?"),)
         log.append(answer.text)
 
-        async def later():
-            return "waited"
-
-        log.append((yield Wait(lambda: "waited", later)))
+        log.append((yield Wait(wait)))
         return log
 
-    flushed = []
+    async def later():
+        return "waited"
+
+    flushed, stale = [], []
     expected = [1, "caught", "yes", "waited"]
-    assert run_sync(work([]), threading.Lock(), lambda ask: "yes", lambda: flushed.append(1)) == expected
+    answers = (lambda ask: "yes", lambda: flushed.append(1), lambda: stale.append(1))
+    assert run_sync(work([], lambda: "waited"), threading.Lock(), *answers) == expected
 
     async def run():
         lock = asyncio.Lock()
-        done = await run_async(work([]), lock, lambda ask: "yes", lambda: flushed.append(1))
+        done = await run_async(work([], later), lock, *answers)
         assert not lock.locked()
         return done
 
     assert asyncio.run(run()) == expected
     assert len(flushed) == 6
-
-
-def test_nobody_waits_on_the_wrong_side():
-    from refold.session.session import _never, _nothing
-
-    assert _nothing() is None
-    assert asyncio.run(_never()) is None
+    assert not stale

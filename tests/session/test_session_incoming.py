@@ -287,7 +287,7 @@ def test_after_reopening_a_turn_costs_no_look_back(tmp_path):
         moved = session.state.head.version
         session.prepare(history)
         assert session.state.head.version == moved
-        assert session.state.seen == history
+        assert session.state.caller.said_items == history
 
 
 @pytest.mark.parametrize("shape", SHAPES)

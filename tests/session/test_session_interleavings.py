@@ -102,12 +102,12 @@ def check(world, views):
         assert again.view() == views[0]
         if path:
             assert again.original(f"#1-#{len(path)}") == path
-        shown = {number for piece in state.view.pieces for number in numbers(state, piece)}
+        shown = {number for piece in state.view.items for number in numbers(state, piece)}
         took = {
             number
             for fold in state.view.standing
             for change in fold.changes
-            for piece in change.took
+            for piece in change.removed
             for number in numbers(state, piece)
         }
         assert shown | took == set(range(1, len(path) + 1))

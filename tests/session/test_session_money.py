@@ -366,7 +366,7 @@ def test_the_summary_is_asked_for_behind_the_very_bytes_that_were_sent(provider)
 def test_asynchronously_it_is_the_same(provider):
     """One code serves both."""
     session, _, history = conversation(provider)
-    client, state = session.state.ask.__self__, session.state
+    client, state = session.state.summariser.ask.__self__, session.state
     store = state.store
 
     async def folds():
@@ -434,14 +434,14 @@ def test_a_miss_is_remembered(provider):
     provider.script[1:] = [says(SUMMARY, usage=usage(0, 0, 9_500, 60))]
     first = session.prepare(history, system=SYSTEM, tools=TOOLS)
     assert [call.prefixed for call in first.outcome.receipt.calls] == [True]
-    assert session.state.purse.missed
+    assert session.state.accounting.spending.missed
     session.observe({"usage": usage(9_000, 100), "content": [{"type": "text", "text": "hi"}]})
     more = [*first.messages, {"role": "assistant", "content": "hi"}, *anthropic(20, size=1_400)]
     second = session.prepare(more, system=SYSTEM, tools=TOOLS)
     assert second.fold is not None
     assert [call.prefixed for call in second.outcome.receipt.calls] == [False]
     session.model = f"anthropic:{MODEL}"
-    assert not session.state.purse.missed
+    assert not session.state.accounting.spending.missed
     session.close()
 
 
@@ -460,7 +460,7 @@ def test_workers_on_a_queue_send_the_transcript(provider):
     """They do not know what the conversation sends beside its messages."""
     session, _, history = conversation(provider, background="queue")
     assert session.prepare(history[:50], system=SYSTEM, tools=TOOLS).fold is None
-    assert refold.work(session.state.store, ask=session.state.ask.__self__) == ["talk"]
+    assert refold.work(session.state.store, ask=session.state.summariser.ask.__self__) == ["talk"]
     (_, asked) = provider.seen
     assert len(asked.json["messages"]) == 1
     assert [fold.spent.calls for fold in session.folds()] == [1]

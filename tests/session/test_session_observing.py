@@ -350,7 +350,7 @@ def test_a_reverted_fold_counts_as_a_failure(clock):
     session, history, ready = folding(now=clock)
     observed = session.observe(usage(20_000))
     assert observed.reverted == ready.fold
-    assert session.state.breaker.since_turn >= 1
+    assert session.state.accounting.breaker.since_turn >= 1
     assert session.budget().count_source == "usage+estimate"
     assert session.prepare([*history, reply("ok"), user("go on")]).messages
 

@@ -207,7 +207,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "session"):
             kept = {
-                repr(self.session.state.given(one))
+                repr(self.session.state.from_stored(one))
                 for _, _, one in self.store.salvage()
                 if one.kind == "said"
             }

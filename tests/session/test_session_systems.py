@@ -72,7 +72,7 @@ class TestRipple:
         """Ripple, case 22: a session in which nothing was said has nothing to compact."""
         with opened(policy="ripple", ask=Scripted("CONDENSED")) as session:
             assert not session.compact().compacted
-            assert not session.state.ask.asked
+            assert not session.state.summariser.ask.asked
 
     def test_the_first_words_of_a_restored_talk_are_the_users(self, tmp_path):
         """Ripple, case 25: a title comes from what was said, not from the summary; the log keeps it."""
@@ -241,7 +241,7 @@ class TestOpal:
             assert observed
             assert observed.messages[-1] == history[-1]
             assert not sound(observed.messages)
-            assert session.state.breaker.attempts == ()  # an emergency is no attempt
+            assert session.state.accounting.breaker.attempts == ()  # an emergency is no attempt
 
     def test_the_base_is_reset_by_a_compaction(self):
         """Opal, "Hybrid estimation": what was reported before a fold is no base any more."""

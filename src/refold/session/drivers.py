@@ -1,22 +1,24 @@
-"""How a session's work is driven: pure steps yield what they need done, one small driver does it.
+"""Run the flows of a session: pure steps yield what they need, and a small driver does it.
 
-    def rename(state, title):                  # work: a generator, written once
-        yield Do(lambda: state.store.put_note("title", title))
+    def rename(state, title):                   # a flow: a generator, written once
+        yield StoreCall(lambda: state.store.put_note("title", title))
         return title
 
-    drive(rename(...), lock, ask)               # a thread: waits for the store and the model
-    await adrive(rename(...), lock, ask)        # an event loop: the store works in a thread
+    run_sync(rename(...), lock, ask, ...)         # in a thread: waits for the store and the model
+    await run_async(rename(...), lock, ask, ...)  # in an event loop: the store works in a thread
 
-The lock is held while the state is looked at or changed, also while the store writes, and let go while a
-model thinks: what is said meanwhile is not kept waiting.
+The lock is held while the state is read or changed, also while the store writes. It is released while a
+model answers, so that other operations of the session go on meanwhile.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+import inspect
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from refold.core.compaction.flow import Answerer, Asks, areplies_to, replies_to
+from refold.core.compaction.flow import Answerer, Asks, ask_in_parallel, ask_in_turn
+from refold.errors import RefoldError
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,17 +28,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """Something that touches the store."""
+    """A call that reads or writes the store."""
 
-    what: Callable[[], Any]
+    call: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for what another flow of the same session is doing, without the lock."""
+    """Wait for another flow of the same session, without the lock."""
 
-    sync: Callable[[], Any]
-    asynchronous: Callable[[], Awaitable[Any]]
+    wait: Callable[[], Any]
+    """In an event loop it returns an awaitable."""
 
 
 SessionFlow: TypeAlias = Generator[Asks | StoreCall | Wait, Any, T]
@@ -46,92 +48,113 @@ class Lock(Protocol):
     """A lock of a thread."""
 
     def acquire(self) -> bool:
-        """Take it."""
+        """Take the lock."""
         ...
 
     def release(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         ...
 
 
-def run_sync(work: SessionFlow[T], lock: Lock, ask: Answerer, flush: Callable[[], None]) -> T:
-    """Drive work in this thread; `flush` runs whenever the lock is free."""
+def run_sync(
+    flow: SessionFlow[T], lock: Lock, ask: Answerer, flush: Callable[[], None], mark_stale: Callable[[], None]
+) -> T:
+    """Run a flow in this thread.
+
+    flush        delivers events; called whenever the lock is free
+    mark_stale   called if the flow was cut short between two steps that belong together
+    """
     lock.acquire()
-    held = True
+    locked = True
     try:
-        step = _first(work)
+        step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                step = _next(work, _tried(step.what))
+                value, error = _try_call(step.call)
+                step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
-            held = False
+            locked = False
             flush()
-            value = step.sync() if isinstance(step, Wait) else replies_to(step, ask)
+            value = step.wait() if isinstance(step, Wait) else ask_in_turn(step, ask)
             lock.acquire()
-            held = True
-            step = _next(work, (value, None))
+            locked = True
+            step = flow.send(value)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # work of T returns a T
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    except BaseException as error:
+        if _was_cut_short(flow, error):
+            mark_stale()
+        raise
     finally:
-        work.close()
-        if held:
+        flow.close()
+        if locked:
             lock.release()
         flush()
 
 
 async def run_async(
-    work: SessionFlow[T], lock: "asyncio.Lock", ask: Answerer, flush: Callable[[], None]
+    flow: SessionFlow[T],
+    lock: "asyncio.Lock",
+    ask: Answerer,
+    flush: Callable[[], None],
+    mark_stale: Callable[[], None],
 ) -> T:
-    """Drive work in an event loop; a store that has begun to write is waited for, also when cancelled."""
+    """Run a flow in an event loop; a store call that has begun is waited for, even if cancelled."""
     await lock.acquire()
-    held = True
+    locked = True
     try:
-        step = _first(work)
+        step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                step = _next(work, await _in_thread(step.what))
+                value, error = await _try_call_in_thread(step.call)
+                step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
-            held = False
+            locked = False
             flush()
-            value = await (step.asynchronous() if isinstance(step, Wait) else areplies_to(step, ask))
+            value = await (step.wait() if isinstance(step, Wait) else ask_in_parallel(step, ask))
             await lock.acquire()
-            held = True
-            step = _next(work, (value, None))
+            locked = True
+            step = flow.send(value)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # work of T returns a T
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    except BaseException as error:
+        if _was_cut_short(flow, error):
+            mark_stale()
+        raise
     finally:
-        work.close()
-        if held:
+        flow.close()
+        if locked:
             lock.release()
         flush()
 
 
-def _first(work: SessionFlow[T]) -> Asks | StoreCall | Wait:
-    return next(work)
+def _was_cut_short(flow: SessionFlow[T], error: BaseException) -> bool:
+    """True unless the flow itself raised an ordinary error, after which its state is consistent."""
+    return not isinstance(error, Exception) or inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED
 
 
-def _next(work: SessionFlow[T], done: tuple[Any, Exception | None]) -> Asks | StoreCall | Wait:
-    value, error = done
-    return work.send(value) if error is None else work.throw(error)
-
-
-def _tried(what: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _try_call(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
-        return what(), None
-    except Exception as error:  # noqa: BLE001  # every error goes to the work that asked for it
+        return call(), None
+    except Exception as error:  # noqa: BLE001  # every error goes to the flow that asked for the call
         return None, error
 
 
-async def _in_thread(what: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    import asyncio  # dear to import; who is here has paid already
+async def _try_call_in_thread(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    import asyncio  # expensive to import; whoever is here has imported it already
 
-    future = asyncio.ensure_future(asyncio.to_thread(_tried, what))
+    future = asyncio.ensure_future(asyncio.to_thread(_try_call, call))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        while not future.done():  # whoever cancels twice waits as well: the lock must not be let go before
+        while not future.done():  # even if cancelled twice: the lock must not be released before
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
         raise
+
+
+def refuse_question(_question: str) -> str:
+    """Answer for a session without a model: there is nobody to ask."""
+    raise RefoldError("no model was given: pass ask= when the session is opened")

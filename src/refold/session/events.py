@@ -1,4 +1,4 @@
-"""What a session tells those who listen: eight events as values, and the list of listeners.
+"""The eight events of a session as values, and the listeners that receive them.
 
     usage_update         a request was answered: tokens read, window, how full
     context_warning      a level was reached
@@ -15,7 +15,9 @@ A listener that fails is logged and never disturbs a conversation.
 import inspect
 import logging
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -29,34 +31,34 @@ if TYPE_CHECKING:
 _LOGGER: Final = logging.getLogger("refold")
 
 
-def _listed(value: Any) -> Any:
-    """A value with lists for tuples, as JSON gives them back."""
+def _to_lists(value: Any) -> Any:
+    """Return a value with lists for tuples, as JSON gives them back."""
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _to_lists(item) for key, item in value.items()}
+    return [_to_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What all events have."""
+class _EventBase:
+    """The fields of every event."""
 
     session: str
     at: float
     """Seconds since the epoch."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as plain data that JSON can hold."""
-        plain: dict[str, Any] = _listed(asdict(self))
+        """Return the event as plain data that JSON can hold."""
+        plain: dict[str, Any] = _to_lists(asdict(self))
         return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageUpdate(_Told):
-    """A request was answered, and the provider said how much it had read."""
+class UsageUpdate(_EventBase):
+    """A request was answered, and the provider reported its size."""
 
     kind: Literal["usage_update"] = field(default="usage_update", init=False)
     tokens: int
-    """What fills the context now."""
+    """Tokens in the context now."""
     window: int
     ratio: float
     """Share of the room that is used."""
@@ -64,27 +66,27 @@ class UsageUpdate(_Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextWarning(_Told):
-    """The context has reached a level, or no model may be asked to summarise it."""
+class ContextWarning(_EventBase):
+    """The context has reached a level, or a cap forbids to ask a model for a summary."""
 
     kind: Literal["context_warning"] = field(default="context_warning", init=False)
     level: Level
     used: int
     room: int
     reason: str = ""
-    """Why, where it is not the level: a cap on what summaries may cost is reached."""
+    """The cap on the cost of summaries that is reached; empty if it is about the level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionStart(_Told):
-    """A compaction is attempted."""
+class CompactionStart(_EventBase):
+    """An attempt to compact begins."""
 
     kind: Literal["compaction_start"] = field(default="compaction_start", init=False)
     trigger: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEnd(_Told):
+class CompactionEnd(_EventBase):
     """A compaction became a fold."""
 
     kind: Literal["compaction_end"] = field(default="compaction_end", init=False)
@@ -93,25 +95,25 @@ class CompactionEnd(_Told):
     tokens_before: int
     tokens_after: int
     stages: tuple[str, ...]
-    """Those that were accepted, in order."""
+    """The accepted stages, in order."""
     fold: str
     """The fold's name."""
     receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSkipped(_Told):
-    """A compaction was due and was not made."""
+class CompactionSkipped(_EventBase):
+    """A compaction was due and was not attempted."""
 
     kind: Literal["compaction_skipped"] = field(default="compaction_skipped", init=False)
     reason: str
     until: float | None = None
-    """When it may be attempted again, where that is known."""
+    """When it may be attempted again, if that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionFailed(_Told):
-    """A compaction came to nothing; the history is as it was."""
+class CompactionFailed(_EventBase):
+    """An attempt to compact failed; the history is unchanged."""
 
     kind: Literal["compaction_failed"] = field(default="compaction_failed", init=False)
     reason: str
@@ -119,19 +121,19 @@ class CompactionFailed(_Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverflowMet(_Told):
-    """A provider refused for size, or cut in silence."""
+class OverflowMet(_EventBase):
+    """A provider refused a request for its size, or cut it silently."""
 
     kind: Literal["overflow"] = field(default="overflow", init=False)
     provider: str | None = None
     limit: int | None = None
     requested: int | None = None
     recovered: bool = False
-    """Whether the history was folded so that the request can be sent again."""
+    """True if the history was folded, so that the request can be sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfolded(_Told):
+class Unfolded(_EventBase):
     """A fold was undone."""
 
     kind: Literal["unfolded"] = field(default="unfolded", init=False)
@@ -149,20 +151,20 @@ Event: TypeAlias = (
     | Unfolded
 )
 Listener: TypeAlias = Callable[[Event], object]
-"""Called with each event; may be async."""
+"""A callable that receives each event; may be async."""
 
 
 class Listeners:
-    """Those who listen; may be used by several threads at once."""
+    """The subscribed listeners; may be used by several threads at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[object, Listener] = {}
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._warned = False
 
     def subscribe(self, callback: Listener) -> Callable[[], None]:
-        """Call `callback` with every event from now on; what is given back ends it, also if called twice."""
+        """Call `callback` with every event from now on; returns a call that ends the subscription."""
         if not callable(callback):
             raise TypeError(f"a listener is called with events; {type(callback).__name__} cannot be called")
         token = object()
@@ -176,10 +178,10 @@ class Listeners:
         return unsubscribe
 
     def emit(self, event: Event) -> None:
-        """Tell everybody, in the order they came; never raises.
+        """Call every listener in the order of subscription; never raises.
 
-        An async listener runs as a task of the running loop. One that came meanwhile hears the next event,
-        one that left meanwhile hears nothing more.
+        An async listener runs as a task of the running loop. A listener that subscribes meanwhile receives
+        the next event; one that unsubscribes meanwhile receives none.
         """
         with self._lock:
             listeners = list(self._listeners.items())
@@ -187,31 +189,38 @@ class Listeners:
             with self._lock:
                 listens = token in self._listeners
             if listens:
-                self._tell(listener, event)
+                self._call(listener, event)
 
-    def _tell(self, listener: Listener, event: Event) -> None:
+    def _call(self, listener: Listener, event: Event) -> None:
         try:
             answer = listener(event)
             if inspect.isawaitable(answer):
                 self._schedule(answer, event.kind)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException as error:  # noqa: BLE001  # cancelled ones too: it never disturbs a conversation
-            _failed(event.kind, error)
+        except BaseException as error:  # noqa: BLE001  # also CancelledError: a listener never disturbs a conversation
+            _log_failure(event.kind, error)
 
     def _schedule(self, answer: Awaitable[object], kind: str) -> None:
-        import asyncio  # dear to import; who has awaitables has paid already
+        import asyncio  # expensive to import; whoever has awaitables has imported it
 
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._turn_down(answer)
+            self._refuse(answer)
             return
-        task = loop.create_task(_awaited(answer, kind))
-        self._waiting.add(task)  # a loop holds its tasks weakly
-        task.add_done_callback(self._waiting.discard)
 
-    def _turn_down(self, answer: Awaitable[object]) -> None:
+        async def run_listener() -> None:
+            try:
+                await answer
+            except Exception as error:  # noqa: BLE001  # a listener never disturbs a conversation
+                _log_failure(kind, error)
+
+        task = loop.create_task(run_listener())
+        self._tasks.add(task)  # a loop holds its tasks weakly, and a lost task would never run
+        task.add_done_callback(self._tasks.discard)
+
+    def _refuse(self, answer: Awaitable[object]) -> None:
         close = getattr(answer, "close", None) or getattr(answer, "cancel", None)
         if callable(close):
             close()
@@ -219,17 +228,35 @@ class Listeners:
             first, self._warned = not self._warned, True
         if first:
             _LOGGER.warning(
-                "an async listener was not run: no event loop is running here; "
+                "an async listener was not called: no event loop is running here; "
                 "subscribe a plain function, or use AsyncSession"
             )
 
 
-async def _awaited(answer: Awaitable[object], kind: str) -> None:
-    try:
-        await answer
-    except Exception as error:  # noqa: BLE001  # a listener never disturbs a conversation
-        _failed(kind, error)
+def _log_failure(kind: str, error: BaseException) -> None:
+    _LOGGER.error("a listener failed on %s and was skipped", kind, exc_info=error)
 
 
-def _failed(kind: str, error: BaseException) -> None:
-    _LOGGER.error("a listener failed on %s and was passed over", kind, exc_info=error)
+class EventQueue:
+    """The events of one session that wait until nothing is locked; listeners may call the session."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self.listeners = listeners
+        self._events: deque[Event] = deque()
+        self._level = "none"
+
+    def add(self, event: Event) -> None:
+        """Keep an event until the next `flush`."""
+        self._events.append(event)
+
+    def flush(self) -> None:
+        """Deliver the waiting events; several threads may do so at once."""
+        with suppress(IndexError):
+            while True:
+                self.listeners.emit(self._events.popleft())
+
+    def is_new_level(self, level: str) -> bool:
+        """True if listeners should be warned: this level is reached and was not reached at the last call."""
+        new = level not in ("none", self._level)
+        self._level = level
+        return new

@@ -1,6 +1,8 @@
-"""What people and programs do with a session: say, look, fold, unfold, rewind, mark."""
+"""The operations of a session that are not steps of others: say, look, compact, mark, unfold, rewind.
 
-from collections.abc import Collection
+Each is a flow: it yields store calls and questions to a model, and a driver answers them.
+"""
+
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final
@@ -9,208 +11,217 @@ from refold.calls.compact import CompactionOptions
 from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
-from refold.core.log.entries import KINDS, Entry, Kind
+from refold.core.log.entries import Entry, Kind
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.models.prices import Spent
+from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
 from refold.policies import presets
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
 from refold.session.results import FoldMade, Stats
-from refold.session.state.session_state import SessionState, commit, mark_entry
-from refold.session.state.session_state import append_messages as said
-from refold.session.state.session_state import copy_item as copied
-from refold.session.steps.compact import attempt, context_state, latest_checkpoint
-from refold.session.steps.context import RequestContext
-from refold.session.steps.load import FOLDS, fill_view, load_at_head, reload_if_stale, retry_on_conflict
-from refold.session.steps.recall import HANDLE, find_folds, parse_handle, removed_runs
-from refold.session.steps.take_in import instruct, is_system, shape_of
+from refold.session.state.caller_history import copy_item
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import append_messages, commit, mark_entry
+from refold.session.steps.compact import attempt_compaction, latest_checkpoint
+from refold.session.steps.context import context_state
+from refold.session.steps.load import (
+    FOLDS,
+    fill_view,
+    load_at_head,
+    read_log,
+    reload_if_stale,
+    retry_on_conflict,
+)
+from refold.session.steps.recall import HANDLE, find_folds, parse_handle, removed_messages
+from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import START, Place
 
 CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
+SAME: Final = ""
+"""Stands for the model that the session has."""
+
+
+def use(
+    state: SessionState,
+    *,
+    model: str | None = SAME,
+    window: int | str | None = None,
+    endpoint: str | None = None,
+) -> None:
+    """Go on with another model, window or endpoint."""
+    if not isinstance(model, str | None) or not isinstance(endpoint, str | None):
+        raise RefoldError("a model and an endpoint are named by text")
+    old = state.settings
+    settings = replace(
+        old,
+        model=old.model if model is SAME else model,
+        window=(old.window if model is SAME else None) if window is None else parse_tokens(window),
+        endpoint=old.endpoint if endpoint is None else endpoint,
+    )
+    state.use_settings(settings)
 
 
 def say(state: SessionState, message: Any) -> SessionFlow[str]:
-    """Add what somebody said; text is the user's. Gives the handle of the (last) message."""
+    """Append a message, or several; text is the user's. Returns the handle of the last one."""
 
     def act() -> SessionFlow[None]:
-        new = _items(state, message)
-        system = 0
-        wire = shape_of(state, new)
+        items = _to_items(state, message)
+        wire = detect_format(state, items)
         if wire.name != state.wire.name:
-            yield from fill_view(state, state.shelf.items[: state.shelf.fixed], wire)
-        while state.view.said == 0 and system < len(new) and is_system(state.wire, new[system]):
+            yield from fill_view(state, state.loaded.system, wire)
+        system = 0
+        while state.view.said == 0 and system < len(items) and is_system(state.wire, items[system]):
             system += 1
         if system:
-            yield from instruct(state, [*state.shelf.items[: state.shelf.fixed], *new[:system]])
-        yield from said(state, new[system:])
-        if state.held is None:  # nobody holds a list to compare with: a long talk needs little memory
-            state.seen = None if state.view.said else []
+            yield from replace_system(state, [*state.loaded.system, *items[:system]])
+        yield from append_messages(state, items[system:])
+        if state.caller.caller_list is None:
+            # No list will come to be compared with, so a long conversation need not stay in memory.
+            state.caller.hold_said(None if state.view.said else [])
 
     yield from retry_on_conflict(state, act)
     return f"#{state.view.said}"
 
 
-def _items(state: SessionState, message: Any) -> list[Any]:
+def _to_items(state: SessionState, message: Any) -> list[Any]:
+    """Return what a caller says as wire values of its own, or rendered from text and `Message` values."""
     if isinstance(message, str):
-        own = state.wire.name == canonical.FORMAT.name
-        plain = Message("user", (Text(message),))
-        return [plain] if own else list(state.wire.render([plain]))
+        message = Message("user", (Text(message),))
     if isinstance(message, Message):
-        same = state.wire.name == canonical.FORMAT.name
-        return [message] if same else list(state.wire.render([message]))
-    items = message if isinstance(message, list | tuple) else [message]
-    return [copied(item) for item in items]
+        own = state.wire.name == canonical.FORMAT.name
+        return [message] if own else list(state.wire.render([message]))
+    return [copy_item(item) for item in (message if isinstance(message, list | tuple) else [message])]
 
 
 def view(state: SessionState) -> SessionFlow[list[Any]]:
-    """What the model sees, in the shape the conversation is in."""
+    """Return what the model sees."""
     yield from reload_if_stale(state)
-    return state.sent(anew=True)
+    return state.send_view(new_copies=True)
 
 
-def log(
-    state: SessionState, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
-) -> SessionFlow[list[Entry]]:
-    """The entries of this branch, oldest first."""
-    wrong = [kind for kind in kinds or () if kind not in KINDS]
-    if wrong:
-        raise RefoldError(f"there are no entries of kind {wrong[0]!r}; kinds are: {', '.join(KINDS)}")
+def budget(state: SessionState) -> SessionFlow[Budget]:
+    """Return how full the context is."""
     yield from reload_if_stale(state)
-    if state.head is None:
-        return []
-    place = state.head.place
-    found: list[Entry] = yield StoreCall(
-        lambda: list(state.store.read(state.name, place, kinds=kinds, first=first, last=last))
-    )
-    return found
+    return (yield from context_state(state)).budget
 
 
-def budget(state: SessionState, around: RequestContext) -> SessionFlow[Budget]:
-    """How full the context is."""
-    yield from reload_if_stale(state)
-    now = yield from context_state(state, around)
-    return now.budget
+def needs_compaction(state: SessionState) -> SessionFlow[bool]:
+    """Return whether a compaction is due."""
+    return (yield from budget(state)).should_compact
 
 
 def compact(
     state: SessionState,
-    around: RequestContext,
     *,
-    strategy: str | Policy | None = None,
-    keep: int | None = None,
-    focus: str = "",
-    target: int | None = None,
+    strategy: str | Policy | None,
+    keep: int | None,
+    focus: str,
+    target: int | str | None,
 ) -> SessionFlow[Outcome]:
-    """Fold now, whether or not it is time to."""
+    """Fold now, whether or not it is due."""
+    goal = None if target is None else parse_tokens(target)
     yield from reload_if_stale(state)
-    now = yield from context_state(state, around)
+    context = yield from context_state(state)
     policy = state.settings.policy if strategy is None else presets.get(strategy)
-    count = len(state.shelf.items)
-    recent = tuple(range(max(state.shelf.fixed, count - keep), count)) if keep else ()
-    checkpoint = _latest_checkpoint(state)
-    if checkpoint is not None:
-        policy = replace(policy, checkpoint=checkpoint)
-    wish = CompactionOptions(force=True, focus=focus, target=target, pins=recent, model=state.ask is not None)
-    made = yield from attempt(state, now, wish, "forced", policy=policy)
-    return made.outcome
+    loaded, name = state.loaded, latest_checkpoint(state)
+    if name is not None:  # the current thread begins at the first message behind the checkpoint
+        at = state.view.checkpoints[name]
+        places = enumerate(loaded.view_items)
+        behind = (place for place, item in places if isinstance(item, MessageRange) and item.first > at)
+        policy = replace(policy, checkpoint=next(behind, len(loaded.view_items)))
+    end = len(loaded.items)
+    recent = tuple(range(max(loaded.fixed, end - keep), end)) if keep else ()
+    has_model = state.summariser.ask is not None
+    options = CompactionOptions(force=True, focus=focus, target=goal, pins=recent, model=has_model)
+    return (yield from attempt_compaction(state, context, options, "forced", policy=policy)).outcome
 
 
-def _latest_checkpoint(state: SessionState) -> int | None:
-    """Where in the view the current thread begins."""
-    if not state.view.checkpoints:
-        return None
-    at = state.view.checkpoints[latest_checkpoint(state)]
-    for index, atom in enumerate(state.shelf.atoms):
-        if isinstance(atom, MessageRange) and atom.first > at:
-            return index
-    return len(state.shelf.atoms)
-
-
-def checkpoint(state: SessionState, name: str = "") -> SessionFlow[str]:
-    """Mark this place by a name; a name that was used moves here."""
-    named = str(name) if name else ""
-    if named and (not named.strip() or named.startswith("b2:") or HANDLE.fullmatch(named.strip())):
+def checkpoint(state: SessionState, name: str) -> SessionFlow[str]:
+    """Mark this place by a name; a name that was used before moves here."""
+    chosen = str(name) if name else ""
+    if chosen and (not chosen.strip() or chosen.startswith("b2:") or HANDLE.fullmatch(chosen.strip())):
         raise RefoldError(
-            f"{named!r} names a message or an entry, or nothing: give the checkpoint another name"
+            f"{chosen!r} names a message or an entry, or nothing: give the checkpoint another name"
         )
 
     def act() -> SessionFlow[str]:
-        word = str(state.stored(named)) if named else _unnamed(state)
-        value = {"name": word, "said": state.view.said}
-        yield from commit(state, [mark_entry(state, "checkpoint", value)])
+        known = state.view.checkpoints
+        word = str(state.to_stored(chosen)) if chosen else ""
+        if not word:
+            word = next(free for n in count(len(known) + 1) if (free := f"checkpoint-{n}") not in known)
+        yield from commit(state, [mark_entry(state, "checkpoint", {"name": word, "said": state.view.said})])
         return word
 
     return (yield from retry_on_conflict(state, act))
 
 
-def pin(state: SessionState, handle: Any = -1, *, pinned: bool = True) -> SessionFlow[str]:
-    """Keep a message in every view; the last one by default."""
+def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow[str]:
+    """Keep a message in every view, or no longer; -1 is the last one."""
 
     def act() -> SessionFlow[str]:
         yield from reload_if_stale(state)
-        run = parse_handle(state, state.view.said if handle == -1 else handle)
-        if run.first != run.last:
-            raise RefoldError(f"{handle!r} names several messages: pin one, such as #{run.first}")
-        if pinned and not state.view.shown(run.first):
-            raise RefoldError(f"#{run.first} is folded away: unfold it before you pin it")
-        if (run.first in state.view.pins) != pinned:
-            yield from commit(state, [mark_entry(state, "pin", {"said": run.first, "pinned": pinned})])
-        return f"#{run.first}"
+        named = parse_handle(state, state.view.said if handle == -1 else handle)
+        number = named.first
+        if number != named.last:
+            raise RefoldError(f"{handle!r} names several messages: pin one, such as #{number}")
+        if pinned and not state.view.shown(number):
+            raise RefoldError(f"#{number} is folded away: unfold it before you pin it")
+        if (number in state.view.pins) != pinned:
+            yield from commit(state, [mark_entry(state, "pin", {"said": number, "pinned": pinned})])
+        return f"#{number}"
 
     return (yield from retry_on_conflict(state, act))
 
 
-def unfold(state: SessionState, fold: str | FoldMade | None = None) -> SessionFlow[str | None]:
-    """Undo a fold, the latest by default; its name, or None where there is none."""
+def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str | None]:
+    """Undo a fold, the latest if none is named; returns its name, or None if nothing is folded."""
 
     def act() -> SessionFlow[str | None]:
         yield from reload_if_stale(state)
-        standing_folds = [one for one in state.shortened() if one.standing]
-        if fold is None and not standing_folds:
-            return None
         word = getattr(fold, "name", fold)
-        name = standing_folds[-1].name if word is None else _fold_named(state, str(word))
-        found = state.view.fold(name)
-        if found is not None and not found.standing:
+        if word is None:
+            standing = [one for one in state.shortening_folds() if one.standing]
+            if not standing:
+                return None
+            name = standing[-1].name
+        else:
+            names = find_folds(state, str(word))
+            if len(names) != 1:
+                what = "several folds begin with" if names else "no fold of this branch is named"
+                raise RefoldError(f"{what} {str(word)!r}: `folds()` lists them")
+            name = names[0]
+        known = state.view.fold(name)
+        if known is not None and not known.standing:
             return name
-        seen = state.seen
+        said_items = state.caller.said_items  # the caller holds the same messages afterwards
         yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
-        state.emit(Unfolded(session=state.name, at=state.now(), fold=name))
-        yield from load_at_head(state)
-        state.seen = seen  # what the caller holds is the same as before
+        state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
+        yield from load_at_head(state, said_items)
         return name
 
     return (yield from retry_on_conflict(state, act))
 
 
-def _fold_named(state: SessionState, word: str) -> str:
-    """The fold of a name, or of the beginning of one."""
-    found = find_folds(state, word)
-    if len(found) != 1:
-        what = "several folds begin with" if found else "no fold of this branch is named"
-        raise RefoldError(f"{what} {word!r}: `folds()` lists them")
-    return found[0]
-
-
 def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
-    """Move the head back to a message, an entry or a checkpoint; what came after stays on its own branch."""
+    """Go back to a message, an entry or a checkpoint; what came after stays on its own branch."""
 
     def act() -> SessionFlow[tuple[int, dict[str, Any]]]:
         yield from reload_if_stale(state)
-        place = yield from _place(state, to)
-        before, state.purse = state.purse, state.purse.emptied()
+        place = yield from _find_place(state, to)
+        accounting = state.accounting
+        before = accounting.replace_spending(accounting.spending.without_sums())
         try:
             yield from commit(state, [], at=place)
             yield from load_at_head(state)
         finally:
-            there, state.purse = state.purse, state.purse.with_all_of(before)
-        return state.view.said, before.lacking(there)
+            there = accounting.replace_spending(accounting.spending.merge(before))
+        return state.view.said, before.missing_from(there)
 
     number, about = yield from retry_on_conflict(state, act)
-    if about:  # money is spent on every branch
+    if about:  # money is spent on every branch, so this branch has to record it as well
         value = {"trigger": "rewind", "reason": "spent before", "counted": False}
         yield from retry_on_conflict(
             state, lambda: commit(state, [mark_entry(state, "attempt", value, about)])
@@ -218,30 +229,25 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
     return number
 
 
-def _unnamed(state: SessionState) -> str:
-    """A name that no checkpoint has yet."""
-    known = state.view.checkpoints
-    return next(word for n in count(len(known) + 1) if (word := f"checkpoint-{n}") not in known)
-
-
-def _place(state: SessionState, to: Any) -> SessionFlow[Place]:
-    if to in (0, "#0") or (to == "start" and to not in state.view.checkpoints):
+def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
+    """Return the place of a message, an entry or a checkpoint in the log."""
+    checkpoints = state.view.checkpoints
+    if to in (0, "#0") or (to == "start" and to not in checkpoints):
         return START
-    place = START if state.head is None else state.head.place
-    name = ""
-    if isinstance(to, str) and to in state.view.checkpoints:
+    head = START if state.head is None else state.head.place
+    if isinstance(to, str) and to in checkpoints:
         marks: list[Entry] = yield StoreCall(
-            lambda: list(state.store.read(state.name, place, kinds=CHECKPOINTS, newest=True))
+            lambda: list(state.store.read(state.name, head, kinds=CHECKPOINTS, newest=True))
         )
-        name = next(one.name for one in marks if one.value["name"] == to)
+        name = next(entry.name for entry in marks if entry.value["name"] == to)
     elif isinstance(to, str) and to.startswith("b2:"):
         name = to
     else:
-        run = parse_handle(state, to)
-        found: list[Entry] = yield StoreCall(
-            lambda: [next(state.store.read(state.name, place, first=run.last, last=run.last, newest=True))]
+        last = parse_handle(state, to).last
+        newest: Entry = yield StoreCall(
+            lambda: next(state.store.read(state.name, head, first=last, last=last, newest=True))
         )
-        name = found[0].name  # the message, or the last mark that stands right behind it
+        name = newest.name  # the message, or the last mark right behind it
     places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
     if name not in places:
         raise RefoldError(f"there is no entry {to!r} in session {state.name!r}")
@@ -249,53 +255,53 @@ def _place(state: SessionState, to: Any) -> SessionFlow[Place]:
 
 
 def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
-    """Every fold of this branch, oldest first."""
-    entries = yield from log(state, kinds=FOLDS)
-    done = []
+    """Return every fold of this branch, oldest first."""
+    entries = yield from read_log(state, kinds=FOLDS)
+    made = []
     for entry in entries:
-        value = entry.value
-        known = state.view.fold(entry.name)
-        if value.get("trigger") == "repair" or known is None:
+        fold = state.view.fold(entry.name)
+        if entry.value.get("trigger") == "repair" or fold is None:
             continue
-        runs = removed_runs(state, known)
+        removed = removed_messages(state, fold)
         covering = state.view.covering(entry.name)
-        done.append(
+        before, after = state.accounting.fold_sizes[entry.name]
+        first, last = min((r.first for r in removed), default=0), max((r.last for r in removed), default=0)
+        made.append(
             FoldMade(
                 name=entry.name,
-                handle=f"#{min(r.first for r in runs)}-#{max(r.last for r in runs)}" if runs else "",
-                stages=tuple(value.get("stages", ())),
-                tokens_before=state.saved[entry.name][0],
-                tokens_after=state.saved[entry.name][1],
+                handle=f"#{first}-#{last}" if removed else "",
+                stages=tuple(entry.value.get("stages", ())),
+                tokens_before=before,
+                tokens_after=after,
                 at=entry.at,
-                standing=known.standing,
+                standing=fold.standing,
                 covered_by=None if covering is None else covering.name,
                 receipt=entry.beside.get("receipt", {}),
                 spent=Spent.read(entry.beside.get("spent")),
             )
         )
-    return done
+    return made
 
 
-def stats(state: SessionState, around: RequestContext) -> SessionFlow[Stats]:
-    """What fills the context now, against what all requests cost together."""
-    now = yield from budget(state, around)
-    made = state.shortened()
+def stats(state: SessionState) -> SessionFlow[Stats]:
+    """Return what fills the context now, beside what all requests cost together."""
+    current = yield from budget(state)
+    accounting, made = state.accounting, state.shortening_folds()
+    standing = [accounting.fold_sizes[fold.name] for fold in made if fold.standing]
     return Stats(
         session=state.name,
         said=state.view.said,
-        messages=len(state.shelf.items),
-        current_context_tokens=now.used,
-        window=now.window,
-        room=now.room,
-        ratio=now.ratio,
-        level=now.level,
-        should_compact=now.should_compact,
-        folds=sum(fold.standing for fold in made),
-        unfolded=sum(not fold.standing for fold in made),
-        tokens_saved=sum(
-            state.saved[fold.name][0] - state.saved[fold.name][1] for fold in made if fold.standing
-        ),
-        totals=state.totals,
-        spent=state.purse.own,
-        summaries=state.purse.summaries,
+        messages=len(state.loaded.items),
+        current_context_tokens=current.used,
+        window=current.window,
+        room=current.room,
+        ratio=current.ratio,
+        level=current.level,
+        should_compact=current.should_compact,
+        folds=len(standing),
+        unfolded=len(made) - len(standing),
+        tokens_saved=sum(before - after for before, after in standing),
+        totals=accounting.totals,
+        spent=accounting.spending.own,
+        summaries=accounting.spending.summaries,
     )

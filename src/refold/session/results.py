@@ -1,44 +1,15 @@
-"""What a session gives back and is set to; values only."""
+"""The results of a session's operations; values only."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from refold.calls.conversation import Count
 from refold.calls.outcome import Outcome
+from refold.core.compaction import notebook
 from refold.core.compaction.budget import Budget
-from refold.core.compaction.circuit_breaker import Limits
-from refold.core.compaction.policy import Policy
-from refold.core.models.prices import Spent, price_at
-from refold.core.models.spending_limits import Caps
+from refold.core.messages.short_repr import short_repr
+from refold.core.models.prices import Spent
 from refold.core.tokens.usage import Usage
-
-Background: TypeAlias = bool | Literal["queue"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How a session behaves; none of it is stored."""
-
-    chosen: Policy
-    """The policy as it was given."""
-    policy: Policy = field(init=False)
-    """The policy as it is for this model: where tokens have a price it may be another."""
-    model: str | None = None
-    endpoint: str = ""
-    """The address the requests go to, where windows differ by endpoint."""
-    window: int | None = None
-    count: Count = None
-    format: str | None = None
-    background: Background = False
-    """Prepare folds while the conversation goes on: here, or by whoever works on the store's queue."""
-    limits: Limits = Limits()
-    caps: Caps = Caps()
-    """What summaries may cost."""
-
-    def __post_init__(self) -> None:
-        paid = price_at(self.endpoint, self.model or "") is not None
-        object.__setattr__(self, "policy", self.chosen.where_paid if paid else self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +22,38 @@ class Ready:
     fold: str | None = None
     """The name of the fold that was made for it."""
 
+    def __repr__(self) -> str:
+        return (
+            f"Ready({len(self.messages):,} messages, {self.budget.used:,} of {self.budget.room:,} tokens, "
+            f"level={self.budget.level!r}, fold={self.fold!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the meter, and what was done before sending."""
+        return notebook.card(
+            f"Ready: {len(self.messages):,} messages to send",
+            notebook.meter(self.budget.used, self.budget.room, self.budget.level),
+            notebook.line(self.outcome.reason),
+            notebook.line(f"fold {self.fold}") if self.fold else "",
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a response or an error meant; true where the same turn is to be sent again."""
+    """What a response or an error means; true if the same turn is to be sent again."""
 
     send_again: bool = False
     messages: list[Any] | None = None
-    """What to send then."""
+    """The messages to send then."""
     reason: str = ""
     usage: Usage | None = None
     finish: str = ""
     budget: Budget | None = None
     outcome: Outcome | None = None
     reverted: str | None = None
-    """The fold that was undone because it had not helped."""
+    """The fold that was undone because it did not help."""
+
+    __repr__ = short_repr
 
     def __bool__(self) -> bool:
         return self.send_again
@@ -73,17 +61,19 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Something that was said and found again."""
+    """A message that a search has found."""
 
     handle: str
-    """`#12` where it is on this branch, else the entry's name; `original` takes both."""
+    """`#12` if it is on this branch, else the name of the entry; `original` takes both."""
     number: int
     role: str
     text: str
-    """All of it."""
+    """The whole text."""
     score: float
     folded: bool
-    """Whether the view does not show it as it was said."""
+    """True if the view does not show it as it was said."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +87,7 @@ class Totals:
     cache_write: int = 0
 
     def plus(self, usage: Usage) -> "Totals":
-        """With one request more."""
+        """Return the sums with one more request."""
         return Totals(
             requests=self.requests + 1,
             input=self.input + usage.input,
@@ -109,7 +99,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """How a session stands: what fills the context now, against what all its requests cost together."""
+    """What fills the context of a session now, beside what all its requests cost together."""
 
     session: str
     said: int
@@ -125,32 +115,52 @@ class Stats:
     folds: int
     unfolded: int
     tokens_saved: int
-    """By the folds that stand, as measured when they were made."""
+    """Tokens saved by the standing folds, as measured when they were made."""
     totals: Totals = field(default_factory=Totals)
     spent: Spent = field(default_factory=Spent)
-    """What the conversation's own requests cost, as observed."""
+    """Cost of the conversation's own requests, as observed."""
     summaries: Spent = field(default_factory=Spent)
-    """What the summariser's calls cost, those that came to nothing included."""
+    """Cost of the summariser's calls, failed attempts included."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the values as plain data."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        names = ("session", "said", "messages", "current_context_tokens", "room", "level", "folds")
+        return short_repr(self, (*names, "tokens_saved"))
+
+    def _repr_html_(self) -> str:
+        """Show the meter, and what requests and summaries took."""
+        rows = []
+        for who, spent in (("requests", self.spent), ("summaries", self.summaries)):
+            cost = "unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
+            rows.append((who, spent.calls, spent.input, spent.output, cost))
+        folds = f"{self.folds:,} standing folds, {self.tokens_saved:,} tokens saved"
+        return notebook.card(
+            f"Session {self.session}: {self.messages:,} of {self.said:,} messages in view",
+            notebook.meter(self.current_context_tokens, self.room, self.level),
+            notebook.line(f"{folds}; {self.unfolded:,} undone" if self.unfolded else folds),
+            notebook.table(("", "calls", "tokens read", "tokens written", "cost"), rows),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldMade:
-    """A fold of a session, for people who choose which to undo."""
+    """A fold of a session, as `folds` lists it."""
 
     name: str
     handle: str
-    """The messages it took, e.g. `#3-#57`."""
+    """The messages it removed, e.g. `#3-#57`."""
     stages: tuple[str, ...]
     tokens_before: int
     tokens_after: int
     at: float
     standing: bool
     covered_by: str | None = None
-    """A later fold that took what this one put."""
+    """A later fold that removed the messages of this one."""
     receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
-    """What the model's calls for it took."""
+    """Cost of the model's calls for it."""
+
+    __repr__ = short_repr

@@ -1,54 +1,58 @@
-"""One conversation, for programs: `Session` for threads, `AsyncSession` for event loops; the same acts."""
+"""`Session`: one conversation in a store, for threads."""
 
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
-from functools import wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from refold.core.tokens.units import parse_tokens
-from refold.errors import RefoldError
-from refold.session.drivers import SessionFlow, Wait, run_async, run_sync
+from refold.calls.outcome import Outcome
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.policy import Policy
+from refold.core.log.entries import Entry, Kind
+from refold.formats.systems.file_forms import DEFAULT_FORM
+from refold.session import operations
+from refold.session.drivers import SessionFlow, Wait, refuse_question, run_sync
 from refold.session.events import Listener
-from refold.session.ops import Acts
+from refold.session.operations import SAME
+from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
-from refold.session.steps import background
-from refold.session.steps.context import RequestContext
+from refold.session.steps.background import fold_in_background
+from refold.session.steps.export import export
+from refold.session.steps.import_exported import import_from
 from refold.session.steps.install_fold import Attempt
+from refold.session.steps.load import read_log
+from refold.session.steps.observe import observe
+from refold.session.steps.prepare import prepare
+from refold.session.steps.recall import original, recall
+from refold.session.steps.recall_tool import answer_recall, recall_tool
 
-if TYPE_CHECKING:
-    import asyncio
-
-P = ParamSpec("P")
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold")
-SAME: Final = ""
-"""The model as it is."""
 
 
-class Base:
-    """What both kinds of session have."""
+class Session:
+    """One conversation in a store; several threads may use it."""
 
     def __init__(self, state: SessionState, *, owns_store: bool) -> None:
         self.state = state
-        self.acts = Acts(state, self._start)
         self.owns_store = owns_store
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     @property
     def name(self) -> str:
-        """The session's name."""
+        """The name of the session."""
         return self.state.name
 
     @property
     def model(self) -> str | None:
-        """The model the conversation is with; may be changed at any time."""
+        """The model of the conversation; may be changed at any time."""
         return self.state.settings.model
 
     @model.setter
     def model(self, model: str | None) -> None:
-        self.use(model=model)
+        operations.use(self.state, model=model)
 
     def use(
         self, *, model: str | None = SAME, window: int | str | None = None, endpoint: str | None = None
@@ -57,104 +61,175 @@ class Base:
 
         What is not named stays, but a window that was given goes with the model it was given for.
         """
-        state, old = self.state, self.state.settings
-        if not isinstance(model, str | None) or not isinstance(endpoint, str | None):
-            raise RefoldError("a model and an endpoint are named by text")
-        state.settings = replace(
-            old,
-            model=old.model if model is SAME else model,
-            window=(old.window if model is SAME else None) if window is None else parse_tokens(window),
-            endpoint=old.endpoint if endpoint is None else endpoint,
-        )
-        state.learned = None
-        state.trial = None  # another model counts otherwise
-        state.purse = replace(state.purse, missed=False)
-        state.stale = True
+        operations.use(self.state, model=model, window=window, endpoint=endpoint)
 
     def subscribe(self, callback: Listener) -> Callable[[], None]:
-        """Call `callback` with every event; gives a call that ends it."""
-        return self.state.listeners.subscribe(callback)
+        """Call `callback` with every event; returns a call that ends the subscription."""
+        return self.state.events.listeners.subscribe(callback)
 
-    def _whole(self, work: SessionFlow[T]) -> SessionFlow[T]:
-        """Some work behind which nothing is half done: where it is cut short, the state is read anew."""
-        try:
-            return (yield from work)
-        except Exception:
-            raise
-        except BaseException:  # Ctrl-C between two steps that belong together
-            self.state.stale = True
-            raise
+    def say(self, message: Any) -> str:
+        """Append a message, or several, and return the handle of the last one, such as `#12`.
 
-    def _start(self, around: RequestContext) -> None:
-        raise NotImplementedError
+        message   text of the user, a message in the conversation's format, or a `refold.Message`
+        """
+        return self.run_flow(operations.say(self.state, message))
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r} in {self.state.store.address}>"
+    def view(self) -> list[Any]:
+        """Return what the model sees, in the format of the conversation."""
+        return self.run_flow(operations.view(self.state))
 
+    def log(
+        self, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
+    ) -> list[Entry]:
+        """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
+        return self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
 
-def _sync(act: Callable[Concatenate[Acts, P], SessionFlow[T]]) -> Callable[Concatenate["Session", P], T]:
-    @wraps(act)
-    def run(self: "Session", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.drive(act(self.acts, *args, **kwargs))
+    def budget(self) -> Budget:
+        """Return how full the context is, with the system prompt and tools that were sent last."""
+        return self.run_flow(operations.budget(self.state))
 
-    return run
+    def needs_compaction(self) -> bool:
+        """Return whether a compaction is due."""
+        return self.run_flow(operations.needs_compaction(self.state))
 
+    def prepare(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        prompt: str | None = None,
+        files: Sequence[Any] | None = None,
+    ) -> Ready:
+        """Take in the caller's history, compact if it is due, and return what to send.
 
-def _asynchronous(
-    act: Callable[Concatenate[Acts, P], SessionFlow[T]],
-) -> Callable[Concatenate["AsyncSession", P], Coroutine[Any, Any, T]]:
-    @wraps(act)
-    async def run(self: "AsyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.drive(act(self.acts, *args, **kwargs))
+        messages   the whole history as the caller has it, or what `prepare` returned before and what came
+                   since; without it the session's own view is prepared
+        system, tools, prompt, files
+                   what is sent beside the history; it is counted and not stored
 
-    return run
+        Only new messages are stored and counted.
+        """
+        flow = prepare(
+            self.state,
+            messages,
+            system=system,
+            tools=tools,
+            prompt=prompt,
+            files=files,
+            start_background=self._start_background,
+        )
+        return self.run_flow(flow)
 
+    def observe(self, answer: Any) -> Observed:
+        """Take in a provider's response, or the exception that came instead.
 
-class Session(Base):
-    """One conversation in a store; may be used by several threads."""
+        The next estimate starts from the reported usage. After a refusal for size the history is folded once
+        without a model; then the result is true and has the messages to send again. A second refusal of the
+        same turn raises `Overflow`.
+        """
+        return self.run_flow(observe(self.state, answer))
 
-    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
-        super().__init__(state, owns_store=owns_store)
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+    def compact(
+        self,
+        strategy: str | Policy | None = None,
+        *,
+        keep: int | None = None,
+        focus: str = "",
+        target: int | str | None = None,
+    ) -> Outcome:
+        """Fold now, whether or not it is due.
 
-    say = _sync(Acts.say)
-    view = _sync(Acts.view)
-    log = _sync(Acts.log)
-    budget = _sync(Acts.budget)
-    needs_compaction = _sync(Acts.needs_compaction)
-    prepare = _sync(Acts.prepare)
-    observe = _sync(Acts.observe)
-    compact = _sync(Acts.compact)
-    checkpoint = _sync(Acts.checkpoint)
-    unfold = _sync(Acts.unfold)
-    rewind = _sync(Acts.rewind)
-    recall = _sync(Acts.recall)
-    original = _sync(Acts.original)
-    pin = _sync(Acts.pin)
-    unpin = _sync(Acts.unpin)
-    folds = _sync(Acts.folds)
-    stats = _sync(Acts.stats)
-    recall_tool = _sync(Acts.recall_tool)
-    answer_recall = _sync(Acts.answer_recall)
-    export = _sync(Acts.export)
-    import_from = _sync(Acts.import_from)
+        strategy   a policy, its name or the id of a strategy; the session's policy by default
+        keep       how many of the last messages stay as they are
+        focus      what a summary is to look at
+        target     how large the context may be afterwards: 12000 or "12k"
+        """
+        flow = operations.compact(self.state, strategy=strategy, keep=keep, focus=focus, target=target)
+        return self.run_flow(flow)
 
-    def drive(self, work: SessionFlow[T]) -> T:
-        """Do some work of this session's."""
-        return run_sync(self._whole(work), self._lock, self.state.ask or _nobody, self.state.flush)
+    def checkpoint(self, name: str = "") -> str:
+        """Mark this place by a name; the current thread begins here. Returns the name."""
+        return self.run_flow(operations.checkpoint(self.state, name))
 
-    def _start(self, around: RequestContext) -> None:
+    def unfold(self, fold: str | FoldMade | None = None) -> str | None:
+        """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
+        return self.run_flow(operations.unfold(self.state, fold))
+
+    def rewind(self, to: Any) -> int:
+        """Go back to a message (`#12`), a checkpoint or an entry, and return the number of messages there.
+
+        What came after stays on its own branch.
+        """
+        return self.run_flow(operations.rewind(self.state, to))
+
+    def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
+        """Search everything that was ever said, folded or not; the best hits come first."""
+        return self.run_flow(recall(self.state, query, limit=limit))
+
+    def original(self, handle: Any) -> list[Any]:
+        """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
+        return self.run_flow(original(self.state, handle))
+
+    def pin(self, handle: Any = -1) -> str:
+        """Keep a message in every view, the last one by default; returns its handle."""
+        return self.run_flow(operations.pin(self.state, handle))
+
+    def unpin(self, handle: Any = -1) -> str:
+        """Let a pinned message be folded again; returns its handle."""
+        return self.run_flow(operations.pin(self.state, handle, pinned=False))
+
+    def folds(self) -> list[FoldMade]:
+        """Return every fold of this branch, oldest first, also those that were undone."""
+        return self.run_flow(operations.folds(self.state))
+
+    def stats(self) -> Stats:
+        """Return what fills the context now, beside what all requests cost together."""
+        return self.run_flow(operations.stats(self.state))
+
+    def recall_tool(self, format: str | None = None) -> dict[str, Any] | None:  # noqa: A002  # the word users know
+        """Return the definition of the tool `recall` for the model, or None while nothing is folded."""
+        return self.run_flow(recall_tool(self.state, format))
+
+    def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
+        """Return the text to answer with when the model calls the tool `recall`."""
+        return self.run_flow(answer_recall(self.state, arguments))
+
+    def export(self, directory: str, *, form: str = DEFAULT_FORM) -> list[str]:
+        """Write the session as files, in a form that another system reads, and return their names."""
+        return self.run_flow(export(self.state, directory, form))
+
+    def import_from(self, directory: str) -> int:
+        """Read exported files into this session, which must be empty; returns the number of messages."""
+        return self.run_flow(import_from(self.state, directory))
+
+    def run_flow(self, flow: SessionFlow[T]) -> T:
+        """Run a flow of this session in this thread."""
+        state = self.state
+        ask = state.summariser.ask or refuse_question
+        return run_sync(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
+
+    def _start_background(self) -> None:
         """Prepare a fold in a thread of its own."""
-        made: list[Attempt | None] = []
-        work = background.fold_in_background(self.state, around, made.append)
-        thread = threading.Thread(target=_logged, args=(self.drive, work), name="refold-fold", daemon=True)
-        self.state.waiting = lambda: _waited(Wait(thread.join, _never), made)
+        attempts: list[Attempt | None] = []
+
+        def work() -> None:
+            try:
+                self.run_flow(fold_in_background(self.state, attempts.append))
+            except Exception:
+                _LOGGER.exception("a fold in the background failed; the conversation is as it was")
+
+        def wait() -> SessionFlow[Attempt | None]:
+            yield Wait(thread.join)
+            return attempts[0] if attempts else None
+
+        thread = threading.Thread(target=work, name="refold-fold", daemon=True)
+        self.state.set_pending_fold(wait)
         self._thread = thread
         thread.start()
 
     def close(self) -> None:
-        """Wait for what is being prepared and let go of the store, if the session opened it."""
+        """Wait for a fold that is being prepared, and close the store if the session opened it."""
         if self._thread is not None:
             self._thread.join()
         if self.owns_store:
@@ -168,96 +243,5 @@ class Session(Base):
     ) -> None:
         self.close()
 
-
-class AsyncSession(Base):
-    """One conversation in a store, for an event loop; the store works in threads."""
-
-    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
-        super().__init__(state, owns_store=owns_store)
-        import asyncio  # dear to import, and only those with an event loop need it
-
-        self._asyncio = asyncio
-        self._lock = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
-
-    say = _asynchronous(Acts.say)
-    view = _asynchronous(Acts.view)
-    log = _asynchronous(Acts.log)
-    budget = _asynchronous(Acts.budget)
-    needs_compaction = _asynchronous(Acts.needs_compaction)
-    prepare = _asynchronous(Acts.prepare)
-    observe = _asynchronous(Acts.observe)
-    compact = _asynchronous(Acts.compact)
-    checkpoint = _asynchronous(Acts.checkpoint)
-    unfold = _asynchronous(Acts.unfold)
-    rewind = _asynchronous(Acts.rewind)
-    recall = _asynchronous(Acts.recall)
-    original = _asynchronous(Acts.original)
-    pin = _asynchronous(Acts.pin)
-    unpin = _asynchronous(Acts.unpin)
-    folds = _asynchronous(Acts.folds)
-    stats = _asynchronous(Acts.stats)
-    recall_tool = _asynchronous(Acts.recall_tool)
-    answer_recall = _asynchronous(Acts.answer_recall)
-    export = _asynchronous(Acts.export)
-    import_from = _asynchronous(Acts.import_from)
-
-    async def drive(self, work: SessionFlow[T]) -> T:
-        """Do some work of this session's."""
-        return await run_async(self._whole(work), self._lock, self.state.ask or _nobody, self.state.flush)
-
-    def _start(self, around: RequestContext) -> None:
-        """Prepare a fold in a task of its own."""
-        made: list[Attempt | None] = []
-        task = self._asyncio.create_task(
-            self.drive(background.fold_in_background(self.state, around, made.append))
-        )
-        task.add_done_callback(_told)
-        self.state.waiting = lambda: _waited(Wait(_nothing, lambda: self._asyncio.wait([task])), made)
-        self._task = task
-
-    async def close(self) -> None:
-        """Wait for what is being prepared and let go of the store, if the session opened it."""
-        if self._task is not None:
-            await self._asyncio.wait([self._task])
-        if self.owns_store:
-            await self._asyncio.to_thread(self.state.store.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-def _waited(wait: Wait, made: Sequence[Attempt | None]) -> SessionFlow[Attempt | None]:
-    yield wait
-    return made[0] if made else None
-
-
-async def _never() -> None:
-    """Nobody waits in an event loop for a thread's fold."""
-
-
-def _nothing() -> None:
-    """Nobody waits in a thread for a task's fold."""
-
-
-def _nobody(_question: str) -> str:
-    raise RefoldError("no model was given: pass ask= when the session is opened")
-
-
-def _logged(run: Callable[[SessionFlow[None]], None], work: SessionFlow[None]) -> None:
-    try:
-        run(work)
-    except Exception:
-        _LOGGER.exception("a fold in the background failed; the conversation is as it was")
-
-
-def _told(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _LOGGER.error(
-            "a fold in the background failed; the conversation is as it was", exc_info=task.exception()
-        )
+    def __repr__(self) -> str:
+        return f"<Session {self.name!r} in {self.state.store.address}>"

@@ -1,4 +1,4 @@
-"""OpenTelemetry metrics and spans from a session's events; holds no text of a message, ever.
+"""OpenTelemetry metrics and spans from a session's events; they never hold the text of a message.
 
     metric                        unit          attributes
     refold.context.tokens         {token}                               histogram
@@ -7,13 +7,13 @@
     refold.compactions            {compaction}  refold.trigger          counter
     refold.compaction.failures    {compaction}                          counter
     refold.compaction.skips       {compaction}                          counter
-    refold.compaction.duration    s             refold.calls.outcome          histogram
+    refold.compaction.duration    s             refold.outcome          histogram
     refold.tokens.saved           {token}                               counter
     refold.overflows              {refusal}     refold.provider, refold.recovered   counter
     refold.unfolds                {fold}                                counter
 
-One span `refold.compaction` for each attempt, from its start to its end. Reasons are left out of both: they
-may quote an error, and an error may quote a message. Needs `pip install 'refold[otel]'`.
+Each attempt is one span `refold.compaction`. Reasons are left out, because they may quote an error, and an
+error may quote a message. Needs `pip install 'refold[otel]'`.
 """
 
 import math
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 _SCOPE: Final = "refold"
 _OPEN: Final = 1_024
-"""How many attempts may be under way at once; older ones that never ended are let go."""
+"""How many attempts may be under way at once; older ones are taken for abandoned. A lower number would end
+spans of live sessions in a large service, a higher one only takes memory."""
+# Bounds of the histograms: close where decisions are taken, at common windows, and at usual answer times.
 _RATIOS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.25)
 _SIZES: Final = (1e3, 2e3, 4e3, 8e3, 16e3, 32e3, 64e3, 100e3, 128e3, 200e3, 400e3, 1e6, 2e6)
 _SECONDS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
@@ -50,7 +52,7 @@ Attributes: TypeAlias = dict[str, str | bool | int | float | list[str]]
 def telemetry(
     *, meters: "MeterProvider | None" = None, tracers: "TracerProvider | None" = None
 ) -> Callable[[Event], None] | None:
-    """A listener that records metrics and spans; None where OpenTelemetry is not installed.
+    """Return a listener that records metrics and spans; None if OpenTelemetry is not installed.
 
     The providers are the process's own unless given.
     """
@@ -63,7 +65,7 @@ def telemetry(
 
 
 class _Recorder:
-    """Turns events into measurements; may be called by several threads at once."""
+    """Turn events into measurements; several threads may call it at once."""
 
     def __init__(self, meter: "Meter", tracer: "Tracer") -> None:
         self._tracer = tracer
@@ -94,7 +96,7 @@ class _Recorder:
             case CompactionEnd():
                 self._compactions.add(1, {"refold.trigger": event.receipt.trigger})
                 self._saved.add(max(0, event.tokens_before - event.tokens_after))
-                self._end(event, "folded", _of_fold(event))
+                self._end(event, "folded", _fold_attributes(event))
             case CompactionFailed():
                 self._failures.add(1)
                 self._end(event, "failed", {})
@@ -123,18 +125,18 @@ class _Recorder:
                 abandoned[0].end()
 
     def _end(
-        self, event: CompactionEnd | CompactionFailed | CompactionSkipped, outcome: str, found: Attributes
+        self, event: CompactionEnd | CompactionFailed | CompactionSkipped, outcome: str, more: Attributes
     ) -> None:
         with self._lock:
             span, began = self._open.pop(event.session, (None, event.at))
         if span is None:
             return
-        span.set_attributes({"refold.outcome": outcome, **found})
+        span.set_attributes({"refold.outcome": outcome, **more})
         if outcome == "failed":
             from opentelemetry.trace import StatusCode
 
             span.set_status(StatusCode.ERROR)
-        if event.at >= began:  # a clock that was set back measures nothing
+        if event.at >= began:  # a clock that was set back measures no duration
             self._duration.record(event.at - began, {"refold.outcome": outcome})
         span.end(_nanoseconds(max(event.at, began)))
 
@@ -143,7 +145,7 @@ def _histogram(meter: "Meter", name: str, unit: str, what: str, bounds: tuple[fl
     return meter.create_histogram(f"refold.{name}", unit, what, explicit_bucket_boundaries_advisory=bounds)
 
 
-def _of_fold(event: CompactionEnd) -> Attributes:
+def _fold_attributes(event: CompactionEnd) -> Attributes:
     receipt = event.receipt
     dollars = receipt.spent.dollars if receipt.calls else None
     return {
@@ -163,5 +165,5 @@ def _of_fold(event: CompactionEnd) -> Attributes:
 
 
 def _nanoseconds(at: float) -> int | None:
-    """A time as OpenTelemetry has it; None, which is now, for what cannot be one."""
+    """Return a time as OpenTelemetry takes it; None, which means now, for a number that is no time."""
     return int(at * 1e9) if math.isfinite(at) and 0 <= at < 9e9 else None

@@ -1,1 +1,1 @@
-"""TODO: one sentence of purpose."""
+"""The state of one session, split into values with one owner each."""

@@ -1,10 +1,10 @@
-"""The messages of a view, at hand: wire values, read messages, sizes and sums, kept as the view grows."""
+"""The messages of a view in memory: wire values, parsed messages, sizes and sums, kept as the view grows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.core.log.view import ViewItem
+from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
@@ -18,44 +18,70 @@ class LoadedView:
     wire: Format
     counter: Counter
     fixed: int = 0
-    atoms: list[ViewItem | None] = field(default_factory=list)
+    view_items: list[ViewItem | None] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     units: int = 0
     characters: int = 0
     sound: ValidityTracker | None = None
-    """None where the history has to be looked at as a whole."""
+    """None if the history has to be checked as a whole."""
 
     def __post_init__(self) -> None:
         self.sound = ValidityTracker(self.wire.shape)
 
-    def add(self, atoms: Sequence[ViewItem | None], items: Sequence[Any], messages: Iterable[Message]) -> None:
-        """Put messages behind the others."""
-        self.atoms += atoms
+    def add(
+        self, view_items: Sequence[ViewItem | None], items: Sequence[Any], messages: Iterable[Message]
+    ) -> None:
+        """Append messages."""
+        self.view_items += view_items
         self.items += items
         for message in messages:
             visible = self.counter.visible(message)
-            size = self.counter.sized(message, visible)
+            size = self.counter.count_with_text(message, visible)
             self.messages.append(message)
             self.sizes.append(size)
             self.units += size
             self.characters += len(visible)
-            if self.sound is not None and not self.sound.follows(message):
+            if self.sound is not None and not self.sound.accepts(message):
                 self.sound = None
 
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
-        """Read new items; where the format needs it, together with those before them."""
+        """Parse new items; together with the items before them if the format needs that."""
         if self.wire.positional:
             return self.wire.parse([*self.items, *items])[len(self.items) :]
         return self.wire.parse(items)
+
+    def with_system(self, system: Sequence[Any], messages: Sequence[Message]) -> "LoadedView":
+        """Return the view with other system messages in front."""
+        fresh = LoadedView(self.wire, self.counter, fixed=len(system))
+        fresh.add([None] * len(system), system, messages)
+        fresh.add(self.view_items[self.fixed :], self.body, self.messages[self.fixed :])
+        return fresh
+
+    def update_item(self, index: int, item: Any) -> None:
+        """Replace a wire value by an equal one that differs in cache marks only."""
+        self.items[index] = item
+        (self.messages[index],) = self.wire.parse([item])
+
+    @property
+    def system(self) -> list[Any]:
+        """The wire values of the system messages."""
+        return self.items[: self.fixed]
+
+    @property
+    def body(self) -> list[Any]:
+        """The wire values behind the system messages."""
+        return self.items[self.fixed :]
 
     @property
     def tokens(self) -> int:
         """Tokens of the history."""
         return self.counter.tokens(self.units + self.counter.per_conversation) if self.sizes else 0
 
-    @property
-    def body(self) -> list[Any]:
-        """The wire values behind the system messages."""
-        return self.items[self.fixed :]
+
+def single_pieces(piece: ViewItem) -> Sequence[ViewItem]:
+    """Split a piece into pieces of one message each."""
+    if isinstance(piece, Replacement):
+        return (piece,)
+    return [MessageRange(number, number) for number in range(piece.first, piece.last + 1)]

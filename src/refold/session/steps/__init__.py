@@ -1,1 +1,1 @@
-"""TODO: one sentence of purpose."""
+"""The steps of which the operations of a session consist."""

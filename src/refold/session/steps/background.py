@@ -1,8 +1,8 @@
-"""Folds prepared while the conversation goes on: one at a time for each session, also across processes.
+"""Prepare folds while the conversation goes on: one at a time for each session, also across processes.
 
-Either the session's own process makes them, in a thread or a task; or it offers the session to the store's
-queue, and a worker takes it from there, on whatever host. Whoever works holds a lease with a fence: one that
-was paused and comes back after its lease went to somebody else cannot write any more.
+Either the session's own process prepares them, in a thread or a task. Or it offers the session to the queue
+of the store, and a worker on any host takes it. Whoever works holds a lease with a fence: a worker that was
+paused while its lease went to somebody else cannot write any more.
 """
 
 import json
@@ -15,8 +15,8 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.compact import NEAR, SOFT, attempt, context_state
-from refold.session.steps.context import RequestContext
+from refold.session.steps.compact import attempt_compaction
+from refold.session.steps.context import context_state
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import reload_if_stale
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from refold.stores import Lease
 
 JOB: Final = "job:"
-"""Under which a store notes what a worker has to know of a session."""
+"""Key of the note in the store that tells a worker what it has to know of a session."""
 LEASE_SECONDS: Final = 300.0
-"""How long one may take; a process that dies meanwhile keeps others waiting no longer than that."""
+"""How long a fold may take. If a process dies, others wait no longer than that; a worker that needs longer
+may lose its fold to another one."""
+START_FRACTION: Final = 0.70
+"""Share of the room from which a fold may be prepared. Lower folds more often than needed; higher leaves a
+slow model too little time before the room is full."""
+NEAR_TRIGGER: Final = 0.82
+"""Share of the trigger from which it may, if the trigger comes before that share of the room."""
 
 
 def should_prepare_fold(state: SessionState, budget: Budget) -> bool:
-    """Whether a fold should be prepared now."""
-    settings = state.settings
-    soft, line = SOFT * budget.room, budget.trigger_tokens
-    if line is not None and line < soft:
-        soft = NEAR * line
-    return (
-        bool(settings.background)
-        and (state.ask is not None or settings.background == "queue")
-        and state.waiting is None
-        and budget.used >= soft
-        and not _spent_out(state)
-        and circuit_breaker.allows(state.breaker, state.now()).yes
-    )
-
-
-def _spent_out(state: SessionState) -> bool:
-    """Whether the caps leave nothing for a model."""
-    left = state.purse.left(state.settings.caps, state.now())
-    return left is not None and left.spent_out
+    """True if a fold should be prepared in the background now."""
+    settings, accounting = state.settings, state.accounting
+    start, trigger = START_FRACTION * budget.room, budget.trigger_tokens
+    if trigger is not None and trigger < start:
+        start = NEAR_TRIGGER * trigger
+    if not settings.background or state.pending_fold is not None or budget.used < start:
+        return False
+    if state.summariser.ask is None and settings.background != "queue":
+        return False
+    allowance = accounting.spending.allowance_left(settings.caps, state.now())
+    if allowance is not None and allowance.spent_out:
+        return False
+    return circuit_breaker.allows(accounting.breaker, state.now()).yes
 
 
 def offer_to_queue(state: SessionState, budget: Budget) -> SessionFlow[None]:
-    """Put the session into the store's queue, with what a worker has to know of it."""
+    """Put the session into the queue of the store, with what a worker has to know of it."""
     settings = state.settings
     job = {
         "policy": settings.policy.name,
@@ -67,20 +67,16 @@ def offer_to_queue(state: SessionState, budget: Budget) -> SessionFlow[None]:
     yield StoreCall(lambda: state.store.offer(state.name))
 
 
-def lease_holder(state: SessionState) -> str:
-    """The name under which a state works."""
-    return f"{os.getpid()}-{id(state):x}"
-
-
 def fold_in_background(
-    state: SessionState,
-    around: RequestContext,
-    done: Callable[[Attempt | None], None],
-    lease: "Lease | None" = None,
+    state: SessionState, done: Callable[[Attempt | None], None], lease: "Lease | None" = None
 ) -> SessionFlow[None]:
-    """Make a fold of what is there now; installed only if that still stands when it is ready."""
-    made: Attempt | None = None
-    holder = lease_holder(state)
+    """Fold the view as it is now; the fold is installed only if the view still stands when it is ready.
+
+    done    called with the attempt, or with None if there was none
+    lease   the lease of a worker; without it the session claims one
+    """
+    attempt: Attempt | None = None
+    holder = f"{os.getpid()}-{id(state):x}"
     try:
         if lease is None:
             lease = yield StoreCall(
@@ -88,19 +84,19 @@ def fold_in_background(
             )
         yield from reload_if_stale(state)
         if lease is not None:
-            now = yield from context_state(state, around)
-            made = yield from attempt(
-                state, now, CompactionOptions(force=True, model=True), "background", fence=lease.fence
-            )
+            context = yield from context_state(state)
+            options = CompactionOptions(force=True, model=True)
+            attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
     except Exception:
-        yield from _released(state, lease)
+        yield from _release(state, lease)
         raise
     finally:
-        state.waiting = None
-        done(made)
-    yield from _released(state, lease)
+        # Not with the release: a flow that is closed here cannot call the store any more.
+        state.set_pending_fold(None)
+        done(attempt)
+    yield from _release(state, lease)
 
 
-def _released(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:
+def _release(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:
     if lease is not None:
         yield StoreCall(lambda: state.store.release(lease))

@@ -1,219 +1,191 @@
-"""Where a caller's list leaves what is known: the branch that begins there, or the one that is there already.
+"""Continue where the caller's list differs from what was said: on a new branch, or on one that is stored.
 
-Folds, pins and checkpoints that only concern what stands before that place go along.
+Folds, pins and checkpoints that only concern messages before that place are carried along.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from refold.core.log.entries import ROOT, SAID, Entry, Kind, make_entry, hash_entry
-from refold.core.log.view import ViewItem, Replacement, MessageRange, View
+from refold.core.log.entries import ROOT, SAID, Entry, Kind, hash_entry, make_entry
+from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.models.prices import Spent
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.state.session_state import SentView, SessionState, commit, message_entries
+from refold.session.state.caller_history import SentView, view_to_send
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import commit, message_entries
 from refold.session.steps.earlier_views import common_length, earlier_views
-from refold.session.steps.load import load_at_head, spent_at
+from refold.session.steps.load import load_at_head, spending_at
 from refold.stores import START, Place
 
 if TYPE_CHECKING:
     from refold.session.state.spending_totals import SpendingTotals
 
 PAGE: Final = 500
-"""Names that are looked up at once."""
-LEFT: Final = 64
-"""How many branches that were left are remembered."""
+"""Names that are looked up in the store at once: few calls, and no statement over SQLite's 999 parameters."""
 
 
 class _Fork(NamedTuple):
     """Where a list leaves what is known."""
 
     said: int
-    """How many messages it shares with what was said."""
+    """How many of the messages said it shares."""
     rest: Sequence[Any]
     shared: Sequence[Any] | None
-    """Those it shares, as far as they are at hand."""
-    shows: bool = False
-    """Whether it shares them as a view that was sent, and not as they were said."""
-    goes_on: bool = False
-    """Whether that is the whole of a view that was given out here."""
+    """The shared messages, as far as they are in memory."""
+    is_view: bool = False
+    """True if it shares them as a view that was sent, and not as they were said."""
+    continues_sent: bool = False
+    """True if it shares the whole of a view that was sent earlier."""
     hidden: Sequence[MessageRange] = ()
-    """What stands behind a fold's words, where it leaves a view right after them."""
+    """The messages behind a fold's words, if the list leaves a view right after those words."""
 
 
-def _directly(state: SessionState, body: Sequence[Any]) -> _Fork:
-    """How far the list goes along with what was said, word for word."""
-    matched = common_length(_known(state), body)
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A place to continue from: the entry that stands there, and the last message before it."""
+
+    place: Place
+    name: str
+    tip: str
+
+
+def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
+    """Continue from where the list leaves what is known, on a new branch or on a stored one.
+
+    Returns True if the list has all messages as they were said, and is not a view of them.
+    """
+    sent = yield from _sent_on_this_branch(state)
+    fork = _find_fork(state, body, sent)
+    if not fork.continues_sent:
+        fork = _find_fork(state, body, [*sent, *(yield from earlier_views(state, body))])
+    if (yield from _repeats_hidden(state, fork)):
+        fork = _find_direct_fork(state, body)
+    said, rest, shared = fork.said, fork.rest, fork.shared
+    said_items = None if shared is None else [*shared, *rest]
+    base = yield from _last_place(state, said)
+    stored, base = yield from _follow_stored(state, rest, base)
+    on_this_branch = True
+    if stored:
+        base, on_this_branch = yield from _last_place_of(state, said + stored, base)
+    marks = (yield from _carry_marks(state, said + stored, base)) if on_this_branch else []
+    if stored < len(rest) or marks or state.head is None or base.place != state.head.place:
+        state.position.leave_for(said + stored, base.tip)
+        entries = message_entries(state, rest[stored:], state.wire.parse(rest[stored:]))
+        spending = yield from _carry_spending(state, base, marks)
+        yield from commit(state, [*marks, *spending, *entries], at=base.place)
+        yield from load_at_head(state)
+    if said_items is not None and not state.wire.positional:
+        # Send each message in the caller's present form, which may differ in cache marks.
+        for index, item in enumerate(state.loaded.view_items):
+            if isinstance(item, MessageRange) and said_items[item.first - 1] != state.loaded.items[index]:
+                state.loaded.update_item(index, said_items[item.first - 1])
+    state.caller.hold_said(said_items)
+    return not fork.is_view
+
+
+def _sent_on_this_branch(state: SessionState) -> SessionFlow[list[SentView]]:
+    """Return the views that were sent on the way to this place; a caller may continue any of them."""
+    if state.head is None:
+        return []
+    place = state.head.place
+    views: list[SentView] = yield StoreCall(
+        lambda: [
+            view
+            for view in state.caller.sent_views.values()
+            if any(
+                entry.name == view.tip
+                for entry in state.store.read(state.name, place, kinds=SAID, first=view.said, last=view.said)
+            )
+        ]
+    )
+    return views
+
+
+def _find_direct_fork(state: SessionState, body: Sequence[Any]) -> _Fork:
+    """Return how far the list agrees with the messages as they were said."""
+    known = state.caller.said_items
+    if known is None:  # then those that the view shows from the first message on
+        view_items, count = state.loaded.view_items[state.loaded.fixed :], 0
+        while count < len(view_items) and view_items[count] == MessageRange(count + 1, count + 1):
+            count += 1
+        known = state.loaded.body[:count]
+    matched = common_length(known, body)
     return _Fork(matched, body[matched:], body[:matched])
 
 
-def _fork(state: SessionState, body: Sequence[Any], handed: Sequence[SentView]) -> _Fork:
-    """How far the list goes along with what was said, directly or as sent."""
-    found = _directly(state, body)
-    matched = found.said
-    fixed = state.shelf.fixed
-    now = SentView(tuple(state.shelf.atoms[fixed:]), state.shelf.body, state.view.said, state.tip)
-    for one in (now, *handed):
+def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView]) -> _Fork:
+    """Return how far the list agrees with the messages as they were said, or with a view that was sent."""
+    fork = _find_direct_fork(state, body)
+    matched, said_items = fork.said, state.caller.said_items
+    current = view_to_send(state.position, state.loaded)
+    for one in (current, *sent):
         count = common_length(one.items, body)
-        runs = _originals(state, one.atoms[:count])
-        if count > matched and runs:
-            whole = count == len(one.items)  # then also what it hides behind its last message
-            said = one.said if whole else max(run.last for run in runs)
-            matched = count + _kept_beside(state, one.atoms[count:], said, body[count:])
-            shared = None if state.seen is None else state.seen[:said]
-            last = one.atoms[count - 1]
-            hidden = state.view.originals(last) if isinstance(last, Replacement) and not whole else ()
-            goes_on = whole and one is not now
-            found = _Fork(said, body[matched:], shared, shows=True, goes_on=goes_on, hidden=hidden)
-    return found
+        ranges = _originals(state, one.view_items[:count])
+        if count > matched and ranges:
+            whole = count == len(one.items)  # then also the messages that it hides behind its last one
+            said = one.said if whole else max(each.last for each in ranges)
+            matched = count + _count_kept(state, one.view_items[count:], said, body[count:])
+            last = one.view_items[count - 1]
+            fork = _Fork(
+                said,
+                body[matched:],
+                None if said_items is None else said_items[:said],
+                is_view=True,
+                continues_sent=whole and one is not current,
+                hidden=state.view.originals(last) if isinstance(last, Replacement) and not whole else (),
+            )
+    return fork
 
 
-def _repeats(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
-    """Whether what follows is what stands behind the fold's words right before it.
+def _originals(state: SessionState, items: Sequence[ViewItem | None]) -> list[MessageRange]:
+    return [original for item in items if item for original in state.view.originals(item)]
 
-    Folds may put the same words, such as a notice: then it was another view, and nothing is said twice.
+
+def _count_kept(state: SessionState, items: Sequence[ViewItem | None], said: int, rest: Sequence[Any]) -> int:
+    """Return how many of the next messages stand beside a summary that covers the messages around them.
+
+    items   what follows in that view; hidden messages are beside nothing, and may well be said again
     """
-    if not fork.hidden or not fork.rest or state.head is None:
-        return False
-    place = state.head.place
-    rest = {hash_entry(ROOT, "said", state.stored(item)) for item in fork.rest}
-
-    def look() -> bool:
-        return any(
-            hash_entry(ROOT, "said", one.value) in rest
-            for run in fork.hidden
-            for one in state.store.read(state.name, place, kinds=SAID, first=run.first, last=run.last)
-        )
-
-    found: bool = yield StoreCall(look)
-    return found
-
-
-def _originals(state: SessionState, pieces: Sequence[ViewItem | None]) -> list[MessageRange]:
-    return [run for piece in pieces if piece for run in state.view.originals(piece)]
-
-
-def _kept_beside(state: SessionState, pieces: Sequence[ViewItem | None], said: int, rest: Sequence[Any]) -> int:
-    """How many of these are messages that stand beside a summary which covers what was said around them.
-
-    pieces   what follows in that view; what it hides is not beside anything, and may well be said again
-    """
-    runs = _originals(state, pieces)
-    numbers = {number for run in runs for number in range(run.first, min(run.last, said) + 1)}
-    at_hand = {atom.first: item for atom, item in _shown(state)}
+    numbers = {
+        number for one in _originals(state, items) for number in range(one.first, min(one.last, said) + 1)
+    }
+    loaded, said_items = state.loaded, state.caller.said_items
+    shown = {
+        single.first: item
+        for single, item in zip(loaded.view_items, loaded.items, strict=True)
+        if isinstance(single, MessageRange)
+    }
     count = 0
     for number in sorted(numbers):
-        item = at_hand.get(number) if state.seen is None else state.seen[number - 1]
+        item = shown.get(number) if said_items is None else said_items[number - 1]
         if count < len(rest) and item is not None and item == rest[count]:
             count += 1
     return count
 
 
-def _shown(state: SessionState) -> list[tuple[MessageRange, Any]]:
-    pairs = zip(state.shelf.atoms, state.shelf.items, strict=True)
-    return [(atom, item) for atom, item in pairs if isinstance(atom, MessageRange)]
+def _repeats_hidden(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
+    """True if the rest of the list is what stands behind the fold's words right before it.
 
-
-def _still_here(state: SessionState) -> SessionFlow[list[SentView]]:
-    """The views that were handed out on the way to this place; a caller may go on from any of them."""
-    if state.head is None:
-        return []
-    place = state.head.place
-
-    def look() -> list[SentView]:
-        return [
-            one
-            for one in state.handed.values()
-            if any(
-                found.name == one.tip
-                for found in state.store.read(state.name, place, kinds=SAID, first=one.said, last=one.said)
-            )
-        ]
-
-    found: list[SentView] = yield StoreCall(look)
-    return found
-
-
-def _known(state: SessionState) -> Sequence[Any]:
-    """What was said from the first message on, as far as it is at hand."""
-    if state.seen is not None:
-        return state.seen
-    body, atoms = state.shelf.body, state.shelf.atoms[state.shelf.fixed :]
-    count = 0
-    while count < len(atoms) and atoms[count] == MessageRange(count + 1, count + 1):
-        count += 1
-    return body[:count]
-
-
-def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
-    """Go on from where the list leaves what is known, on a branch of its own or on one that is there.
-
-    Gives whether the list is all that was said, word for word, and not a view of it.
+    Folds may insert the same words, such as a notice. Then it was another view, and nothing is said twice.
     """
-    handed = yield from _still_here(state)
-    fork = _fork(state, body, handed)
-    if not fork.goes_on:
-        fork = _fork(state, body, [*handed, *(yield from earlier_views(state, body))])
-    if (yield from _repeats(state, fork)):
-        fork = _directly(state, body)
-    said, rest, shared = fork.said, fork.rest, fork.shared
-    seen = None if shared is None else [*shared, *rest]
-    base = yield from _behind(state, said)
-    found, base = yield from _stored_already(state, rest, base)
-    here = True
-    if found:
-        base, here = yield from _marks_behind(state, said + found, base)
-    marks = (yield from _carried(state, said + found, base)) if here else []
-    if found < len(rest) or marks or state.head is None or base.place != state.head.place:
-        _leave(state)
-        state.view, state.tip = View(said=said + found), base.tip
-        entries = message_entries(state, rest[found:], state.wire.parse(rest[found:]))
-        paid = yield from _spent_before(state, base, marks)
-        yield from commit(state, [*marks, *paid, *entries], at=base.place)
-        yield from load_at_head(state)
-    if seen is not None:
-        _refresh(state, seen)
-    state.seen = seen
-    return not fork.shows
+    if not fork.hidden or not fork.rest or state.head is None:
+        return False
+    place = state.head.place
+    rest = {hash_entry(ROOT, "said", state.to_stored(item)) for item in fork.rest}
+    repeats: bool = yield StoreCall(
+        lambda: any(
+            hash_entry(ROOT, "said", entry.value) in rest
+            for one in fork.hidden
+            for entry in state.store.read(state.name, place, kinds=SAID, first=one.first, last=one.last)
+        )
+    )
+    return repeats
 
 
-class _Base:
-    """A place to go on from: the entry that stands there, and the last message before it."""
-
-    __slots__ = ("name", "place", "tip")
-
-    def __init__(self, place: Place, name: str, tip: str) -> None:
-        self.place = place
-        self.name = name
-        self.tip = tip
-
-
-def _spent_before(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:
-    """What summaries have cost by now, for a branch that does not know of it: caps hold on every branch."""
-    if not state.purse.summaries.calls:
-        return []
-    there: SpendingTotals = yield StoreCall(lambda: spent_at(state, base.place, marks))
-    about = replace(state.purse, own=Spent()).lacking(there)
-    if not about:
-        return []
-    parent, said = marks[-1].name if marks else base.name, state.view.said
-    value = {"trigger": "branch", "reason": "spent before", "counted": False}
-    return [make_entry("attempt", value, parent=parent, said=said, about=about, at=state.now())]
-
-
-def _refresh(state: SessionState, said: Sequence[Any]) -> None:
-    """Send messages in the form the caller has them now, where that differs in what is no part of them."""
-    shelf = state.shelf
-    for index, atom in enumerate(shelf.atoms):
-        item = said[atom.first - 1] if isinstance(atom, MessageRange) else shelf.items[index]
-        if item != shelf.items[index] and not shelf.wire.positional:
-            shelf.items[index] = item
-            (shelf.messages[index],) = shelf.wire.parse([item])
-
-
-def _behind(state: SessionState, said: int) -> SessionFlow[_Base]:
-    """The last place where so many messages had been said."""
+def _last_place(state: SessionState, said: int) -> SessionFlow[_Base]:
+    """Return the last place where so many messages had been said."""
     if said == 0 or state.head is None:
         return _Base(START, ROOT, ROOT)
     place = state.head.place
@@ -223,16 +195,16 @@ def _behind(state: SessionState, said: int) -> SessionFlow[_Base]:
         tip = next(state.store.read(state.name, place, kinds=SAID, first=said, last=said))
         return _Base(state.store.find(state.name, [newest.name])[newest.name], newest.name, tip.name)
 
-    found: _Base = yield StoreCall(look)
-    return found
+    base: _Base = yield StoreCall(look)
+    return base
 
 
-def _stored_already(state: SessionState, rest: Sequence[Any], base: _Base) -> SessionFlow[tuple[int, _Base]]:
-    """How many of these messages stand behind that one on some branch, and the last of them."""
+def _follow_stored(state: SessionState, rest: Sequence[Any], base: _Base) -> SessionFlow[tuple[int, _Base]]:
+    """Return how many of these messages are stored behind that place on some branch, and the last of them."""
     names: list[str] = []
     parent = base.tip
     for item in rest:
-        parent = hash_entry(parent, "said", state.stored(item))
+        parent = hash_entry(parent, "said", state.to_stored(item))
         names.append(parent)
     count = 0
     for start in range(0, len(names), PAGE):
@@ -245,34 +217,26 @@ def _stored_already(state: SessionState, rest: Sequence[Any], base: _Base) -> Se
     return count, base
 
 
-def _marks_behind(state: SessionState, said: int, base: _Base) -> SessionFlow[tuple[_Base, bool]]:
-    """The last place at which a stored message was the newest one, and whether that is on this branch.
+def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[tuple[_Base, bool]]:
+    """Return the last place where a stored message was the newest, and whether it is on this branch.
 
-    Of other branches that is known as long as this state remembers where it left them.
+    For other branches it is known as long as the session remembers where it left them.
     """
     place = START if state.head is None else state.head.place
-
-    def look() -> bool:
-        found = state.store.read(state.name, place, kinds=SAID, first=said, last=said)
-        return any(one.name == base.name for one in found)
-
-    here: bool = yield StoreCall(look)
-    if here:
-        return (yield from _behind(state, said)), True
-    left = state.left.get(base.tip)
+    on_this_branch: bool = yield StoreCall(
+        lambda: any(
+            entry.name == base.name
+            for entry in state.store.read(state.name, place, kinds=SAID, first=said, last=said)
+        )
+    )
+    if on_this_branch:
+        return (yield from _last_place(state, said)), True
+    left = state.position.left_branches.get(base.tip)
     return base if left is None else _Base(left.place, left.name, base.tip), False
 
 
-def _leave(state: SessionState) -> None:
-    """Remember where this branch ends."""
-    if state.head is not None:
-        state.left[state.tip] = state.head
-        while len(state.left) > LEFT:
-            del state.left[next(iter(state.left))]
-
-
-def _carried(state: SessionState, said: int, base: _Base) -> SessionFlow[list[Entry]]:
-    """Marks made later that only concern the first so many messages, to stand behind a place before that."""
+def _carry_marks(state: SessionState, said: int, base: _Base) -> SessionFlow[list[Entry]]:
+    """Copy later marks that only concern the first so many messages, to stand behind a place before them."""
     if state.head is None:
         return []
     place = state.head.place
@@ -281,46 +245,56 @@ def _carried(state: SessionState, said: int, base: _Base) -> SessionFlow[list[En
         lambda: list(state.store.read(state.name, place, kinds=kinds, first=said + 1))
     )
     names = {fold.name: fold.name for fold in state.view.folds if fold.said <= said}
-    done: list[Entry] = []
-    above = base.name
-    for one in later:
-        if (value := _carried_value(state, one, said, names)) is None:
+    carried: list[Entry] = []
+    parent = base.name
+    for entry in later:
+        value = entry.value
+        if entry.kind == "unfold":
+            value = {"fold": names[value["fold"]]} if value["fold"] in names else None
+        elif entry.kind == "fold":
+            value = _carry_fold(state, entry, said, names)
+        elif entry.kind != "system" and value["said"] > said:
+            value = None
+        if value is None:
             continue
-        about = {**one.beside, **(state.purse.running if one.kind == "fold" else {})}
-        made = make_entry(one.kind, value, parent=above, said=said, about=about, at=one.at)
-        if one.kind == "fold":
-            names[one.name] = made.name
-        above = made.name
-        done.append(made)
-    return done
+        about = {**entry.beside, **(state.accounting.spending.recorded_sum if entry.kind == "fold" else {})}
+        copy = make_entry(entry.kind, value, parent=parent, said=said, about=about, at=entry.at)
+        if entry.kind == "fold":
+            names[entry.name] = copy.name
+        parent = copy.name
+        carried.append(copy)
+    return carried
 
 
-def _carried_value(state: SessionState, one: Entry, said: int, names: dict[str, str]) -> Any:
-    """The body of a mark that goes along; None for one that does not."""
-    value = one.value
-    if one.kind == "system":
-        return value
-    if one.kind == "unfold":
-        return {"fold": names[value["fold"]]} if value["fold"] in names else None
-    if one.kind != "fold":
-        return value if value["said"] <= said else None
-    fold = state.view.fold(one.name)
-    if fold is None or not all(_within(piece, said, names) for c in fold.changes for piece in c.took):
+def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, str]) -> Any:
+    """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
+    fold = state.view.fold(entry.name)
+    removed = () if fold is None else (item for change in fold.changes for item in change.removed)
+    if fold is None or not all(
+        item.last <= said if isinstance(item, MessageRange) else item.fold in names for item in removed
+    ):
         return None
-    return {
-        **value,
-        "trigger": "carried",
-        "changes": [_renamed(change, names) for change in value["changes"]],
-    }
+
+    def rename(word: str) -> str:
+        name, slash, place = word.rpartition("/")
+        return f"{names.get(name, name)}/{place}" if slash else word
+
+    changes = [
+        {side: [rename(word) for word in words] for side, words in change.items()}
+        for change in entry.value["changes"]
+    ]
+    return {**entry.value, "trigger": "carried", "changes": changes}
 
 
-def _within(piece: ViewItem, said: int, names: dict[str, str]) -> bool:
-    return piece.last <= said if isinstance(piece, MessageRange) else piece.fold in names
-
-
-def _renamed(change: dict[str, list[str]], names: dict[str, str]) -> dict[str, list[str]]:
-    def word(piece: str) -> str:
-        fold, slash, place = piece.rpartition("/")
-        return f"{names.get(fold, fold)}/{place}" if slash else piece
-
-    return {side: [word(piece) for piece in pieces] for side, pieces in change.items()}
+def _carry_spending(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:
+    """Return an entry with the cost of summaries for a branch that lacks it: caps hold on every branch."""
+    spending = state.accounting.spending
+    if not spending.summaries.calls:
+        return []
+    there: SpendingTotals = yield StoreCall(lambda: spending_at(state, base.place, marks))
+    about = replace(spending, own=Spent()).missing_from(there)
+    if not about:
+        return []
+    parent, said = marks[-1].name if marks else base.name, state.view.said
+    value = {"trigger": "branch", "reason": "spent before", "counted": False}
+    return [make_entry("attempt", value, parent=parent, said=said, about=about, at=state.now())]

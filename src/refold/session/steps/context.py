@@ -1,125 +1,103 @@
-"""How full a session's context is: the sums at hand, the provider's reports, the window that is known."""
+"""Measure how full a session's context is, from sums in memory, the provider's reports and the window."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from refold.calls.conversation import Conversation, file_text, system_text
-from refold.core.compaction.budget import Breakdown, Budget, judge
+from refold.calls.conversation import Conversation
+from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
-from refold.core.tokens.counting import Counter
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 
 
-@dataclass(slots=True)
-class RequestContext:
-    """What is sent beside the history; sizes are counted once for as long as the same things are sent."""
+@dataclass(frozen=True, slots=True)
+class ContextState:
+    """The window and how full it is."""
 
-    system: Any = None
-    tools: Any = None
-    prompt: str | None = None
-    files: Sequence[Any] | None = None
-    more: int = 0
-    """Tokens of what somebody else sends beside it and has counted."""
-    _counted: tuple[Any, Any, int, int, int] | None = field(default=None, repr=False)
+    window: Window
+    budget: Budget
 
-    def breakdown(self, counter: Counter, history: int) -> Breakdown:
-        """What fills the context."""
-        system, tools = self._sizes(counter)
-        return Breakdown(
-            system=system,
-            history=history,
-            prompt=counter.plain(self.prompt or ""),
-            tools=tools + self.more,
-            files=sum(counter.plain(file_text(file)) for file in self.files or ()),
-        )
 
-    def _sizes(self, counter: Counter) -> tuple[int, int]:
-        tools = () if self.tools is None else self.tools
-        tools = [tools] if isinstance(tools, Mapping) else tools
-        key = (counter, self.system, len(tools))
-        if self._counted is None or self._counted[0] != key or self._counted[1] is not self.tools:
-            text = system_text(self.system)
-            sizes = counter.plain(text), counter.tools(tools, text)
-            self._counted = (key, self.tools, len(tools), *sizes)
-        return self._counted[3], self._counted[4]
+def context_state(state: SessionState) -> SessionFlow[ContextState]:
+    """Return how full the context is now."""
+    window = yield from find_window(state)
+    return ContextState(window, measure_context(state, window, state.request))
 
 
 def find_window(state: SessionState) -> SessionFlow[Window]:
-    """The window: given, or the policy's number, unless a refusal taught a smaller one."""
-    settings = state.settings
+    """Return the window: the given one or the policy's, unless a refusal taught a smaller one."""
+    settings, learned = state.settings, state.accounting.learned_window
     if settings.window is not None:
         known = Window(settings.window, None, "given")
     else:
         known = settings.policy.window(settings.model)
-    if state.learned is None:
+    if learned is None:
         key = learned_windows.note_key(settings.endpoint, settings.model or "")
         note: str | None = yield StoreCall(lambda: state.store.note(key))
-        state.learned = learned_windows.read_note(note, state.now()) or 0
-    if 0 < state.learned < known.tokens:
-        return Window(state.learned, known.output_tokens, "learned")
+        learned = learned_windows.read_note(note, state.now()) or 0
+        state.accounting.note_window(learned)
+    if 0 < learned < known.tokens:
+        return Window(learned, known.output_tokens, "learned")
     return known
 
 
-def measure_context(state: SessionState, window: Window, around: RequestContext) -> Budget:
-    """How full the context is; costs the same however long the history is."""
-    shelf, policy = state.shelf, state.settings.policy
-    breakdown = around.breakdown(shelf.counter, shelf.tokens)
+def measure_context(state: SessionState, window: Window, request: RequestContext) -> Budget:
+    """Return how full the context is; this takes the same time however long the history is."""
+    loaded, policy = state.loaded, state.settings.policy
+    breakdown = request.breakdown(loaded.counter, loaded.tokens)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    used, source = _used(state, breakdown)
-    return judge(
+    used, source = _estimate_used(state, breakdown)
+    return make_budget(
         breakdown,
         window=window.tokens,
         reserve=reserve,
         room=window.usable(reserve),
-        trigger=policy.trigger if state.ask is None else policy.trigger.asking(),
+        trigger=policy.trigger if state.summariser.ask is None else policy.trigger.asking(),
         levels=policy.levels,
-        messages=len(shelf.messages),
-        characters=shelf.characters,
+        messages=len(loaded.messages),
+        characters=loaded.characters,
         used=used,
         count_source=source,
         window_source=window.source,
     )
 
 
-def _used(state: SessionState, breakdown: Breakdown) -> tuple[int | None, str]:
-    """The reported size and an estimate of what came since, scaled by how far the estimate was off."""
-    report = state.report
+def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | None, str]:
+    """Return the reported size plus an estimate of what came since, scaled by the error of past estimates."""
+    report, loaded, learns = state.accounting.report, state.loaded, state.settings.policy.learns
     if report is None or (report.model and report.model != (state.settings.model or "")):
-        return None, state.shelf.counter.name
-    ratio = report.ratio if state.settings.policy.learns else 1.0
+        return None, loaded.counter.name
     if not report.holds:
-        return round(breakdown.total * ratio), "usage+estimate"
+        return round(breakdown.total * (report.ratio if learns else 1.0)), "usage+estimate"
     since = breakdown.total - report.estimate
-    if not state.settings.policy.learns:
+    if not learns:
         return max(0, report.usage.context + since), "usage+estimate"
-    reply, said = _reply(state)
-    return max(0, report.usage.context + said + round((since - reply) * report.scale)), "usage+estimate"
-
-
-def _reply(state: SessionState) -> tuple[int, int]:
-    """Our estimate of the reply that the last report was about, and what the provider counted for it."""
-    report, shelf = state.report, state.shelf
-    if report is None or report.messages is None or report.usage.said is None:
-        return 0, 0
-    if not report.messages < len(shelf.messages) or shelf.messages[report.messages].role != "assistant":
-        return 0, 0
-    return shelf.counter.tokens(shelf.sizes[report.messages]), report.usage.said
+    at, reply_tokens = report.messages, report.usage.said
+    if (
+        at is not None
+        and reply_tokens is not None
+        and at < len(loaded.messages)
+        and loaded.messages[at].role == "assistant"
+    ):
+        # The provider has counted the reply as output, so it need not be estimated.
+        since -= loaded.counter.tokens(loaded.sizes[at])
+    else:
+        reply_tokens = 0
+    return max(0, report.usage.context + reply_tokens + round(since * report.scale)), "usage+estimate"
 
 
 def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conversation:
-    """The view as a conversation that was read and measured."""
-    shelf = state.shelf
+    """Return the view as a conversation that was read and measured."""
+    loaded = state.loaded
     return Conversation(
-        wire=shelf.wire,
-        given=tuple(shelf.items),
-        messages=tuple(shelf.messages),
-        sizes=tuple(shelf.sizes),
+        wire=loaded.wire,
+        given=tuple(loaded.items),
+        messages=tuple(loaded.messages),
+        sizes=tuple(loaded.sizes),
         policy=state.settings.policy,
-        counter=shelf.counter,
+        counter=loaded.counter,
         window=window,
         budget=budget,
-        sound=shelf.sound is not None,
+        sound=loaded.sound is not None,
     )

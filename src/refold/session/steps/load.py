@@ -1,313 +1,259 @@
-"""How a state reads itself from its store: the view first, then the messages it shows and what they mean.
+"""Read the state of a session from its store: first the view, then its messages and what they mean.
 
-Folds are read one after another and only those that show are kept, so that a long log needs little memory.
+Folds are read one after another and only visible ones are kept, so that a long log needs little memory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from refold import formats
-from refold.core.compaction import circuit_breaker as breakers
-from refold.core.log.entries import MARKS, ROOT, SAID, Entry, Kind
-from refold.core.log.view import ViewItem, Replacement, MessageRange, View, extend_view, step
-from refold.core.messages.message import EMPTY, Message
-from refold.core.models.prices import Spent
+from refold.core.compaction import circuit_breaker
+from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
+from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, step
+from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
-from refold.core.tokens.usage import Usage
-from refold.errors import Conflict, LogCorrupt
+from refold.errors import Conflict, LogCorrupt, RefoldError
 from refold.formats import Format
-from refold.formats.shared import canonical
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
-from refold.session.state.loaded_view import LoadedView
-from refold.session.state.session_state import SessionState, UsageReport, single_pieces
+from refold.session.state.loaded_view import LoadedView, single_pieces
+from refold.session.state.session_state import SessionState
 from refold.session.state.spending_totals import SpendingTotals
+from refold.session.steps.read_entries import (
+    breaker_event,
+    fold_messages,
+    fold_sizes,
+    system_items,
+    usage_cost,
+    usage_report,
+    usage_totals,
+)
 from refold.stores import Place
 
 T = TypeVar("T")
 
-TRIES: Final = 64
-"""How often an act is tried again behind somebody else's; each time somebody got ahead."""
+MAX_TRIES: Final = 64
+"""How often an operation is tried again after a conflict. Each conflict means that another process has
+written, so only more than 64 writers at once on one session meet the limit."""
 FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
-_LOADED: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
-_TRIGGERS: Final[Mapping[Any, breakers.Happening | None]] = {
-    "repair": None,
-    "carried": None,
-    "forced": None,
-    "emergency": "emergency",
-}
-"""What a fold means to the breaker that was not made by itself; people may fold as often as they like."""
-_REMEMBERED: Final = 64
-"""Attempts from which the breaker is rebuilt, at least; those of the last hour count for the caps as well."""
-_LOOKED_AT: Final = 2_000
-"""Entries that are looked at for it, at most."""
+_VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
+_BREAKER_ATTEMPTS: Final = 64
+"""Attempts that are read for the circuit breaker, at least; its limits look at fewer. Attempts of the last
+hour are read as well, because the caps on spending count them."""
+_MAX_READ_BACK: Final = 2_000
+"""Entries that are read backwards, at most, so that opening a long log stays fast. If there are more, the
+breaker and the caps count too little."""
 
 
 def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) -> SessionFlow[T]:
-    """Do something on the newest state; again where somebody else was faster."""
-    left = TRIES
+    """Do something on the newest state, and again if another process has written meanwhile."""
+    tries = MAX_TRIES
     while True:
-        if state.stale:
+        if state.position.stale:
             yield from load(state)
         try:
             return (yield from act())
         except Conflict:
-            state.stale = True
-            left -= 1
-            if not left:
+            state.position.mark_stale()
+            tries -= 1
+            if not tries:
                 raise
 
 
-def load(state: SessionState) -> SessionFlow[None]:
-    """Read the state from the store; until that is done there is none."""
-    state.stale = True
-    state.head = yield StoreCall(lambda: state.store.head(state.name))
-    yield from load_at_head(state)
-
-
-def load_at_head(state: SessionState) -> SessionFlow[None]:
-    """Read the state as it is at this state's own head.
-
-    For one who has just written: another may have gone on behind it, which the next act will meet, and which
-    must not be taken for what was written here.
-    """
-    state.stale = True
-    head = state.head
-    state.seen = [] if head is None or head.said == 0 else None
-    marked = _Marked()
-    recent: list[Entry] = []
-    fared: list[Entry] = []
-    if head is not None:
-        place, said = head.place, head.said
-        marked = yield StoreCall(lambda: _marked(state, place, said))
-        recent = yield StoreCall(lambda: _newest(state, place))
-        fared = yield StoreCall(lambda: _fared(state, place))
-    state.view, state.saved, state.puts = marked.view, marked.saved, marked.puts
-    _remember(state, recent)
-    _judge(state, fared)
-    yield from fill_view(state, [] if marked.system is None else system_in(marked.system))
-    state.ahead = True
-    state.stale = False
-
-
 def reload_if_stale(state: SessionState) -> SessionFlow[None]:
-    """Read anew what another process may have added."""
-    if not state.stale:
+    """Read the state again if another process has written."""
+    if not state.position.stale:
         head = yield StoreCall(lambda: state.store.head(state.name))
         same = head is state.head or (head and state.head and head.version == state.head.version)
-        state.stale = not same
-    if state.stale:
+        if not same:
+            state.position.mark_stale()
+    if state.position.stale:
         yield from load(state)
 
 
-def _newest(state: SessionState, place: Place) -> list[Entry]:
-    """The last report and what came since, newest first."""
-    found: list[Entry] = []
-    for one in state.store.read(state.name, place, kinds=("usage", "fold", "unfold", "system"), newest=True):
-        found.append(one)
-        if one.kind == "usage" or len(found) >= _LOOKED_AT:
+def load(state: SessionState) -> SessionFlow[None]:
+    """Read the state at the newest head; it is stale until that is done."""
+    state.position.mark_stale()
+    head = yield StoreCall(lambda: state.store.head(state.name))
+    state.position.move_to(head)
+    yield from load_at_head(state)
+
+
+def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> SessionFlow[None]:
+    """Read the state at this session's own head.
+
+    said_items   every message said as the caller holds it, if that is known
+
+    This is for a session that has just written. Another process may have written behind its head; the next
+    operation will notice that, and it must not be taken for what was written here.
+    """
+    position, head = state.position, state.head
+    position.mark_stale()
+    empty = head is None or head.said == 0
+    state.caller.hold_said([] if empty and said_items is None else said_items)
+    marks = _Marks()
+    reports: list[Entry] = []
+    attempts: list[Entry] = []
+    if head is not None:
+        place, said = head.place, head.said
+        marks = yield StoreCall(lambda: _read_marks(state, place, said))
+        reports = yield StoreCall(lambda: _read_last_report(state, place))
+        attempts = yield StoreCall(lambda: _read_attempts(state, place))
+    position.restore(marks.view, marks.fold_messages)
+    state.accounting.restore_folds(marks.fold_sizes)
+    _restore_usage(state, reports)
+    _restore_attempts(state, attempts)
+    yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
+    position.finish_loading()
+
+
+def _read_last_report(state: SessionState, place: Place) -> list[Entry]:
+    """Read the last report of usage and the changes of the view since, newest first."""
+    kinds: tuple[Kind, ...] = ("usage", "fold", "unfold", "system")
+    entries: list[Entry] = []
+    for entry in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+        entries.append(entry)
+        if entry.kind == "usage":
             break
-    return found
+    return entries
 
 
-def _fared(state: SessionState, place: Place) -> list[Entry]:
-    """The last attempts to compact and the turns between them, newest first."""
-    found: list[Entry] = []
-    attempts = 0
+def _read_attempts(state: SessionState, place: Place) -> list[Entry]:
+    """Read the last attempts to compact and the turns between them, newest first."""
     kinds: tuple[Kind, ...] = ("usage", "fold", "attempt")
-    for one in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _LOOKED_AT):
-        found.append(one)
-        attempts += one.kind != "usage"
-        if attempts >= _REMEMBERED and abs(state.now() - one.at) > HOUR:
+    entries: list[Entry] = []
+    attempts = 0
+    for entry in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+        entries.append(entry)
+        attempts += entry.kind != "usage"
+        if attempts >= _BREAKER_ATTEMPTS and abs(state.now() - entry.at) > HOUR:
             break
-    return found
+    return entries
 
 
 @dataclass(slots=True)
-class _Marked:
+class _Marks:
     """What the marks of a log say."""
 
     view: View = field(default_factory=View)
-    saved: dict[str, tuple[int, int]] = field(default_factory=dict)
-    puts: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    fold_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    fold_messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     system: Entry | None = None
 
 
-def _marked(state: SessionState, place: Place, said: int) -> _Marked:
-    """Read the marks one after another, then the folds that show."""
-    done = _Marked()
-    for one in state.store.read(state.name, place, kinds=_LOADED):
-        done.view = step(extend_view(done.view, one.said), one)
-        if one.kind == "fold":
-            done.saved[one.name] = (_whole(one.value.get("before")), _whole(one.value.get("after")))
-        elif one.kind == "system":
-            done.system = one
-    done.view = extend_view(done.view, said)
-    done.puts = puts_of(state, place, done.view)
-    return done
+def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
+    """Read the marks one after another, then the messages of the visible folds."""
+    marks = _Marks()
+    for entry in state.store.read(state.name, place, kinds=_VIEW_MARKS):
+        marks.view = step(extend_view(marks.view, entry.said), entry)
+        if entry.kind == "fold":
+            marks.fold_sizes[entry.name] = fold_sizes(entry)
+        elif entry.kind == "system":
+            marks.system = entry
+    marks.view = extend_view(marks.view, said)
+    marks.fold_messages = visible_fold_messages(state, place, marks.view)
+    return marks
 
 
-def puts_of(state: SessionState, place: Place, view: View) -> dict[str, tuple[Message, ...]]:
-    """What the folds put of which something shows in a view."""
-    puts: dict[str, tuple[Message, ...]] = {}
-    for name in {piece.fold: None for piece in view.pieces if isinstance(piece, Replacement)}:
+def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict[str, tuple[Message, ...]]:
+    """Read the messages of the folds that are visible in a view."""
+    messages: dict[str, tuple[Message, ...]] = {}
+    for name in {item.fold: None for item in view.items if isinstance(item, Replacement)}:
         fold = view.fold(name)
         at = 0 if fold is None else fold.said
-        for one in state.store.read(state.name, place, kinds=FOLDS, first=at, last=at):
-            if one.name == name:
-                puts[name] = put_messages(one)
-    return puts
+        for entry in state.store.read(state.name, place, kinds=FOLDS, first=at, last=at):
+            if entry.name == name:
+                messages[name] = fold_messages(entry)
+    return messages
 
 
-def system_in(one: Entry) -> list[Any]:
-    """The system messages of an entry."""
-    own = one.beside.get("format") == canonical.FORMAT.name
-    return [canonical.from_json(item) for item in one.value] if own else list(one.value)
+def _restore_usage(state: SessionState, newest: Sequence[Entry]) -> None:
+    """Restore the last report and the totals of all requests."""
+    accounting = state.accounting
+    accounting.replace_report(None, Totals())
+    for index, entry in enumerate(newest):
+        if entry.kind == "usage":
+            # Whatever was read before it changed the front of the view after the report came.
+            accounting.replace_report(replace(usage_report(entry), holds=index == 0), usage_totals(entry))
+            own = max(accounting.spending.own, usage_cost(entry), key=lambda sums: sums.calls)
+            accounting.replace_spending(replace(accounting.spending, own=own))
 
 
-def _remember(state: SessionState, recent: Sequence[Entry]) -> None:
-    """Rebuild what is known of usage and totals."""
-    state.report, state.totals = None, Totals()
-    moved = False
-    for one in recent:
-        if one.kind == "usage":
-            state.report = replace(reported_in(one), holds=not moved)
-            state.totals = Totals(**one.beside.get("totals", {}))
-            own = max(state.purse.own, _own(one, state.totals), key=lambda sums: sums.calls)
-            state.purse = replace(state.purse, own=own)
-            break
-        moved = True
-
-
-def _own(one: Entry, totals: Totals) -> Spent:
-    """What the conversation's requests had cost by then; an older log tells their tokens alone."""
-    if "spent" in one.beside:
-        return Spent.read(one.beside["spent"])
-    counts = {name: number for name, number in asdict(totals).items() if name != "requests"}
-    return Spent(calls=totals.requests, **counts, dollars=None, unpriced=totals.requests)
-
-
-def _whole(value: Any) -> int:
-    """A number of tokens; what an import brought may be anything."""
-    return value if type(value) is int else 0
-
-
-def _judge(state: SessionState, fared: Sequence[Entry]) -> None:
-    """Rebuild breaker and purse, unless this state remembers more: other branches know nothing of it."""
-    found = breakers.Breaker(limits=state.settings.limits)
+def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
+    """Restore the circuit breaker and the sums of spending."""
+    breaker = circuit_breaker.Breaker(limits=state.settings.limits)
     said = 0
-    for one in reversed(fared):
-        if (what := happening(one)) is not None:
-            if one.said > said:  # somebody answered in between, whether or not it was reported
-                found = breakers.step(found, "turn", one.at)
-            said = one.said
-            found = breakers.step(found, what, one.at)
-    if len(found.attempts) >= len(state.breaker.attempts):
-        state.breaker = found
-    state.purse = state.purse.restored(fared)
+    for entry in reversed(newest):
+        if (event := breaker_event(entry)) is not None:
+            if entry.said > said:  # the model answered in between, even if no usage was reported
+                breaker = circuit_breaker.record_event(breaker, "turn", entry.at)
+            said = entry.said
+            breaker = circuit_breaker.record_event(breaker, event, entry.at)
+    state.accounting.restore_breaker(breaker)
+    state.accounting.replace_spending(state.accounting.spending.restore(newest))
 
 
-def spent_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:
-    """What a place of the log knows of what was spent, with marks that are to stand behind it."""
-    return state.purse.emptied().restored([*reversed(marks), *_fared(state, place)])
-
-
-def happening(one: Entry) -> breakers.Happening | None:
-    """What an entry means to the breaker."""
-    if one.kind == "usage":
-        return "turn"
-    if one.kind == "fold":
-        return folding_by(one.value.get("trigger"))
-    return "failed" if one.kind == "attempt" and one.value.get("counted") else None
-
-
-def folding_by(trigger: str | None) -> breakers.Happening | None:
-    """What a fold means to the breaker, by what it was made for."""
-    return _TRIGGERS.get(trigger, "fold")
-
-
-def reported_in(one: Entry) -> UsageReport:
-    """A usage entry, read."""
-    value = one.value
-    counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
-    return UsageReport(
-        usage=Usage(**counts),
-        estimate=int(value.get("estimate", 0)),
-        model=str(value.get("model", "")),
-        at=one.at,
-        grown=_grown(one.beside.get("grown")),
-    )
-
-
-def _grown(value: Any) -> tuple[int, int]:
-    """By how much requests grew, where the entry tells."""
-    told = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(n, int) for n in value)
-    return (value[0], value[1]) if told else (0, 0)
-
-
-def put_messages(one: Entry) -> tuple[Message, ...]:
-    """The messages that a fold put."""
-    wire = formats.get(one.beside.get("format", formats.DEFAULT))
-    return tuple(_put(value, wire) for value in one.value["messages"])
-
-
-def _put(value: Mapping[str, Any], wire: Format) -> Message:
-    if "message" in value:
-        return canonical.from_json(value["message"])
-    (message,) = wire.parse([value["wire"]])
-    source, meta = value.get("source"), value.get("meta")
-    if source is None and not meta:
-        return message
-    meta = canonical.from_json({"role": "user", "meta": meta or {}}).meta
-    return replace(message, source=source, meta=meta or EMPTY)
+def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:
+    """Return the sums that a place of the log records, with marks that are to stand behind it."""
+    newest = [*reversed(marks), *_read_attempts(state, place)]
+    return state.accounting.spending.without_sums().restore(newest)
 
 
 def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:
-    """Put the view's messages on the shelf, from the store."""
-    runs = [piece for piece in state.view.pieces if isinstance(piece, MessageRange)]
+    """Read the messages of the view from the store, in another format if one is given."""
+    view, position = state.view, state.position
     said: dict[int, Entry] = {}
     if state.head is not None:
         place = state.head.place
-        said = yield StoreCall(lambda: _said(state, place, [*runs, MessageRange(state.view.said, state.view.said)]))
-    last = said.get(state.view.said)
-    state.tip = ROOT if last is None else last.name
-    wire = wire or _wire(state, last)
-    atoms: list[ViewItem | None] = [None] * len(system)
+        ranges = [item for item in view.items if isinstance(item, MessageRange)]
+        ranges.append(MessageRange(view.said, view.said))  # the last message, though a fold may hide it
+        said = yield StoreCall(
+            lambda: {
+                entry.said: entry
+                for one in ranges
+                for entry in state.store.read(state.name, place, kinds=SAID, first=one.first, last=one.last)
+            }
+        )
+    last = said.get(view.said)
+    position.set_tip(ROOT if last is None else last.name)
+    if wire is None and state.settings.format is not None:
+        wire = formats.get(state.settings.format)
+    if wire is None:
+        wire = state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    view_items: list[ViewItem | None] = [None] * len(system)
     items: list[Any] = list(system)
-    for piece in state.view.pieces:
-        for atom in single_pieces(piece):
-            atoms.append(atom)
-            if isinstance(atom, MessageRange):
-                if atom.first not in said:
-                    raise LogCorrupt(f"message #{atom.first} of session {state.name!r} is not there")
-                items.append(state.given(said[atom.first]))
-            else:
-                items += wire.render([state.puts[atom.fold][atom.place]])
+    for item in (single for piece in view.items for single in single_pieces(piece)):
+        view_items.append(item)
+        if isinstance(item, Replacement):
+            items += wire.render([position.fold_messages[item.fold][item.place]])
+        elif item.first in said:
+            items.append(state.from_stored(said[item.first]))
+        else:
+            raise LogCorrupt(f"message #{item.first} of session {state.name!r} is not there")
     messages = list(wire.parse(items))
-    for index, put in enumerate(atoms):
-        if isinstance(put, Replacement):
-            messages[index] = _as_put(state.puts[put.fold][put.place], messages[index])
-    shelf = LoadedView(wire, state.counter(), fixed=len(system))
-    shelf.add(atoms, items, messages)
-    state.shelf = shelf
+    for index, shown in enumerate(view_items):
+        if isinstance(shown, Replacement):  # the wire does not carry where a message came from
+            message = position.fold_messages[shown.fold][shown.place]
+            messages[index] = replace(messages[index], source=message.source, meta=message.meta)
+    loaded = LoadedView(wire, state.counter(), fixed=len(system))
+    loaded.add(view_items, items, messages)
+    state.loaded = loaded  # last, so that an error above leaves the old view whole
 
 
-def _as_put(put: Message, read: Message) -> Message:
-    return replace(read, source=put.source, meta=put.meta)
-
-
-def _wire(state: SessionState, last: Entry | None) -> Format:
-    """The shape of the newest message, which the log tells."""
-    if state.settings.format is not None:
-        return formats.get(state.settings.format)
-    return state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
-
-
-def _said(state: SessionState, place: Place, runs: Sequence[MessageRange]) -> dict[int, Entry]:
-    found: dict[int, Entry] = {}
-    for run in runs:
-        for one in state.store.read(state.name, place, kinds=SAID, first=run.first, last=run.last):
-            found[one.said] = one
-    return found
+def read_log(
+    state: SessionState, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
+) -> SessionFlow[list[Entry]]:
+    """Return the entries of this branch, oldest first."""
+    unknown = [kind for kind in kinds or () if kind not in KINDS]
+    if unknown:
+        raise RefoldError(f"there are no entries of kind {unknown[0]!r}; kinds are: {', '.join(KINDS)}")
+    yield from reload_if_stale(state)
+    if state.head is None:
+        return []
+    place = state.head.place
+    entries: list[Entry] = yield StoreCall(
+        lambda: list(state.store.read(state.name, place, kinds=kinds, first=first, last=last))
+    )
+    return entries

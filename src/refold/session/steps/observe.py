@@ -1,12 +1,10 @@
-"""What a provider's answer means: usage to build on, a refusal to recover from, a fold that did not help."""
+"""Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from math import floor
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
-from refold.core.compaction import circuit_breaker
 from refold.core.log.entries import make_entry
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
@@ -18,159 +16,146 @@ from refold.errors import Overflow
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.results import Observed
-from refold.session.state.session_state import SessionState, UsageReport, commit, mark_entry
+from refold.session.state.accounting import TrialFold, UsageReport
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import conversation_price
-from refold.session.steps.compact import attempt, context_state
-from refold.session.steps.context import RequestContext
+from refold.session.steps.compact import attempt_compaction
+from refold.session.steps.context import context_state
 from refold.session.steps.load import load, load_at_head, retry_on_conflict
 
-RECOVERY: Final = 0.70
-"""After a refusal the history is folded to this share of the room that was learned."""
+RECOVERY_FRACTION: Final = 0.70
+"""Share of the learned room to which the history is folded after a refusal. Lower folds more than needed;
+higher risks a second refusal, which is an error, because the size is only estimated."""
+_MOST_UNDERCOUNTED: Final = 4.0
+"""How far an estimate may be below the provider's number; a number that is further off is no count."""
 
 
-def observe(state: SessionState, answer: Any, around: RequestContext) -> SessionFlow[Observed]:
-    """Take in a response or an error; says whether to send the turn again."""
-    if state.stale:
+def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
+    """Take in a response or an error, and return whether to send the turn again."""
+    if state.position.stale:
         yield from load(state)
     response = read_response(answer)
     if response.finish == "overflow" and response.usage is not None:
         read = response.usage.context + response.usage.output
-        return (yield from _refused(state, OverflowInfo(None, read, None), around))
+        return (yield from _recover(state, OverflowInfo(None, read, None)))
     refusal = overflow(answer)
     if refusal is not None:
-        return (yield from _refused(state, refusal, around))
+        return (yield from _recover(state, refusal))
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
-    return (yield from _answered(state, response, around))
+    return (yield from _record_answer(state, response))
 
 
-def _answered(state: SessionState, response: Response, around: RequestContext) -> SessionFlow[Observed]:
+def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:
+    """Record the usage of a response, and undo the last fold if it did not help."""
+    accounting, usage = state.accounting, response.usage
     if response.completed:
-        state.refused = False
-        state.breaker = circuit_breaker.step(state.breaker, "turn", state.now())
-    usage = response.usage
+        accounting.note_refusal(refused=False)
+        accounting.record_breaker_event("turn", state.now())
     if usage is None:
-        now = yield from context_state(state, around)
-        return Observed(reason="no usage was reported", finish=response.finish, budget=now.budget)
-    cut = yield from _silently_cut(state, usage.context, around)
-    if cut is not None:
-        return cut
-    estimate = state.sent_estimate or (yield from context_state(state, around)).budget.breakdown.total
+        budget = (yield from context_state(state)).budget
+        return Observed(reason="no usage was reported", finish=response.finish, budget=budget)
+    sent = accounting.sent_estimate
+    ratios = () if accounting.report is None else (accounting.report.ratio,)
+    if sent and not accounting.refused and truncated_silently(sent, usage.context, ratios=ratios):
+        info = OverflowInfo(None, implied_limit(usage.context), None)
+        return (yield from _recover(state, info, stated=False))
+    estimate = sent or (yield from context_state(state)).budget.breakdown.total
     spent = Spent.of(usage, conversation_price(state, response.model))
-    yield from retry_on_conflict(state, lambda: _reported(state, usage, estimate, spent))
-    reverted = yield from _judged(state, usage.context)
-    now = yield from context_state(state, around)
-    state.emit(
+    yield from retry_on_conflict(state, lambda: _append_usage(state, usage, estimate, spent))
+    reverted, trial = None, accounting.end_trial()
+    # A fold did not help if no less is reported after it than before; what was said since counts for both.
+    said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
+    if trial is not None and usage.context >= trial.used_before + said_since:
+        reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
+    budget = (yield from context_state(state)).budget
+    state.events.add(
         UsageUpdate(
             session=state.name,
             at=state.now(),
-            tokens=now.budget.used,
-            window=now.budget.window,
-            ratio=now.budget.ratio,
+            tokens=budget.used,
+            window=budget.window,
+            ratio=budget.ratio,
             usage=usage,
         )
     )
-    return Observed(
-        reason="answered", usage=usage, finish=response.finish, budget=now.budget, reverted=reverted
-    )
+    return Observed(reason="answered", usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 
-def _reported(state: SessionState, usage: Usage, estimate: int, spent: Spent) -> SessionFlow[None]:
-    """Write down what was reported, with the sums by then; others may have reported as well."""
-    totals = state.totals.plus(usage)
-    own = state.purse.own.plus(spent)
-    model = state.settings.model or ""
+def _append_usage(state: SessionState, usage: Usage, estimate: int, spent: Spent) -> SessionFlow[None]:
+    """Append a report with the sums by then; they are added up here, because others may have reported too."""
+    accounting, model = state.accounting, state.settings.model or ""
+    totals = accounting.totals.plus(usage)
+    own = accounting.spending.own.plus(spent)
     value = {**asdict(usage), "estimate": estimate, "model": model}
     report = UsageReport(
-        usage=usage, estimate=estimate, model=model, at=state.now(), messages=state.sent_messages
-    ).behind(state.report)
+        usage=usage, estimate=estimate, model=model, at=state.now(), messages=accounting.sent_messages
+    ).after(accounting.report)
     about = {"totals": asdict(totals), "spent": own.as_dict(), "grown": report.grown}
-    about |= state.purse.running
+    about |= accounting.spending.recorded_sum
     yield from commit(state, [mark_entry(state, "usage", value, about)])
-    state.totals = totals
-    state.purse = replace(state.purse, own=own)
-    state.report = report
+    accounting.add_usage(report, totals, own)
 
 
-def _silently_cut(state: SessionState, context: int, around: RequestContext) -> SessionFlow[Observed | None]:
-    """Recover where the provider read far less than it was sent, without a word."""
-    sent = state.sent_estimate
-    ratios = () if state.report is None else (state.report.ratio,)
-    if sent is None or state.refused or not truncated_silently(sent, context, ratios=ratios):
+def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionFlow[str | None]:
+    """Undo a fold and record why, in one write; None if it does not stand in the view any more."""
+    name, accounting = trial.fold, state.accounting
+    fold = state.view.fold(name)
+    if fold is None or not fold.standing or state.view.covering(name) is not None:
         return None
-    info = OverflowInfo(None, implied_limit(context), None)
-    return (yield from _refused(state, info, around, told=False))
-
-
-def _judged(state: SessionState, context: int) -> SessionFlow[str | None]:
-    """Undo a fold after which the provider reports no less than before; its name where that was done."""
-    trial, state.trial = state.trial, None
-    if trial is None:
-        return None
-    fold, before, size = trial
-    if context < before + max(0, state.shelf.tokens - size):  # what was said since counts for both
-        return None
-    reason = f"{context:,} tokens were reported after the fold and {before:,} before it"
+    reason = f"{context:,} tokens were reported after the fold and {trial.used_before:,} before it"
     value = {"trigger": "threshold", "reason": reason, "counted": True}
-    return (yield from retry_on_conflict(state, lambda: _reverted(state, fold, value)))
-
-
-def _reverted(state: SessionState, fold: str, why: Mapping[str, Any]) -> SessionFlow[str | None]:
-    """Undo a fold and say why, in one step; nothing where it does not stand in the view any more."""
-    found = state.view.fold(fold)
-    if found is None or not found.standing or state.view.covering(fold) is not None:
-        return None
-    vain = mark_entry(state, "attempt", why)
-    undone = make_entry("unfold", {"fold": fold}, parent=vain.name, said=vain.said, at=vain.at)
-    report = state.report
-    yield from commit(state, [vain, undone])
-    state.breaker = circuit_breaker.step(state.breaker, "failed", state.now())
+    failure = mark_entry(state, "attempt", value)
+    undone = make_entry("unfold", {"fold": name}, parent=failure.name, said=failure.said, at=failure.at)
+    report = accounting.report
+    yield from commit(state, [failure, undone])
+    accounting.record_breaker_event("failed", state.now())
     yield from load_at_head(state)
-    state.report = None if report is None else replace(report, holds=False)
-    state.emit(Unfolded(session=state.name, at=state.now(), fold=fold))
-    return fold
+    # The report in memory knows more than the log: how many messages the request had.
+    accounting.replace_report(None if report is None else replace(report, holds=False), accounting.totals)
+    state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
+    return name
 
 
-def _refused(
-    state: SessionState, info: OverflowInfo, around: RequestContext, *, told: bool = True
-) -> SessionFlow[Observed]:
+def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) -> SessionFlow[Observed]:
     """Learn the window and fold once without a model; a second refusal of one turn is an error.
 
-    `told`: whether the provider named the limit; what was only inferred is forgotten sooner.
+    stated   True if the provider named the limit; an inferred limit is forgotten sooner
     """
-    now = yield from context_state(state, around)
-    sent = state.sent_estimate or now.budget.breakdown.total
-    kept = learned_windows.learn_from_refusal(now.window.tokens, info, sent=sent, at=state.now())
-    if kept is not None:
-        kept = replace(kept, told=kept.told and told)
-        settings = state.settings
-        key, note = learned_windows.note_key(settings.endpoint, settings.model or ""), kept.note
+    accounting, settings = state.accounting, state.settings
+    context = yield from context_state(state)
+    sent = accounting.sent_estimate or context.budget.breakdown.total
+    learned = learned_windows.learn_from_refusal(context.window.tokens, info, sent=sent, at=state.now())
+    if learned is not None:
+        note = replace(learned, stated=learned.stated and stated).note
+        key = learned_windows.note_key(settings.endpoint, settings.model or "")
         yield StoreCall(lambda: state.store.put_note(key, note))
-        state.learned = kept.tokens
-    if state.refused:
-        _met(state, info, recovered=False)
+        accounting.note_window(learned.tokens)
+    if accounting.refused:
+        _report_overflow(state, info, recovered=False)
         raise Overflow(info.provider, info.limit, info.requested)
-    state.refused = True
-    now = yield from context_state(state, around)
-    budget = now.budget
-    real = info.requested or max(budget.used, info.limit or 0)
-    ratio = min(4.0, max(1.0, real / max(1, sent)))  # what is further off than that is no count
-    target = floor(RECOVERY * budget.room / ratio)
-    made = yield from attempt(state, now, CompactionOptions(target=target), "emergency")
-    now = yield from context_state(state, around)
-    state.sent_estimate = now.budget.breakdown.total
-    _met(state, info, recovered=made.fold is not None)
+    accounting.note_refusal(refused=True)
+    context = yield from context_state(state)
+    real = info.requested or max(context.budget.used, info.limit or 0)
+    ratio = min(_MOST_UNDERCOUNTED, max(1.0, real / max(1, sent)))
+    options = CompactionOptions(target=floor(RECOVERY_FRACTION * context.budget.room / ratio))
+    attempt = yield from attempt_compaction(state, context, options, "emergency")
+    budget = (yield from context_state(state)).budget
+    accounting.note_request(budget.breakdown.total)
+    folded = attempt.fold is not None
+    _report_overflow(state, info, recovered=folded)
     return Observed(
-        send_again=made.fold is not None,
-        messages=state.sent() if made.fold is not None else None,
-        reason="refused for size; " + (made.reason or made.outcome.reason),
-        budget=now.budget,
-        outcome=made.outcome,
+        send_again=folded,
+        messages=state.send_view() if folded else None,
+        reason="refused for size; " + (attempt.reason or attempt.outcome.reason),
+        budget=budget,
+        outcome=attempt.outcome,
     )
 
 
-def _met(state: SessionState, info: OverflowInfo, *, recovered: bool) -> None:
-    state.emit(
+def _report_overflow(state: SessionState, info: OverflowInfo, *, recovered: bool) -> None:
+    state.events.add(
         OverflowMet(
             session=state.name,
             at=state.now(),

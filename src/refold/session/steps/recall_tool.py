@@ -1,10 +1,9 @@
-"""The tool by which a model fetches back what was folded away: its definition and its answers."""
+"""The tool `recall`, with which a model reads what was folded away: its definition and its answers."""
 
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message
 from refold.core.messages.transcript import house_layout
 from refold.errors import RefoldError
@@ -15,7 +14,8 @@ from refold.session.steps.load import reload_if_stale
 
 NAME: Final = "recall"
 ANSWER_CHARS: Final = 20_000
-"""What one answer may have; the model can ask for a smaller stretch."""
+"""Characters of one answer, about 5,000 tokens. More could fill a small window at once, and the model can ask
+for a smaller range."""
 _DESCRIPTION: Final = (
     "Fetch back earlier parts of this conversation that were folded away, word for word. Give `query` to"
     " search everything that was said, or `handle` (#12 or #12-#57, as summaries name them) to read it."
@@ -30,7 +30,7 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
 
 
 def schema(wire: str) -> dict[str, Any]:
-    """The tool's definition as a format has it.
+    """Return the definition of the tool in a wire format.
 
     >>> schema("anthropic")["name"]
     'recall'
@@ -47,38 +47,35 @@ def schema(wire: str) -> dict[str, Any]:
 
 
 def recall_tool(state: SessionState, wire: str | None = None) -> SessionFlow[dict[str, Any] | None]:
-    """The definition, where there is something to fetch back; else None."""
+    """Return the definition of the tool; None while nothing is folded."""
     yield from reload_if_stale(state)
-    hidden = any(fold.standing for fold in state.shortened())
-    return schema(wire or state.wire.name) if hidden else None
+    folded = any(fold.standing for fold in state.shortening_folds())
+    return schema(wire or state.wire.name) if folded else None
 
 
 def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> SessionFlow[str]:
-    """What to answer when the model calls the tool; wrong arguments are answered too, never raised."""
+    """Return the answer to a call of the tool; wrong arguments are answered too, never raised."""
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        handle, query = given.get("handle"), given.get("query")
+        values = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+        handle, query = values.get("handle"), values.get("query")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return "The arguments are no JSON object with `query` or `handle`."
     if handle:
         try:
             items = yield from recall.original(state, str(handle))
-            first = recall.HANDLE.fullmatch(str(handle).strip())
-            return _shown(state, items, int(first[1]) if first else 1)
         except RefoldError as error:
             return str(error)
+        match = recall.HANDLE.fullmatch(str(handle).strip())
+        first = int(match[1]) if match else 1
+        messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
+        text = "\n\n".join(house_layout(number, message) for number, message in enumerate(messages, first))
+        if len(text) <= ANSWER_CHARS:
+            return text
+        last = first + len(items) - 1
+        return f"{text[:ANSWER_CHARS]}\n\n[cut here; ask for a smaller stretch of #{first}-#{last}]"
     if not query:
         return "Give `query` to search, or `handle` to read."
     hits = yield from recall.recall(state, str(query), limit=5)
     if not hits:
         return "Nothing was found."
     return "\n\n".join(f"{hit.handle} {hit.role}: {hit.text[: ANSWER_CHARS // 5]}" for hit in hits)
-
-
-def _shown(state: SessionState, items: list[Any], first: int) -> str:
-    messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
-    text = "\n\n".join(house_layout(number, message) for number, message in enumerate(messages, first))
-    if len(text) <= ANSWER_CHARS:
-        return text
-    last = MessageRange(first, first + len(items) - 1).last
-    return f"{text[:ANSWER_CHARS]}\n\n[cut here; ask for a smaller stretch of #{first}-#{last}]"

@@ -1,13 +1,12 @@
-"""What a caller brings: its whole history, or our view and what came since; only what is new is stored.
+"""Take in the caller's list: its whole history, or a view of ours and what came since. Only news are stored.
 
-The caller's list is compared with what was said and with what was sent last. Where it goes on from either,
-the rest is new. Where it differs earlier, somebody edited the history: a branch begins there, and folds that
-only concern what stands before it go along. System messages in front are no part of the chain, because
-programs write the date into them.
+The list is compared with what was said and with what was sent last. If it continues either, the rest is new.
+If it differs earlier, somebody edited the history: a branch begins there, and folds that only concern earlier
+messages are carried along. Leading system messages are no part of the chain, because programs write the date
+into them.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold import formats
@@ -17,106 +16,85 @@ from refold.core.messages.message import Message
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.state.loaded_view import LoadedView
-from refold.session.state.session_state import SessionState, append_messages, copy_item, mark_entry
+from refold.session.state.caller_history import copy_item
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
-from refold.session.steps.earlier_views import common_length, find_resumed_view, note_resumed_view
+from refold.session.steps.earlier_views import common_length, find_resumed_items
 from refold.session.steps.load import fill_view
 
 if TYPE_CHECKING:
     from refold.stores import Place
 
 NEWEST: Final = (1_024, 32)
-"""How many of the newest messages of a caller's own list must be the same objects, and the same words,
-in every turn."""
-TURNED: Final = (2_048, 64)
-"""How many of the others are looked at in one turn, one stretch after the other."""
+"""How many of the newest messages of the caller's own list are compared in every turn: by identity, and by
+content. Programs that edit in place mostly edit recent messages. Comparing by
+content reads every word, so fewer messages are compared so."""
+STRETCH: Final = (2_048, 64)
+"""How many older messages are compared in one turn, one stretch after the other: by identity, and by content.
+An edit in place among them is noticed some turns later."""
 
 
-class _Begins(NamedTuple):
-    """What a list begins with that is all that was said."""
+class _Known(NamedTuple):
+    """The first messages of a list, which are all that was said."""
 
     items: list[Any]
     as_said: bool
-    """Whether it is told word for word, and not in a view."""
+    """True if they are the messages as they were said, and not a view of them."""
 
 
 def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
-    """Store what is new in a caller's list; one that cannot be read is refused before anything is stored.
+    """Store what is new in the caller's list; an unreadable list is refused before anything is stored.
 
-    Gives whether the list may be sent as it is where nothing is folded: it is no view of another time.
+    Returns True if the list has the messages as they were said, so that it may be sent as it is.
     """
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
-    given = messages if isinstance(messages, list) else list(messages)
-    fixed = _leading(state, given)
-    wire = _shape(state, given, fixed)
+    messages = messages if isinstance(messages, list) else list(messages)
+    fixed = _count_system_messages(state, messages)
+    # A list that continues the last one is in its format, so that only its new messages are looked at.
+    objects = state.caller.caller_objects
+    end = fixed + len(objects)
+    continues = bool(objects) and len(messages) >= end and messages[end - 1] is objects[-1]
+    wire = detect_format(state, messages[end:] if continues else messages)
     if wire.name != state.wire.name:
-        yield from fill_view(state, state.shelf.items[: state.shelf.fixed], wire)
-    begins = _goes_on(state, given, fixed)
-    if begins is not None and (yield from _was_said(state, given[fixed + len(begins.items) :])):
-        begins = None
-    known = 0 if begins is None else len(begins.items)
-    new = [copy_item(item) for item in (given if begins is None else given[fixed + known :])]
-    read = wire.parse(new) if begins is None else state.shelf.read(new)
-    if begins is None:
-        body = new[fixed:]
+        yield from fill_view(state, state.loaded.system, wire)
+    known = _find_known(state, messages, fixed)
+    if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
+        known = None
+    known_count = 0 if known is None else len(known.items)
+    new: list[Any] = []
+    parsed: Sequence[Message] = ()
+    if known is None:
+        copies = [copy_item(item) for item in messages]
+        wire.parse(copies)  # raises FormatError before anything is stored
+        body = copies[fixed:]
         as_said = yield from branch(state, body)
-        new, read = [], ()
     else:
-        body, as_said = begins
-    if given[:fixed] == state.shelf.items[: state.shelf.fixed]:
-        yield from append_messages(state, new, read)
+        body, as_said = known
+        new = [copy_item(item) for item in messages[fixed + known_count :]]
+        parsed = state.loaded.read(new)
+    if messages[:fixed] == state.loaded.system:
+        yield from append_messages(state, new, parsed)
     else:
-        yield from instruct(state, copy_item(given[:fixed]), new, read)
-    if state.held is not given or begins is None or len(state.objects) != known:
-        state.objects, known = [], 0
-    state.objects += given[fixed + known :]
-    state.held = given if as_said else ()
+        yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
+    state.caller.hold_list(messages, fixed, known_count, as_said=as_said)
     if not as_said:
-        note_resumed_view(state, [*body, *new])
+        state.caller.hold_resumed([*body, *new], state.position)
     return as_said
 
 
-def _was_said(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
-    """Whether what follows stands behind this place already: somebody went back and comes again."""
-    if not new or not state.ahead or state.head is None:
-        return False
-    name = hash_entry(state.tip, "said", state.stored(new[0]))
-    places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
-    return bool(places)
-
-
-def _shape(state: SessionState, given: Sequence[Any], fixed: int) -> Format:
-    """The session's shape, or another one that the newest messages show."""
-    known = fixed + len(state.objects)
-    same = bool(state.objects) and len(given) >= known and given[known - 1] is state.objects[-1]
-    return shape_of(state, given[known:] if same else given)
-
-
-def shape_of(state: SessionState, new: Sequence[Any]) -> Format:
-    """The session's shape, or another one that these messages show."""
-    if state.settings.format is not None:
-        return formats.get(state.settings.format)
-    if not new:
-        return state.wire
-    found = formats.detect(new)
-    if state.view.said == 0 or found.name == state.wire.name:
-        return found
-    return found if any(found.recognise(item) for item in new) else state.wire
-
-
-def _leading(state: SessionState, given: Sequence[Any]) -> int:
-    """How many system messages stand in front."""
-    fixed = state.shelf.fixed
-    start = fixed if given[:fixed] == state.shelf.items[:fixed] else 0
-    while start < len(given) and is_system(state.wire, given[start]):
+def _count_system_messages(state: SessionState, messages: Sequence[Any]) -> int:
+    """Return how many system messages stand in front."""
+    fixed = state.loaded.fixed
+    start = fixed if messages[:fixed] == state.loaded.system else 0
+    while start < len(messages) and is_system(state.wire, messages[start]):
         start += 1
     return start
 
 
 def is_system(wire: Format, item: Any) -> bool:
-    """Whether this is a system message of the caller's own, and not a summary that came back."""
+    """True for a system message of the caller's own; a summary that comes back is none."""
     role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
     if role not in ("system", "developer"):
         return False
@@ -124,70 +102,84 @@ def is_system(wire: Format, item: Any) -> bool:
     return message.role == "system" and not message.is_summary
 
 
-def instruct(
-    state: SessionState, system: list[Any], items: Sequence[Any] = (), read: Sequence[Message] = ()
+def detect_format(state: SessionState, new: Sequence[Any]) -> Format:
+    """Return the session's format, or another one if new messages are clearly in it."""
+    if state.settings.format is not None:
+        return formats.get(state.settings.format)
+    if not new:
+        return state.wire
+    detected = formats.detect(new)
+    if state.view.said == 0 or detected.name == state.wire.name:
+        return detected
+    return detected if any(detected.recognise(item) for item in new) else state.wire
+
+
+def replace_system(
+    state: SessionState, system: list[Any], items: Sequence[Any] = (), messages: Sequence[Message] = ()
 ) -> SessionFlow[None]:
-    """Other system messages hold from here on, and these are said behind them; one step for the store."""
-    value = [state.stored(item) for item in system]
-    front = mark_entry(state, "system", value, {"format": state.wire.name})
+    """Put other system messages in front and append messages, in one write to the store."""
+    value = [state.to_stored(item) for item in system]
+    mark = mark_entry(state, "system", value, {"format": state.wire.name})
     parsed = state.wire.parse(system)
-    yield from append_messages(state, items, read, front=[front])
-    if state.report is not None:
-        state.report = replace(state.report, holds=False)
-    old = state.shelf
-    shelf = LoadedView(old.wire, old.counter, fixed=len(system))
-    shelf.add([None] * len(system), system, parsed)
-    shelf.add(old.atoms[old.fixed :], old.body, old.messages[old.fixed :])
-    state.shelf = shelf
+    yield from append_messages(state, items, messages, marks=[mark])
+    state.accounting.invalidate_report()
+    state.loaded = state.loaded.with_system(system, parsed)
 
 
-def _goes_on(state: SessionState, given: list[Any], fixed: int) -> _Begins | None:
-    """What is known behind the system's messages, where the list goes on from there; None where not."""
+def _is_stored(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
+    """True if these messages already stand behind this place: somebody went back and comes again."""
+    position = state.position
+    if not new or not position.may_have_successors or position.head is None:
+        return False
+    name = hash_entry(position.tip, "said", state.to_stored(new[0]))
+    places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
+    return bool(places)
+
+
+def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known | None:
+    """Return the known messages behind the system messages; None if the list does not continue them."""
+    loaded, caller = state.loaded, state.caller
     if state.view.said == 0:
-        return _Begins([], as_said=True)
-    seen = state.seen
-    same = given is state.held and fixed == state.shelf.fixed and len(given) >= fixed + len(seen or ())
-    if seen and same and len(state.objects) == len(seen) and _still_held(state, seen, given, fixed):
-        return _Begins(seen, as_said=True)
-    return _continues(state, given[fixed:])
+        return _Known([], as_said=True)
+    said, sent, folded = caller.said_items, loaded.body, bool(state.view.standing)
+    if (
+        said
+        and messages is caller.caller_list
+        and fixed == loaded.fixed
+        and len(messages) >= fixed + len(said)
+        and len(caller.caller_objects) == len(said)
+        and _is_unchanged(state, said, messages, fixed)
+    ):
+        return _Known(said, as_said=True)
+    body = messages[fixed:]
+    if said and body[: len(said)] == said:
+        return _Known(said, as_said=True)
+    if sent and body[: len(sent)] == sent:
+        # Folds may insert the same words, so a list that begins with this view may continue an earlier one:
+        # if it ends with a fold's own words, and this view was not sent from here.
+        folds = tuple(fold.name for fold in state.view.standing)
+        ends_with_fold = not isinstance(loaded.view_items[-1], MessageRange) and len(state.view.folds) != 1
+        if ends_with_fold and folds not in caller.sent_views:
+            return None
+        return _Known(sent, as_said=not folded)
+    if folded and sent and common_length(sent, body) == len(sent):
+        # Our view with other cache marks: send the marks that the caller has set now.
+        loaded.items[loaded.fixed :] = [copy_item(item) for item in body[: len(sent)]]
+        return _Known(loaded.body, as_said=False)
+    resumed = find_resumed_items(state, body)
+    return None if resumed is None else _Known(resumed, as_said=False)
 
 
-def _still_held(state: SessionState, seen: Sequence[Any], given: Sequence[Any], fixed: int) -> bool:
-    """Whether the caller's own list, longer by now, begins as before.
+def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[Any], fixed: int) -> bool:
+    """True if the caller's own list, which has grown, begins as before.
 
-    Whether the objects are others, and whether one was changed in place, is looked at for the newest in every
-    turn and for the rest in turns, so that a turn costs the same however long the history is.
+    The newest messages are compared in every turn, the others in turns, so that a turn costs the same however
+    long the history is.
     """
-    state.turned += 1
-    last = len(seen)
-    for known, newest, stretch in zip((state.objects, seen), NEWEST, TURNED, strict=True):
-        turned = state.turned % -(-last // stretch) * stretch
-        for start, end in ((max(0, last - newest), last), (turned, min(turned + stretch, last))):
-            if known[start:end] != given[fixed + start : fixed + end]:
+    comparison, last = state.caller.next_comparison(), len(said)
+    for known, newest, stretch in zip((state.caller.caller_objects, said), NEWEST, STRETCH, strict=True):
+        turn = comparison % -(-last // stretch) * stretch
+        for start, end in ((max(0, last - newest), last), (turn, min(turn + stretch, last))):
+            if known[start:end] != messages[fixed + start : fixed + end]:
                 return False
     return True
-
-
-def _may_be_another(state: SessionState) -> bool:
-    """Whether a list that begins with this view may come from an earlier one: folds may put the same words.
-
-    Only one that ends with a fold's own words, and that was not given out here.
-    """
-    if isinstance(state.shelf.atoms[-1], MessageRange) or len(state.view.folds) == 1:
-        return False
-    return tuple(fold.name for fold in state.view.standing) not in state.handed
-
-
-def _continues(state: SessionState, body: list[Any]) -> _Begins | None:
-    """The messages of the list that are there already, where it goes on from them; None where it does not."""
-    seen, now, folded = state.seen, state.shelf.body, bool(state.view.standing)
-    if seen and body[: len(seen)] == seen:
-        return _Begins(seen, as_said=True)
-    if now and body[: len(now)] == now:
-        return None if _may_be_another(state) else _Begins(now, as_said=not folded)
-    if folded and now and common_length(now, body) == len(now):
-        fixed = state.shelf.fixed  # our view with other marks of what is to be cached: send those
-        state.shelf.items[fixed:] = [copy_item(item) for item in body[: len(now)]]
-        return _Begins(state.shelf.body, as_said=False)
-    last = find_resumed_view(state, body)
-    return None if last is None else _Begins(last, as_said=False)

@@ -1,0 +1,252 @@
+"""`AsyncSession`: one conversation in a store, for an event loop; the methods are those of `Session`."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from refold.calls.outcome import Outcome
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.policy import Policy
+from refold.core.log.entries import Entry, Kind
+from refold.formats.systems.file_forms import DEFAULT_FORM
+from refold.session import operations
+from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
+from refold.session.events import Listener
+from refold.session.operations import SAME
+from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
+from refold.session.state.session_state import SessionState
+from refold.session.steps.background import fold_in_background
+from refold.session.steps.export import export
+from refold.session.steps.import_exported import import_from
+from refold.session.steps.install_fold import Attempt
+from refold.session.steps.load import read_log
+from refold.session.steps.observe import observe
+from refold.session.steps.prepare import prepare
+from refold.session.steps.recall import original, recall
+from refold.session.steps.recall_tool import answer_recall, recall_tool
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+_LOGGER: Final = logging.getLogger("refold")
+
+
+class AsyncSession:
+    """One conversation in a store, for an event loop; the store works in threads."""
+
+    def __init__(self, state: SessionState, *, owns_store: bool) -> None:
+        self.state = state
+        self.owns_store = owns_store
+        import asyncio  # expensive to import, and only needed with an event loop
+
+        self._asyncio = asyncio
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the session."""
+        return self.state.name
+
+    @property
+    def model(self) -> str | None:
+        """The model of the conversation; may be changed at any time."""
+        return self.state.settings.model
+
+    @model.setter
+    def model(self, model: str | None) -> None:
+        operations.use(self.state, model=model)
+
+    def use(
+        self, *, model: str | None = SAME, window: int | str | None = None, endpoint: str | None = None
+    ) -> None:
+        """Go on with another model, window or endpoint; the next `prepare` measures against it.
+
+        What is not named stays, but a window that was given goes with the model it was given for.
+        """
+        operations.use(self.state, model=model, window=window, endpoint=endpoint)
+
+    def subscribe(self, callback: Listener) -> Callable[[], None]:
+        """Call `callback` with every event; returns a call that ends the subscription."""
+        return self.state.events.listeners.subscribe(callback)
+
+    async def say(self, message: Any) -> str:
+        """Append a message, or several, and return the handle of the last one, such as `#12`.
+
+        message   text of the user, a message in the conversation's format, or a `refold.Message`
+        """
+        return await self.run_flow(operations.say(self.state, message))
+
+    async def view(self) -> list[Any]:
+        """Return what the model sees, in the format of the conversation."""
+        return await self.run_flow(operations.view(self.state))
+
+    async def log(
+        self, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
+    ) -> list[Entry]:
+        """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
+        return await self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
+
+    async def budget(self) -> Budget:
+        """Return how full the context is, with the system prompt and tools that were sent last."""
+        return await self.run_flow(operations.budget(self.state))
+
+    async def needs_compaction(self) -> bool:
+        """Return whether a compaction is due."""
+        return await self.run_flow(operations.needs_compaction(self.state))
+
+    async def prepare(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        prompt: str | None = None,
+        files: Sequence[Any] | None = None,
+    ) -> Ready:
+        """Take in the caller's history, compact if it is due, and return what to send.
+
+        messages   the whole history as the caller has it, or what `prepare` returned before and what came
+                   since; without it the session's own view is prepared
+        system, tools, prompt, files
+                   what is sent beside the history; it is counted and not stored
+
+        Only new messages are stored and counted.
+        """
+        flow = prepare(
+            self.state,
+            messages,
+            system=system,
+            tools=tools,
+            prompt=prompt,
+            files=files,
+            start_background=self._start_background,
+        )
+        return await self.run_flow(flow)
+
+    async def observe(self, answer: Any) -> Observed:
+        """Take in a provider's response, or the exception that came instead.
+
+        The next estimate starts from the reported usage. After a refusal for size the history is folded once
+        without a model; then the result is true and has the messages to send again. A second refusal of the
+        same turn raises `Overflow`.
+        """
+        return await self.run_flow(observe(self.state, answer))
+
+    async def compact(
+        self,
+        strategy: str | Policy | None = None,
+        *,
+        keep: int | None = None,
+        focus: str = "",
+        target: int | str | None = None,
+    ) -> Outcome:
+        """Fold now, whether or not it is due.
+
+        strategy   a policy, its name or the id of a strategy; the session's policy by default
+        keep       how many of the last messages stay as they are
+        focus      what a summary is to look at
+        target     how large the context may be afterwards: 12000 or "12k"
+        """
+        flow = operations.compact(self.state, strategy=strategy, keep=keep, focus=focus, target=target)
+        return await self.run_flow(flow)
+
+    async def checkpoint(self, name: str = "") -> str:
+        """Mark this place by a name; the current thread begins here. Returns the name."""
+        return await self.run_flow(operations.checkpoint(self.state, name))
+
+    async def unfold(self, fold: str | FoldMade | None = None) -> str | None:
+        """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
+        return await self.run_flow(operations.unfold(self.state, fold))
+
+    async def rewind(self, to: Any) -> int:
+        """Go back to a message (`#12`), a checkpoint or an entry, and return the number of messages there.
+
+        What came after stays on its own branch.
+        """
+        return await self.run_flow(operations.rewind(self.state, to))
+
+    async def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
+        """Search everything that was ever said, folded or not; the best hits come first."""
+        return await self.run_flow(recall(self.state, query, limit=limit))
+
+    async def original(self, handle: Any) -> list[Any]:
+        """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
+        return await self.run_flow(original(self.state, handle))
+
+    async def pin(self, handle: Any = -1) -> str:
+        """Keep a message in every view, the last one by default; returns its handle."""
+        return await self.run_flow(operations.pin(self.state, handle))
+
+    async def unpin(self, handle: Any = -1) -> str:
+        """Let a pinned message be folded again; returns its handle."""
+        return await self.run_flow(operations.pin(self.state, handle, pinned=False))
+
+    async def folds(self) -> list[FoldMade]:
+        """Return every fold of this branch, oldest first, also those that were undone."""
+        return await self.run_flow(operations.folds(self.state))
+
+    async def stats(self) -> Stats:
+        """Return what fills the context now, beside what all requests cost together."""
+        return await self.run_flow(operations.stats(self.state))
+
+    async def recall_tool(self, format: str | None = None) -> dict[str, Any] | None:  # noqa: A002  # the word users know
+        """Return the definition of the tool `recall` for the model, or None while nothing is folded."""
+        return await self.run_flow(recall_tool(self.state, format))
+
+    async def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
+        """Return the text to answer with when the model calls the tool `recall`."""
+        return await self.run_flow(answer_recall(self.state, arguments))
+
+    async def export(self, directory: str, *, form: str = DEFAULT_FORM) -> list[str]:
+        """Write the session as files, in a form that another system reads, and return their names."""
+        return await self.run_flow(export(self.state, directory, form))
+
+    async def import_from(self, directory: str) -> int:
+        """Read exported files into this session, which must be empty; returns the number of messages."""
+        return await self.run_flow(import_from(self.state, directory))
+
+    async def run_flow(self, flow: SessionFlow[T]) -> T:
+        """Run a flow of this session in the event loop."""
+        state = self.state
+        ask = state.summariser.ask or refuse_question
+        return await run_async(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
+
+    def _start_background(self) -> None:
+        """Prepare a fold in a task of its own."""
+        attempts: list[Attempt | None] = []
+
+        def log_failure(task: "asyncio.Task[None]") -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _LOGGER.error(
+                    "a fold in the background failed; the conversation is as it was", exc_info=error
+                )
+
+        def wait() -> SessionFlow[Attempt | None]:
+            yield Wait(lambda: self._asyncio.wait([task]))
+            return attempts[0] if attempts else None
+
+        task = self._asyncio.create_task(self.run_flow(fold_in_background(self.state, attempts.append)))
+        task.add_done_callback(log_failure)
+        self.state.set_pending_fold(wait)
+        self._task = task
+
+    async def close(self) -> None:
+        """Wait for a fold that is being prepared, and close the store if the session opened it."""
+        if self._task is not None:
+            await self._asyncio.wait([self._task])
+        if self.owns_store:
+            await self._asyncio.to_thread(self.state.store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncSession {self.name!r} in {self.state.store.address}>"

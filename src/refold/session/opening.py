@@ -1,0 +1,167 @@
+"""Open the state of a session from the options of `open`: check them, open the store and the summariser."""
+
+import inspect
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from refold.calls.conversation import Count
+from refold.calls.summariser import (
+    AskTarget,
+    choose_answerer,
+    open_summariser,
+    summariser_field,
+    summariser_price,
+    summariser_window,
+)
+from refold.core.compaction.circuit_breaker import Limits
+from refold.core.compaction.flow import Answerer, Ask
+from refold.core.compaction.policy import Policy
+from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
+from refold.core.tokens.units import parse_tokens
+from refold.errors import RefoldError, RefoldWarning
+from refold.policies import presets
+from refold.redaction.redact import Mode, SecretMemory, make_redactor
+from refold.session.events import EventQueue, Listeners
+from refold.session.state.session_state import SessionState
+from refold.session.state.settings import Background, Settings, Summariser
+from refold.session.telemetry import telemetry
+from refold.stores import Durability, Store, open_store
+
+DEFAULT_STORE: Final = "sqlite:"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """The options of `open`, in the order of its parameters."""
+
+    model: str | None = None
+    store: str | os.PathLike[str] | Store | None = None
+    policy: str | Policy | None = None
+    ask: AskTarget = None
+    window: int | str | None = None
+    endpoint: str | None = None
+    count: Count = None
+    format: str | None = None
+    durability: Durability | None = None
+    redaction: Mode = "off"
+    background: Background = False
+    limits: Limits | None = None
+    max_dollars: float | str | None = None
+    max_dollars_per_hour: float | str | None = None
+    max_summary_tokens_per_hour: int | str | None = None
+    now: Callable[[], float] | None = None
+
+
+_CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "model": ("a name", lambda value: isinstance(value, str)),
+    "endpoint": ("an address", lambda value: isinstance(value, str)),
+    "count": ("a callable or a name", lambda value: callable(value) or isinstance(value, str)),
+    "limits": ("refold.core.compaction.circuit_breaker.Limits", lambda value: isinstance(value, Limits)),
+    "now": ("a callable", callable),
+    "store": (
+        "an address, a path or a store",
+        lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "append"),
+    ),
+}
+"""What each option must be, and how that is checked."""
+
+
+def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -> SessionState:
+    """Return the state of a session; wrong options are refused before anything is opened."""
+    if not isinstance(name, str) or not name:
+        raise RefoldError("a session has a name: refold.open('my-task')")
+    ask = open_summariser(options.ask)
+    for option, (what, fits) in _CHECKS.items():
+        value = getattr(options, option)
+        if value is not None and not fits(value):
+            raise RefoldError(f"{option} is {what}, not {type(value).__name__}")
+    if not asynchronous and inspect.iscoroutinefunction(options.ask):
+        raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
+    if options.background not in (True, False, "queue"):
+        raise RefoldError(f"background is True, False or 'queue', not {options.background!r}")
+    redactor = make_redactor(options.redaction)
+    redact = None if redactor.mode == "off" else SecretMemory()
+    settings = Settings(
+        chosen=presets.get(options.policy or "refold"),
+        model=options.model,
+        endpoint=options.endpoint or "",
+        window=None if options.window is None else parse_tokens(options.window),
+        count=options.count,
+        format=options.format,
+        background=options.background,
+        limits=options.limits or Limits(),
+        caps=_read_caps(options, ask),
+    )
+    listeners = Listeners()
+    if (record := telemetry()) is not None:
+        listeners.subscribe(record)
+    return SessionState(
+        name=name,
+        store=_open_store(options),
+        settings=settings,
+        summariser=_describe_summariser(ask, redact, asynchronous=asynchronous),
+        now=options.now or time.time,
+        events=EventQueue(listeners),
+        redact=redact,
+        redact_stored=redact if redactor.mode == "storage" else None,
+    )
+
+
+def _read_caps(options: OpenOptions, ask: Any) -> Caps:
+    """Return the caps from the options or the environment, and warn of those that cannot be kept."""
+    variables = {name: os.environ.get(f"REFOLD_{name.upper()}", "").strip() for name in CAP_NAMES}
+    values = {name: getattr(options, name) for name in CAP_NAMES}
+    caps = parse_caps(
+        {name: value for name, value in variables.items() if value}
+        | {name: value for name, value in values.items() if value is not None}
+    )
+    if caps.in_dollars and ask is not None and summariser_price(ask) is None:
+        who = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
+        problem = (
+            f"no price is known for {who}, so that a cap in dollars cannot be held before it has answered"
+        )
+        warnings.warn(f"{problem}: set max_summary_tokens_per_hour", RefoldWarning, stacklevel=4)
+    return caps
+
+
+def _open_store(options: OpenOptions) -> Store:
+    address = options.store
+    if isinstance(address, os.PathLike):
+        address = f"sqlite:{os.fspath(address)}"
+    if address is not None and not isinstance(address, str):
+        return address
+    from refold.config.settings import default_store  # reads files, which a named store does not need
+
+    return open_store(address or default_store() or DEFAULT_STORE, durability=options.durability)
+
+
+def _describe_summariser(ask: Any, redact: Callable[[Any], Any] | None, *, asynchronous: bool) -> Summariser:
+    """Return the summariser as far as it describes itself, of several the first; it never sees a secret."""
+    answer = choose_answerer(ask, asynchronous=asynchronous)
+    if answer is not None and redact is not None:
+        answer = _redact_questions(answer, redact)
+    return Summariser(
+        ask=answer,
+        window=summariser_window(ask),
+        model=summariser_field(ask, "model"),
+        provider=summariser_field(ask, "provider"),
+        format=summariser_field(ask, "format"),
+        price=summariser_price(ask),
+    )
+
+
+def _redact_questions(answer: Answerer, redact: Callable[[Any], Any]) -> Answerer:
+    def answer_redacted(question: Ask) -> Any:
+        clean = Ask(
+            str(redact(question.text)),
+            system=str(redact(question.system)),
+            max_tokens=question.max_tokens,
+            purpose=question.purpose,
+        )
+        return answer(clean)
+
+    return answer_redacted

@@ -1,0 +1,110 @@
+"""What the caller holds: its own list of messages, and the views that were sent to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from refold.core.log.view import ViewItem
+from refold.errors import FormatError
+from refold.session.state.loaded_view import LoadedView
+from refold.session.state.position import LogPosition
+
+MAX_SENT_VIEWS: Final = 8
+"""How many sent views are remembered. Each fold starts a new one, and a caller that goes on from an older
+one is still understood: the log is read for it, which only takes longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentView:
+    """A view as it was sent, without the system messages."""
+
+    view_items: tuple[ViewItem | None, ...]
+    items: list[Any]
+    said: int
+    tip: str
+
+
+@dataclass(slots=True)
+class CallerHistory:
+    """The lists that the caller may send back."""
+
+    said_items: list[Any] | None = field(default_factory=list)
+    """Every message said, as the caller holds it; None if they are not in memory."""
+    caller_list: Sequence[Any] | None = None
+    """The caller's own list, as it came last."""
+    caller_objects: list[Any] = field(default_factory=list)
+    """The caller's own objects for the messages said, as far as they are in memory."""
+    sent_views: dict[tuple[str, ...], SentView] = field(default_factory=dict)
+    """The views that were sent last, by the names of their folds."""
+    resumed_view: SentView | None = None
+    """A caller's list that continued an earlier view, with all messages said by then."""
+    sent_copies: list[Any] = field(default_factory=list)
+    """The copies that were sent last; made again if a caller changed one."""
+    comparisons: int = 0
+    """How often the caller's older messages were compared; says which stretch of them is next."""
+
+    def send(self, position: LogPosition, loaded: LoadedView, *, new_copies: bool = False) -> list[Any]:
+        """Return what the model sees, as copies that the caller may change and continue.
+
+        The same copies are sent again while nobody has changed them, unless new ones are asked for.
+        """
+        folds = tuple(fold.name for fold in position.view.standing)
+        self.sent_views.pop(folds, None)
+        self.sent_views[folds] = view_to_send(position, loaded)
+        while len(self.sent_views) > MAX_SENT_VIEWS:
+            del self.sent_views[next(iter(self.sent_views))]
+        items, same = loaded.items, len(self.sent_copies)
+        if new_copies or same > len(items) or items[:same] != self.sent_copies:
+            self.sent_copies, same = [], 0
+        self.sent_copies += [copy_item(item) for item in items[same:]]
+        return list(self.sent_copies)
+
+    def hold_said(self, items: list[Any] | None) -> None:
+        """Keep these as every message said; None if they are not in memory."""
+        self.said_items = items
+
+    def add_said(self, items: Sequence[Any]) -> None:
+        """Add messages that were just said."""
+        if self.said_items is not None:
+            self.said_items += items
+
+    def hold_list(self, messages: Sequence[Any], start: int, known: int, *, as_said: bool) -> None:
+        """Keep the caller's own list.
+
+        start     where its messages begin behind the system messages
+        known     how many of them were known before; 0 if their objects have to be taken anew
+        as_said   False if the list is a view and not the messages as they were said
+        """
+        if self.caller_list is not messages or len(self.caller_objects) != known:
+            self.caller_objects, known = [], 0
+        self.caller_objects += messages[start + known :]
+        self.caller_list = messages if as_said else ()
+
+    def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
+        """Keep a caller's list that continued an earlier view and has all messages said."""
+        self.resumed_view = SentView((), items, position.view.said, position.tip)
+
+    def next_comparison(self) -> int:
+        """Count one more comparison of the caller's older messages."""
+        self.comparisons += 1
+        return self.comparisons
+
+
+def view_to_send(position: LogPosition, loaded: LoadedView) -> SentView:
+    """Return the view as it stands now, without the system messages."""
+    view_items = tuple(loaded.view_items[loaded.fixed :])
+    return SentView(view_items, loaded.body, position.view.said, position.tip)
+
+
+def copy_item(item: Any) -> Any:
+    """Copy a JSON value: callers change their messages in place, and what was said must stay as it was."""
+    try:
+        return _copy_value(item)
+    except RecursionError:
+        raise FormatError("is nested too deep to be stored") from None
+
+
+def _copy_value(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {key: _copy_value(value) for key, value in item.items()}
+    return [_copy_value(value) for value in item] if isinstance(item, list) else item

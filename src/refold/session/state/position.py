@@ -1,0 +1,88 @@
+"""Where a session stands in its log: the head, the view at that place, and branches that were left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from refold.core.log.entries import ROOT, Entry
+from refold.core.log.view import View, step
+from refold.core.messages.message import Message
+from refold.stores import Head
+
+MAX_LEFT_BRANCHES: Final = 64
+"""How many left branches are remembered. A caller that switches among more of them only loses the marks
+behind their last messages; their messages are found in the store by name."""
+
+
+@dataclass(slots=True)
+class LogPosition:
+    """The place of a session in its log.
+
+    Every change is first appended to the store and then made here. If that is interrupted in between, the
+    position stays *stale* and the session reads itself again before the next operation. So nothing in memory
+    is ever newer than the log.
+    """
+
+    head: Head | None = None
+    view: View = field(default_factory=View)
+    tip: str = ROOT
+    """Name of the last message."""
+    fold_messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    """The messages that each visible fold inserted, by the fold's name."""
+    stale: bool = True
+    may_have_successors: bool = True
+    """True if messages may already stand behind this place in the store."""
+    left_branches: dict[str, Head] = field(default_factory=dict)
+    """The ends of branches that were left, by their last message."""
+
+    def mark_stale(self) -> None:
+        """Have the state read again before the next operation."""
+        self.stale = True
+
+    def move_to(self, head: Head | None) -> None:
+        """Stand at another head; the view is that of the old one until it is restored or follows."""
+        self.head = head
+
+    def follow(self, entries: Sequence[Entry], first_view: View | None = None) -> None:
+        """Update the view by entries that were just appended at the head.
+
+        `first_view` is the view after the first entry, if the caller has computed it already.
+        """
+        for index, entry in enumerate(entries):
+            known = first_view if index == 0 else None
+            self.view = step(self.view, entry) if known is None else known
+        self.stale = False
+
+    def restore(self, view: View, fold_messages: dict[str, tuple[Message, ...]]) -> None:
+        """Take over the view that was read from the log."""
+        self.view, self.fold_messages = view, fold_messages
+
+    def finish_loading(self) -> None:
+        """Note that everything in memory is that of the head."""
+        self.may_have_successors = True
+        self.stale = False
+
+    def set_tip(self, tip: str) -> None:
+        """Note the name of the last message."""
+        self.tip = tip
+
+    def end_with(self, tip: str) -> None:
+        """Note the name of a message that was just appended: nothing stands behind it yet."""
+        self.tip = tip
+        self.may_have_successors = False
+
+    def add_fold(self, name: str, messages: tuple[Message, ...]) -> None:
+        """Keep the messages of a fold that was just appended."""
+        self.fold_messages[name] = messages
+
+    def leave_for(self, said: int, tip: str) -> None:
+        """Leave this branch for a place after `said` messages, and remember where the branch ends.
+
+        The position is stale until that place is loaded.
+        """
+        self.stale = True
+        if self.head is not None:
+            self.left_branches[self.tip] = self.head
+            while len(self.left_branches) > MAX_LEFT_BRANCHES:
+                del self.left_branches[next(iter(self.left_branches))]
+        self.view, self.tip = View(said=said), tip

@@ -1,0 +1,43 @@
+"""What is sent beside the history: system prompt, tools, prompt and files, and how large they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from refold.calls.conversation import file_text, system_text
+from refold.core.compaction.budget import Breakdown
+from refold.core.tokens.counting import Counter
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """The parts of a request beside the history; sizes are counted once while the same parts are sent."""
+
+    system: Any = None
+    tools: Any = None
+    prompt: str | None = None
+    files: Sequence[Any] | None = None
+    more: int = 0
+    """Tokens of parts that another process sends and has counted."""
+    _counted: tuple[Any, Any, int, int] | None = field(default=None, repr=False)
+
+    def update(self, *, system: Any, tools: Any, prompt: str | None, files: Sequence[Any] | None) -> None:
+        """Take over the parts of the next request."""
+        self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
+
+    def breakdown(self, counter: Counter, history: int) -> Breakdown:
+        """Return what fills the context, beside a history of so many tokens."""
+        tools = () if self.tools is None else self.tools
+        tools = [tools] if isinstance(tools, Mapping) else tools
+        key = (counter, self.system, len(tools))
+        # Tools are compared by identity: programs send one list again and again, and its JSON may be long.
+        if self._counted is None or self._counted[0] != key or self._counted[1] is not self.tools:
+            text = system_text(self.system)
+            self._counted = (key, self.tools, counter.plain(text), counter.tools(tools, text))
+        return Breakdown(
+            system=self._counted[2],
+            history=history,
+            prompt=counter.plain(self.prompt or ""),
+            tools=self._counted[3] + self.more,
+            files=sum(counter.plain(file_text(file)) for file in self.files or ()),
+        )

@@ -1,0 +1,52 @@
+"""The settings of a session; none of them is stored."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from refold.calls.conversation import Count
+from refold.core.compaction.circuit_breaker import Limits
+from refold.core.compaction.flow import Answerer
+from refold.core.compaction.policy import Policy
+from refold.core.models.prices import find_client_price
+from refold.core.models.spending_limits import Caps
+from refold.core.models.window_table import Price
+
+Background: TypeAlias = bool | Literal["queue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a session behaves."""
+
+    chosen: Policy
+    """The policy as the caller chose it."""
+    policy: Policy = field(init=False)
+    """The policy in effect: a policy may name another one for models whose tokens have a price."""
+    model: str | None = None
+    endpoint: str = ""
+    """The address the requests go to, if windows differ by endpoint."""
+    window: int | None = None
+    count: Count = None
+    format: str | None = None
+    background: Background = False
+    """Prepare folds in the background: True in this process, "queue" in a worker of the store's queue."""
+    limits: Limits = Limits()
+    caps: Caps = Caps()
+    """Limits on the cost of summaries."""
+
+    def __post_init__(self) -> None:
+        paid = find_client_price(self.endpoint, self.model or "") is not None
+        object.__setattr__(self, "policy", self.chosen.where_paid if paid else self.chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summariser:
+    """The model that writes summaries, as far as it describes itself."""
+
+    ask: Answerer | None = None
+    """None if no model was given."""
+    window: int | None = None
+    model: str = ""
+    provider: str = ""
+    format: str = ""
+    price: Price | None = None

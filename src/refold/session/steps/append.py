@@ -1,0 +1,79 @@
+"""Append entries to the log of a session, and then to its view in memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from refold import formats
+from refold.core.log.entries import ROOT, Entry, Kind, make_entry
+from refold.core.log.view import MessageRange, View
+from refold.core.messages.message import Message
+from refold.core.messages.message_text import full_text
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.session_state import SessionState
+from refold.stores import Place
+
+
+def commit(
+    state: SessionState,
+    entries: Sequence[Entry],
+    *,
+    at: Place | None = None,
+    fence: int | None = None,
+    first_view: View | None = None,
+) -> SessionFlow[None]:
+    """Append entries at the head, or at another place in the log.
+
+    at           a place to go to; the state is stale afterwards and has to be loaded
+    fence        the fence of the lease under which the entries were made
+    first_view   the view after the first entry, if it was computed already
+    """
+    position, expect = state.position, state.head
+    # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
+    position.mark_stale()
+    head = yield StoreCall(lambda: state.store.append(state.name, entries, expect=expect, at=at, fence=fence))
+    position.move_to(head)
+    if at is None:
+        position.follow(entries, first_view)
+
+
+def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
+    """Build an entry of any kind but a message, behind the head."""
+    parent = ROOT if state.head is None else state.head.name
+    return make_entry(kind, value, parent=parent, said=state.view.said, about=about, at=state.now())
+
+
+def message_entries(state: SessionState, items: Sequence[Any], messages: Sequence[Message]) -> list[Entry]:
+    """Build the entries of messages behind the last one."""
+    entries: list[Entry] = []
+    parent, wire = state.position.tip, state.wire.name
+    about = {"format": wire} if wire != formats.DEFAULT else None
+    for number, (item, message) in enumerate(zip(items, messages, strict=True), state.view.said + 1):
+        text = full_text(message)
+        if state.redact_stored is not None:
+            text = str(state.redact_stored(text))
+        value = state.to_stored(item)
+        entry = make_entry("said", value, parent=parent, said=number, text=text, about=about, at=state.now())
+        parent = entry.name
+        entries.append(entry)
+    return entries
+
+
+def append_messages(
+    state: SessionState,
+    items: Sequence[Any],
+    messages: Sequence[Message] | None = None,
+    *,
+    marks: Sequence[Entry] = (),
+) -> SessionFlow[None]:
+    """Append messages to the log and to the view, in one write with marks that stand before them."""
+    if not items and not marks:
+        return
+    messages = state.loaded.read(items) if messages is None else messages
+    entries = message_entries(state, items, messages)
+    first = state.view.said + 1
+    yield from commit(state, [*marks, *entries])
+    if entries:
+        state.position.end_with(entries[-1].name)
+    numbers = range(first, first + len(items))
+    state.loaded.add([MessageRange(number, number) for number in numbers], items, messages)
+    state.caller.add_said(items)

@@ -1,0 +1,96 @@
+"""Read what entries of the log mean: messages of folds, system messages, usage, attempts to compact."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from refold import formats
+from refold.core.compaction import circuit_breaker
+from refold.core.log.entries import Entry
+from refold.core.messages.message import EMPTY, Message
+from refold.core.models.prices import Spent
+from refold.core.tokens.usage import Usage
+from refold.formats.shared import canonical
+from refold.session.results import Totals
+from refold.session.state.accounting import UsageReport
+
+_BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
+    "repair": None,
+    "carried": None,
+    "forced": None,
+    "emergency": "emergency",
+}
+"""What a fold means to the circuit breaker, by its trigger; any other trigger is a "fold". Folds that people
+ask for do not count: they may fold as often as they like."""
+
+
+def fold_breaker_event(trigger: str | None) -> circuit_breaker.BreakerEvent | None:
+    """Return what a fold with this trigger means to the circuit breaker."""
+    return _BREAKER_EVENTS.get(trigger, "fold")
+
+
+def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
+    """Return what an entry means to the circuit breaker."""
+    if entry.kind == "usage":
+        return "turn"
+    if entry.kind == "fold":
+        return fold_breaker_event(entry.value.get("trigger"))
+    return "failed" if entry.kind == "attempt" and entry.value.get("counted") else None
+
+
+def fold_messages(entry: Entry) -> tuple[Message, ...]:
+    """Return the messages that a fold inserted."""
+    wire = formats.get(entry.beside.get("format", formats.DEFAULT))
+    messages = []
+    for value in entry.value["messages"]:
+        if "message" in value:
+            messages.append(canonical.from_json(value["message"]))
+            continue
+        (message,) = wire.parse([value["wire"]])
+        source, meta = value.get("source"), value.get("meta")
+        if source is not None or meta:
+            meta = canonical.from_json({"role": "user", "meta": meta or {}}).meta
+            message = replace(message, source=source, meta=meta or EMPTY)
+        messages.append(message)
+    return tuple(messages)
+
+
+def system_items(entry: Entry) -> list[Any]:
+    """Return the system messages of an entry."""
+    own = entry.beside.get("format") == canonical.FORMAT.name
+    return [canonical.from_json(item) for item in entry.value] if own else list(entry.value)
+
+
+def fold_sizes(entry: Entry) -> tuple[int, int]:
+    """Return the tokens before and after a fold; 0 for what is no number, as imports may bring anything."""
+    before, after = entry.value.get("before"), entry.value.get("after")
+    return before if type(before) is int else 0, after if type(after) is int else 0
+
+
+def usage_report(entry: Entry) -> UsageReport:
+    """Return the report of a usage entry."""
+    value: Any = entry.value
+    grown: Any = entry.beside.get("grown")
+    is_pair = isinstance(grown, list | tuple) and len(grown) == 2 and all(isinstance(n, int) for n in grown)
+    counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
+    return UsageReport(
+        usage=Usage(**counts),
+        estimate=int(value.get("estimate", 0)),
+        model=str(value.get("model", "")),
+        at=entry.at,
+        grown=(grown[0], grown[1]) if is_pair else (0, 0),
+    )
+
+
+def usage_totals(entry: Entry) -> Totals:
+    """Return the sums of all requests up to a usage entry."""
+    return Totals(**entry.beside.get("totals", {}))
+
+
+def usage_cost(entry: Entry) -> Spent:
+    """Return the cost of all requests up to a usage entry; logs of older versions have their tokens only."""
+    if "spent" in entry.beside:
+        return Spent.read(entry.beside["spent"])
+    totals = usage_totals(entry)
+    counts = {name: number for name, number in asdict(totals).items() if name != "requests"}
+    return Spent(calls=totals.requests, **counts, dollars=None, unpriced=totals.requests)

@@ -63,11 +63,11 @@ def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> Se
     if handle:
         try:
             items = yield from recall.original(state, str(handle))
-        except RefoldError as error:
+            messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
+        except RefoldError as error:  # also for an entry that is no message
             return str(error)
         match = recall.HANDLE.fullmatch(str(handle).strip())
         first = int(match[1]) if match else 1
-        messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
         text = "\n\n".join(house_layout(number, message) for number, message in enumerate(messages, first))
         if len(text) <= ANSWER_CHARS:
             return text

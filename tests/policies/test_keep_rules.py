@@ -9,7 +9,14 @@ from history_strategies import HISTORIES
 from refold.core.compaction.cuts import find_cuts
 from refold.core.compaction.keep_rules import MeasuredHistory, RecentRoom, Segment
 from refold.core.messages.message import ToolCall
-from refold.policies.keep_rules import LastMessages, RecentBytes, RecentShare, RecentTurns, Thread, byte_size
+from refold.policies.systems.keep_rules import (
+    LastMessages,
+    RecentBytes,
+    RecentShare,
+    RecentTurns,
+    Thread,
+    byte_size,
+)
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, system, user
 
 KEEPS = [

@@ -11,7 +11,7 @@ from refold import Message, presets
 from refold.core.compaction.keep_rules import MeasuredHistory
 from refold.core.messages.file_operations import FileOps, find_files
 from refold.formats import get
-from refold.policies.keep_rules import RecentBytes, byte_size
+from refold.policies.systems.keep_rules import RecentBytes, byte_size
 from refold.policies.systems.opal import OPAL_TOOLS, opal_layout
 from refold.testing import Scripted
 

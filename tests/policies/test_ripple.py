@@ -14,7 +14,7 @@ from refold.core.compaction.keep_rules import MeasuredHistory
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
 from refold.core.tokens.estimate import estimate
-from refold.policies.keep_rules import RecentTurns
+from refold.policies.systems.keep_rules import RecentTurns
 from refold.policies.systems.ripple import ripple_counter
 from refold.policies.systems.window_tables import ripple_table
 

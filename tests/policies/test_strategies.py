@@ -10,7 +10,7 @@ import refold
 from refold import presets
 from refold.core.compaction.task import Step, replace_runs
 from refold.errors import AnswerFailed, RefoldError
-from refold.policies.keep_rules import Thread as KeepThread
+from refold.policies.systems.keep_rules import Thread as KeepThread
 from refold.policies.systems.strategies import ByStrategy, find
 from refold.testing import Scripted, assistant, shape, summary, system, user
 

@@ -12,7 +12,7 @@ import refold
 from refold import Answer, Message, presets
 from refold.core.compaction.keep_rules import MeasuredHistory
 from refold.core.tokens.estimate import estimate
-from refold.policies.keep_rules import Thread
+from refold.policies.systems.keep_rules import Thread
 
 UMWELTEN_HEADER = "Previous context (condensed):"
 UMWELTEN_TRUNCATED_HEADER = "(Earlier conversation omitted"

@@ -114,19 +114,19 @@ def test_cutting_a_text_changes_no_count(text, piece):
 def test_pieces_make_up_the_text():
     """Long text is cut, short text is not, and nothing is lost."""
     words = "some words\n" * 9_000
-    pieces = list(exact._pieces(words))
+    pieces = list(exact._split(words))
     assert "".join(pieces) == words
     assert len(pieces) > 5
     assert max(map(len, pieces)) < exact.PIECE + 100
-    assert list(exact._pieces("short")) == ["short"]
+    assert list(exact._split("short")) == ["short"]
 
 
 def test_a_run_without_a_safe_place_is_cut_all_the_same():
     """Memory stays bounded; the count of a run of one letter stays exact all the same."""
     length = 2 * exact.LONGEST_PIECE + 8 * 1_000
-    pieces = list(exact._pieces("a" * length))
+    pieces = list(exact._split("a" * length))
     assert [len(piece) for piece in pieces] == [exact.LONGEST_PIECE, exact.LONGEST_PIECE, 8_000]
-    assert sum(map(len, exact._pieces("a" * (exact.PIECE + 1)))) == exact.PIECE + 1
+    assert sum(map(len, exact._split("a" * (exact.PIECE + 1)))) == exact.PIECE + 1
 
 
 # --- hostile text ---------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from refold.core.messages.transcript import neutralise, role_label, text_and_mar
 from refold.core.models.windows import Window, lookup
 from refold.core.summaries.wrappers import Covered, earlier_summaries, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
-from refold.policies.keep_rules import LastMessages
+from refold.policies.systems.keep_rules import LastMessages
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize

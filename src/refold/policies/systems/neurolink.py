@@ -21,7 +21,7 @@ from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
 from refold.policies.clip_files import saver
-from refold.policies.keep_rules import RecentShare
+from refold.policies.systems.keep_rules import RecentShare
 from refold.policies.systems.window_tables import neurolink_table
 from refold.stages.clamp import Clamp
 from refold.stages.clip import Clip

@@ -26,7 +26,7 @@ from refold.core.summaries.wrappers import (
     strip_file_lists,
 )
 from refold.core.tokens.counting import Counter
-from refold.policies.keep_rules import RecentBytes
+from refold.policies.systems.keep_rules import RecentBytes
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 

@@ -17,7 +17,7 @@ from refold.core.messages.transcript import neutralise, parse_arguments, role_la
 from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
-from refold.policies.keep_rules import RecentTurns
+from refold.policies.systems.keep_rules import RecentTurns
 from refold.policies.systems.window_tables import ripple_table
 from refold.stages.summarize import Summarize
 

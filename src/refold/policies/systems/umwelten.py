@@ -13,7 +13,7 @@ from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.models.windows import lookup
 from refold.core.tokens.counting import Counter
-from refold.policies.keep_rules import Thread
+from refold.policies.systems.keep_rules import Thread
 from refold.policies.systems.strategies import ByStrategy
 
 

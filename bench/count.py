@@ -26,8 +26,9 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 import sample_texts
+from calibrate_estimate import load_bands
 
-from refold.core.tokens.estimate import BAND, estimate
+from refold.core.tokens.estimate import estimate
 from refold.tokenizers import exact
 
 MIX: Final = {
@@ -115,8 +116,9 @@ def table(rows: list[Row]) -> str:
     lines = [
         " ".join([f"{'kind':12}", *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))])
     ]
+    bands = load_bands()
     for row in rows:
-        band = BAND.get(row.kind)
+        band = bands.get(row.kind)
         edges = f"{band.low:+.0%} to {band.high:+.0%}" if band else ""
         lines.append(
             f"{row.kind:12} {row.megabytes:6.2f} {row.estimate_mb_s:14.0f} {row.exact_mb_s:11.1f} "
@@ -149,7 +151,7 @@ def main() -> None:
     given = chain.from_iterable(map(sample_texts.given, options.texts))
     said = chain.from_iterable(map(sample_texts.conversations, options.conversations))
     texts = gather(chain(said, given, made, sample_texts.found(size)), size)
-    count = exact.counter("o200k")
+    count = exact.make_counter("o200k")
     rows = [measured(kind, text, count) for kind, text in texts.items()]
     rows.append(measured("mix", mixed(texts, options.megabytes * 1_000_000), count))
     listed = [row for row in rows if row.kind in MIX]

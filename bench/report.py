@@ -201,7 +201,7 @@ def _count(found: dict[str, Any]) -> str:
     return (
         "## Count\n\nThe estimate needs no tokenizer; exact is o200k with `refold[exact]`. Error against"
         " exact: of all the text of a kind, and the mean over pieces of 2,000 characters. The bands that are"
-        " promised stand in `refold.core.tokens.estimate.BAND`.\n\n"
+        " promised stand in `src/refold/core/tokens/data/estimate_bands.toml`.\n\n"
         "| kind | estimate MB/s | exact MB/s | error | error of a piece |\n|---|---|---|---|---|\n"
         + rows
         + "\n"

@@ -2,7 +2,7 @@
 
     python scripts/calibrate_estimate.py                                  # this machine's texts, report only
     python scripts/calibrate_estimate.py --texts DIR --conversations DIR  # and texts given: DIR/KIND/NAME.txt
-    python scripts/calibrate_estimate.py ... --write                      # weights and bands into the module
+    python scripts/calibrate_estimate.py ... --write                      # write weights and bands
 
 Needs `refold[exact]` and nothing else; fetches nothing. Pieces of 200 to 8,000 characters are cut from every
 source. Least squares on the *relative* error, no weight negative, by coordinate descent. The error
@@ -13,6 +13,7 @@ each fold is estimated with weights from the other three. The weights written ar
 import argparse
 import random
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from sample_texts import Sample
 from refold.core.tokens import estimate as module
 from refold.tokenizers import exact
 
+BANDS_FILE: Final = Path(module.__file__).parent / "data" / "estimate_bands.toml"
 FOLDS: Final = 4
 PIECES: Final = 60
 """Pieces cut from one source."""
@@ -71,7 +73,7 @@ class Normal:
 def cut(samples: Iterable[Sample]) -> list[Piece]:
     """Cut pieces from the samples, each source into its fold."""
     rng = random.Random(20261115)  # noqa: S311  # a choice of samples
-    count = exact.counter("o200k")
+    count = exact.make_counter("o200k")
     seen: Counter[str] = Counter()
     pieces: list[Piece] = []
     for sample in samples:
@@ -86,7 +88,7 @@ def cut(samples: Iterable[Sample]) -> list[Piece]:
 
 def features(text: str) -> Features:
     """Count the pairs of a text in both streams."""
-    plain, other = module.pairs(text)
+    plain, other = module.code_pairs(text)
     return dict(Counter(plain)) | {256 + code: number for code, number in Counter(other).items()}
 
 
@@ -186,11 +188,26 @@ def held_out(pieces: Sequence[Piece], folds: Sequence[Normal]) -> dict[str, list
     return errors
 
 
-def band(errors: Sequence[float]) -> module.Band:
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Relative error of the estimate of one kind of text; 0.1 is a tenth too high."""
+
+    low: float
+    high: float
+    mean: float
+
+
+def load_bands() -> dict[str, Band]:
+    """Read the bands that are shipped."""
+    rows = tomllib.loads(BANDS_FILE.read_text(encoding="utf-8"))
+    return {kind: Band(**row) for kind, row in rows.items()}
+
+
+def band(errors: Sequence[float]) -> Band:
     """Say where 95 % of the errors are, and how large they are on average."""
     ranked = sorted(errors)
     edge = len(ranked) // 40
-    return module.Band(
+    return Band(
         low=round(ranked[edge], 3),
         high=round(ranked[-1 - edge], 3),
         mean=round(sum(map(abs, ranked)) / len(ranked), 3),
@@ -206,26 +223,28 @@ def report(errors: Mapping[str, Sequence[float]]) -> None:
     print(f"mean over kinds {sum(band(values).mean for values in errors.values()) / len(errors):.1%}")
 
 
-def written(plain: bytes, other: bytes, errors: Mapping[str, Sequence[float]]) -> str:
-    """Show weights and bands as they stand in the module."""
+def format_weights(plain: bytes, other: bytes) -> str:
+    """Return the weights as they stand in the module."""
     lines = []
     for name, table in (("_PLAIN_WEIGHTS", plain), ("_OTHER_WEIGHTS", other)):
         rows = [f'    "{table[at : at + 32].hex()}"' for at in range(0, 256, 32)]
         lines += [f"{name}: Final = bytes.fromhex(", *rows, ")"]
-    lines += ["_BAND: Final = {"]
-    for kind in sorted(errors):
-        edges = band(errors[kind])
-        lines.append(f'    "{kind}": Band(low={edges.low}, high={edges.high}, mean={edges.mean}),')
-    return "\n".join([*lines, "}"])
+    return "\n".join(lines)
 
 
-def write(block: str) -> None:
-    """Put the block between the two marks in the module."""
+def write(block: str, errors: Mapping[str, Sequence[float]]) -> None:
+    """Put the weights between the two marks in the module, and the bands into their file."""
     path = Path(module.__file__)
     marks = re.compile(r"(# written by \S+: begin\n).*?(# written by \S+: end\n)", re.DOTALL)
     path.write_text(
         marks.sub(lambda m: f"{m[1]}{block}\n{m[2]}", path.read_text(encoding="utf-8")), encoding="utf-8"
     )
+    comment = BANDS_FILE.read_text(encoding="utf-8").partition("\n\n")[0]
+    rows = [
+        f"{kind} = {{ low = {edges.low}, high = {edges.high}, mean = {edges.mean} }}"
+        for kind, edges in ((kind, band(values)) for kind, values in sorted(errors.items()))
+    ]
+    BANDS_FILE.write_text("\n".join([comment, "", *rows, ""]), encoding="utf-8")
 
 
 def families(samples: Iterable[Sample]) -> None:
@@ -260,7 +279,7 @@ def main() -> None:
     parser.add_argument(
         "--conversations", type=Path, action="append", default=[], help="folder of JSON files"
     )
-    parser.add_argument("--write", action="store_true", help="write weights and bands into the module")
+    parser.add_argument("--write", action="store_true", help="write the weights and the bands")
     parser.add_argument(
         "--families", action="store_true", help="compare other vocabularies with o200k instead"
     )
@@ -284,11 +303,11 @@ def main() -> None:
     folds = [normal_equations([p for p in pieces if p.fold == fold], weight) for fold in range(FOLDS)]
     errors = held_out(pieces, folds)
     report(errors)
-    missing = set(module.BAND) - set(errors)
+    missing = set(load_bands()) - set(errors)
     if options.write and missing:
         parser.error(f"no text of these kinds was found, so nothing is written: {', '.join(sorted(missing))}")
     if options.write:
-        write(written(*whole(solve(folds)), errors))
+        write(format_weights(*whole(solve(folds))), errors)
 
 
 if __name__ == "__main__":

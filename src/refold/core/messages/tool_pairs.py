@@ -85,7 +85,8 @@ def last_unit(messages: Sequence[Message], *, across_messages: bool = True) -> r
     """Return the messages of the last unit of calls; empty if more than its results stands behind it."""
     last = len(messages) - 1
     trailing: set[str] = set()
-    while last >= 0 and _only_results(messages[last]):
+    # Text beside results means that the user has spoken and nobody waits, so only plain results are skipped.
+    while last >= 0 and 0 < len(messages[last].results) == len(messages[last].parts):
         trailing.update(result.call_id for result in messages[last].results)
         last -= 1
     if last < 0 or not messages[last].calls:
@@ -97,11 +98,6 @@ def last_unit(messages: Sequence[Message], *, across_messages: bool = True) -> r
     if not trailing <= {call.id for message in messages[first : last + 1] for call in message.calls}:
         return range(0)
     return range(first, last + 1)
-
-
-def _only_results(message: Message) -> bool:
-    """True if a message holds results and nothing else; text beside them means that nobody waits."""
-    return bool(message.parts) and len(message.results) == len(message.parts)
 
 
 def may_continue_unit(message: Message) -> bool:

@@ -72,9 +72,9 @@ def load_patterns() -> PatternTable:
         other_topic=_any_of(words["rate"], words["weight"], words["media"], words["other"]),
         http_413=_any_of(words["http_413"]),
         no_body=_any_of(words["no_body"]),
-        both_sizes=tuple(map(_numbered, raw["sizes"]["both"])),
-        limits=tuple(map(_numbered, raw["sizes"]["limit"])),
-        requests=tuple(map(_numbered, raw["sizes"]["requested"])),
+        both_sizes=tuple(map(_compile_sizes, raw["sizes"]["both"])),
+        limits=tuple(map(_compile_sizes, raw["sizes"]["limit"])),
+        requests=tuple(map(_compile_sizes, raw["sizes"]["requested"])),
         hosts=tuple((name, re.compile(pattern)) for name, pattern in raw["hosts"].items()),
         libraries=raw["libraries"],
     )
@@ -88,6 +88,6 @@ def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(pattern for patterns in lists for pattern in patterns))
 
 
-def _numbered(row: Mapping[str, str]) -> re.Pattern[str]:
+def _compile_sizes(row: Mapping[str, str]) -> re.Pattern[str]:
     """Compile a pattern in which `<limit>` and the like stand for a number."""
     return re.compile(re.sub(r"<(\w+)>", rf"(?P<\1>{_NUMBER})", row["pattern"]))

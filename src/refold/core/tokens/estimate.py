@@ -3,7 +3,7 @@
 Every pair of neighbouring characters has a weight in 1/64 token, and the estimate is the sum over all pairs.
 A blank behind a letter ends a word and weighs nearly half a token; two common letters weigh little; a digit
 behind a capital, as in base64, weighs more than a token. `scripts/calibrate_estimate.py` fits the weights to
-exact o200k counts and measures `BAND`. Method and rejected alternatives:
+exact o200k counts and measures the error (`data/estimate_bands.toml`). Method and rejected alternatives:
 `docs/decisions/0003-estimate-without-a-tokenizer.md`.
 
 Two streams are weighed. The *plain* stream has one class for each character, with everything that is not
@@ -17,7 +17,6 @@ No weight is negative and a part of a text has a part of its pairs, so a longer 
 
 from binascii import unhexlify
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 from zlib import adler32
@@ -40,18 +39,6 @@ _ADDABLE: Final = 512
 """Bytes that `adler32` adds up exactly: its sum is modulo 65,521, and 512 * 127 is less."""
 
 _LETTERS: Final = b"0123456789abcdef"
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """Relative error of the estimate for texts of 200 to 8,000 characters; 0.1 is a tenth too high."""
-
-    low: float
-    """One text in forty is estimated lower."""
-    high: float
-    """One text in forty is estimated higher."""
-    mean: float
-    """The mean absolute error."""
 
 
 def _table(classes: Mapping[int, Iterable[int]]) -> bytes:
@@ -128,38 +115,6 @@ _OTHER_WEIGHTS: Final = bytes.fromhex(
     "031405040320131103100d0c1d271d6303030b035d20131103100d0c1d271d63"
     "03030c0e1220131103100d0c1d271d63032706040820131103100d0c1d271d63"
 )
-_BAND: Final = {
-    "agent": Band(low=-0.103, high=0.122, mean=0.042),
-    "arabic": Band(low=-0.12, high=0.158, mean=0.058),
-    "base64": Band(low=-0.089, high=0.063, mean=0.027),
-    "capitals": Band(low=-0.13, high=0.074, mean=0.045),
-    "chat": Band(low=-0.094, high=0.12, mean=0.038),
-    "chinese": Band(low=-0.141, high=0.146, mean=0.06),
-    "code": Band(low=-0.132, high=0.234, mean=0.069),
-    "config": Band(low=-0.142, high=0.136, mean=0.05),
-    "css": Band(low=-0.059, high=0.272, mean=0.071),
-    "csv": Band(low=-0.073, high=0.064, mean=0.021),
-    "cyrillic": Band(low=-0.159, high=0.147, mean=0.063),
-    "diff": Band(low=-0.123, high=0.104, mean=0.046),
-    "emoji": Band(low=-0.24, high=0.093, mean=0.053),
-    "european": Band(low=-0.176, high=0.122, mean=0.065),
-    "hex": Band(low=-0.056, high=0.062, mean=0.026),
-    "hindi": Band(low=-0.126, high=0.231, mean=0.072),
-    "html": Band(low=-0.118, high=0.056, mean=0.036),
-    "indic": Band(low=-0.283, high=0.214, mean=0.085),
-    "japanese": Band(low=-0.125, high=0.193, mean=0.061),
-    "javascript": Band(low=-0.203, high=0.177, mean=0.07),
-    "json": Band(low=-0.117, high=0.097, mean=0.038),
-    "korean": Band(low=-0.19, high=0.172, mean=0.062),
-    "logs": Band(low=-0.054, high=0.141, mean=0.032),
-    "prose": Band(low=-0.143, high=0.136, mean=0.05),
-    "python": Band(low=-0.13, high=0.133, mean=0.054),
-    "scripts": Band(low=-0.114, high=0.249, mean=0.071),
-    "shell": Band(low=-0.094, high=0.098, mean=0.04),
-    "symbols": Band(low=-0.152, high=0.156, mean=0.058),
-    "terminal": Band(low=-0.179, high=0.153, mean=0.08),
-    "typescript": Band(low=-0.086, high=0.152, mean=0.053),
-}
 # written by scripts/calibrate_estimate.py: end
 
 
@@ -182,9 +137,6 @@ _RUNS: Final = {
 """Runs of forty of each letter, by the ten equal classes that every fourth character of one shows."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
-
-BAND: Final[Mapping[str, Band]] = MappingProxyType(_BAND)
-"""The error by kind of text, measured on sources that the weights were not fitted to."""
 
 FAMILY: Final[Mapping[str, float]] = MappingProxyType(
     {

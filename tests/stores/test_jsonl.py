@@ -405,13 +405,13 @@ def test_rows_that_do_not_fit_together_are_found(store, folder):
     path.write_bytes(b"".join([*rows[:2], *rows[3:], format_row({"other": 1})]))
     found = [trouble.what.partition(": ")[2] for trouble in open_store(str(folder)).check()]
     assert "not a row of a log" in found
-    assert any("stands behind one that is not there" in what for what in found)
+    assert any("follows an entry that is not there" in what for what in found)
     path.write_bytes(b"".join(rows[1:]))
     found = [trouble.what for trouble in open_store(str(folder)).check()]
     assert any("names the session is missing" in what for what in found)
     path.write_bytes(b"".join([rows[0], rows[-1]]))
     found = [trouble.what for trouble in open_store(str(folder)).check()]
-    assert any("head stands where no entry is" in what for what in found)
+    assert any("head points to a place without an entry" in what for what in found)
     assert any("head 3 follows head 0" in what for what in found)
 
 

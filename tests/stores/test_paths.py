@@ -55,7 +55,7 @@ def test_places_are_known_by_line_and_number():
     assert Place(1, 2) not in made
     assert "place" not in made
     assert made.locate(Place(0, 2)) == Extent(20)
-    with pytest.raises(StoreError, match="nothing stands at"):
+    with pytest.raises(StoreError, match="there is no entry at"):
         made.locate(Place(1, 2))
 
 

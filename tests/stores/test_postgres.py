@@ -247,7 +247,7 @@ def test_any_text_of_an_entry_comes_back_and_is_found(store):
 
 @pytest.mark.parametrize("body", ["\0", "\ud800"])
 def test_a_body_that_is_no_json_text_is_refused_in_one_line(store, body):
-    with pytest.raises(StoreError, match="cannot keep this text, nothing was written") as caught:
+    with pytest.raises(StoreError, match="cannot store this text, nothing was written") as caught:
         store.append("s", [replace(said("x"), body=body)], expect=None)
     assert "\n" not in str(caught.value)
     assert store.head("s") is None
@@ -368,9 +368,9 @@ def test_marks_are_read_without_the_messages(store):
 def test_a_place_that_is_not_there_is_refused_at_once(store):
     head = store.append("s", chain("a", "b"), expect=None)
     for place in (Place(0, 3), Place(1, 1), Place(7, 2)):
-        with pytest.raises(StoreError, match="nothing stands at"):
+        with pytest.raises(StoreError, match="there is no entry at"):
             store.read("s", place)
-        with pytest.raises(StoreError, match="nothing stands at"):
+        with pytest.raises(StoreError, match="there is no entry at"):
             store.append("s", [], expect=head, at=place)
     assert store.head("s") == head
 
@@ -909,7 +909,7 @@ def test_a_changed_body_is_found(damaged):
     damaged.execute("UPDATE refold.entries SET body = '{}' WHERE session = 1 AND seq = 2")
     (trouble,) = damaged.check()
     assert (trouble.session, trouble.seq) == ("one", 2)
-    assert trouble.what.endswith("is not what its name says")
+    assert trouble.what.endswith("does not match its name")
     assert len(list(damaged.salvage())) == 7
 
 
@@ -936,7 +936,7 @@ def test_a_lost_session_is_found_and_its_entries_can_be_saved(damaged):
 
 def test_a_lost_line_is_found(damaged):
     damaged.execute("DELETE FROM refold.lines")
-    assert any("begins nowhere" in trouble.what for trouble in damaged.check())
+    assert any("whose beginning is lost" in trouble.what for trouble in damaged.check())
     with pytest.raises(StoreError, match="broken"):
         damaged.read("one", Place(1, 5))
 

@@ -123,7 +123,7 @@ class Log(Protocol):
                  only the head moves there.
         fence    fence of the caller's lease; raises `Conflict` if a newer lease exists
 
-        Raises `StoreFull` if the disk is full and `StoreBusy` if others held the store for too long.
+        Raises `StoreFull` if the disk is full and `StoreBusy` if other processes held the store for too long.
         """
         ...
 

@@ -62,7 +62,7 @@ class BranchIndex:
         """Return where the entry at a place is kept."""
         hit = self._find(place)
         if hit is None:
-            raise StoreError(f"nothing stands at {tuple(place)} in this session")
+            raise StoreError(f"there is no entry at {tuple(place)} in this session")
         line, index = hit
         return Extent(line.at[index], line.sizes[index])
 
@@ -115,7 +115,7 @@ class BranchIndex:
         try:
             path = split_path(place, self.parents)
         except (KeyError, ValueError):
-            raise StoreError(f"nothing stands at {tuple(place)} in this session") from None
+            raise StoreError(f"there is no entry at {tuple(place)} in this session") from None
         parts = [self._select(*stretch, first, last) for stretch in path]
         codes = None if kinds is None else frozenset(_CODES[kind] for kind in kinds)
 
@@ -136,7 +136,7 @@ class BranchIndex:
         if not end or line.seqs[end - 1] != through:
             if end in line.gaps:
                 raise _damaged_row(line.gaps[end])
-            raise StoreError(f"nothing stands at {(number, through)} in this session")
+            raise StoreError(f"there is no entry at {(number, through)} in this session")
         begin = bisect_right(line.seqs, after)
         low = bisect_left(line.saids, first, begin, end)
         high = end if last is None else max(low, bisect_right(line.saids, last, low, end))

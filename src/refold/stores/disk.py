@@ -56,7 +56,7 @@ def lock(file: int, path: Path, *, shared: bool = False) -> None:
             fcntl.flock(file, how)
         except BlockingIOError:
             if time.monotonic() > until:
-                raise StoreBusy(f"others held {path} for too long: retry later") from None
+                raise StoreBusy(f"other processes held {path} for too long: retry later") from None
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
         else:

@@ -115,7 +115,7 @@ class MemoryStore:
                 stored = _Session(created=self._now(), changed=0.0, head=start)
             place = stored.head.place if at is None else at
             if place not in stored.index:
-                raise StoreError(f"nothing stands at {tuple(place)} in this session")
+                raise StoreError(f"there is no entry at {tuple(place)} in this session")
             line = stored.index.line_behind(place)
             for entry in entries:
                 behind, place = place, Place(line, len(stored.entries) + 1)
@@ -221,7 +221,7 @@ class MemoryStore:
                 wrong = parents.add(entry, place, last.get(place.line, index.parents[place.line]))
                 last[place.line] = place
                 if not entry.sound:
-                    wrong = f"entry {entry.name} is not what its name says"
+                    wrong = f"entry {entry.name} does not match its name"
                 if wrong:
                     yield Defect(session=session, what=wrong, seq=place.seq)
 

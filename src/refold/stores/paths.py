@@ -57,4 +57,4 @@ class ParentCheck:
         expected = message if entry.kind == "said" else name
         if expected is None or expected == entry.parent:
             return ""
-        return f"entry {entry.name} stands behind {expected or 'the start'} and not behind its parent"
+        return f"entry {entry.name} follows {expected or 'the start'} and not its parent"

@@ -60,7 +60,7 @@ class _Inspection:
             yield from self._examine_entry(value)
         elif "head" in value:
             if not self._gap and Place(*value["head"]) not in self._parents:
-                yield "the head stands where no entry is", value["head"][1]
+                yield "the head points to a place without an entry", value["head"][1]
             if not self._gap and value["version"] != self._version + 1:
                 yield f"head {value['version']} follows head {self._version}", None
             self._version = value["version"]
@@ -73,9 +73,9 @@ class _Inspection:
         place, behind = Place(*value["place"]), Place(*value["behind"])
         entry = to_entry(value)
         if not entry.sound:
-            yield f"entry {entry.name} is not what its name says", place.seq
+            yield f"entry {entry.name} does not match its name", place.seq
         if not self._gap and (behind not in self._parents or place.seq != self._seq + 1):
-            yield f"entry {entry.name} stands behind one that is not there", place.seq
+            yield f"entry {entry.name} follows an entry that is not there", place.seq
         if wrong := self._parents.add(entry, place, behind):
             yield wrong, place.seq
         self._seq = place.seq

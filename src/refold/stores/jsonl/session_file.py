@@ -155,7 +155,7 @@ class SessionFile:
 
     def _missing(self, place: Place) -> StoreError:
         if not self.damaged or place.seq > self.index.last_seq:
-            return StoreError(f"nothing stands at {tuple(place)} in this session")
+            return StoreError(f"there is no entry at {tuple(place)} in this session")
         return self._damaged_row(self.damaged[-1])
 
     def _damaged_row(self, number: int) -> LogCorrupt:

@@ -184,7 +184,7 @@ class Append:
             [self.scope, session.id, at.seq, at.line],
         ).fetchone()
         if row is None:
-            raise StoreError(f"nothing stands at {tuple(at)} in session {self.session!r}")
+            raise StoreError(f"there is no entry at {tuple(at)} in session {self.session!r}")
         return at, row[0], row[1]
 
     def _is_last(self, connection: Connection, session: _Session, at: Place) -> bool:

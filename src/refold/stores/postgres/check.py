@@ -57,13 +57,13 @@ class _Session:
             return  # appended since the sessions were read
         end = self.ends.get(place.line)
         before = end or self.forks.get(self.parents.get(place.line, START), _End())
-        wrong = [] if entry.sound else ["is not what its name says"]
+        wrong = [] if entry.sound else ["does not match its name"]
         expected = before.message if entry.kind == "said" else before.name
         if place.line not in self.parents:
-            wrong.append(f"stands on line {place.line}, which begins nowhere")
+            wrong.append(f"is on line {place.line}, whose beginning is lost")
         elif entry.parent != expected:
             parent = entry.parent or "the start"
-            wrong.append(f"stands behind {expected or 'the start'} and not behind its parent {parent}")
+            wrong.append(f"follows {expected or 'the start'} and not its parent {parent}")
         for what in wrong:
             yield Defect(session=self.name, what=f"entry {entry.name} {what}", seq=place.seq)
         self.seen += 1

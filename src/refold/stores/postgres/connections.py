@@ -86,7 +86,9 @@ def parse_address(address: str) -> Address:
     """
     start = _SCHEME.match(address)
     if start is None:
-        raise RefoldError("this is no address of a PostgreSQL store: write postgresql://USER@HOST/DATABASE")
+        raise RefoldError(
+            "this is not the address of a PostgreSQL store: write postgresql://USER@HOST/DATABASE"
+        )
     rest = address[start.end() :]
     user, at, place = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
     place, _, query = place.partition("?")
@@ -166,7 +168,7 @@ class Connections:
                 raise self._to_store_error(error) from None
             except UnicodeEncodeError as error:
                 raise StoreError(
-                    f"{self.address.shown} cannot keep this text, nothing was written: {error}"
+                    f"{self.address.shown} cannot store this text, nothing was written: {error}"
                 ) from None
             time.sleep(_PAUSE_SECONDS)
 
@@ -183,7 +185,7 @@ class Connections:
         seats = self._seats  # the same ones to the end, also if the work forks
         if not seats.acquire(timeout=max(0.0, until - time.monotonic())):
             raise StoreBusy(
-                f"all {self._most} connections to {self.address.shown} are at work: try again,"
+                f"all {self._most} connections to {self.address.shown} are in use: try again,"
                 " or allow more with connections="
             )
         try:
@@ -261,13 +263,13 @@ class Connections:
     def _to_store_error(self, error: psycopg.Error) -> StoreError:
         line = self.address.redact(str(error))
         if isinstance(error, _BUSY):
-            return StoreBusy(f"others held {self.address.shown} for too long: try again ({line})")
+            return StoreBusy(f"other connections held {self.address.shown} for too long: try again ({line})")
         if isinstance(error, errors.DiskFull):
             return StoreFull(
                 f"the disk of {self.address.shown} is full, nothing was written: make room ({line})"
             )
         if isinstance(error, errors.CharacterNotInRepertoire):
-            return StoreError(f"{self.address.shown} cannot keep this text, nothing was written: {line}")
+            return StoreError(f"{self.address.shown} cannot store this text, nothing was written: {line}")
         if isinstance(error, errors.InsufficientPrivilege):
-            return StoreError(f"{self.address.shown} forbids this: grant the role its rights ({line})")
+            return StoreError(f"{self.address.shown} denies this: grant the role its rights ({line})")
         return StoreError(f"{self.address.shown}: {line}")

@@ -113,7 +113,7 @@ def find_path(connection: Connection, scope: str, session: str, place: Place) ->
     if row is None:
         raise SessionNotFound(f"there is no session {session!r}")
     if not row[1] and place != START:
-        raise StoreError(f"nothing stands at {tuple(place)} in session {session!r}")
+        raise StoreError(f"there is no entry at {tuple(place)} in session {session!r}")
     parents = {0: START}
     if place.line:
         rows = connection.execute(
@@ -124,7 +124,7 @@ def find_path(connection: Connection, scope: str, session: str, place: Place) ->
     try:
         return Path(scope, row[0], split_path(place, parents))
     except (KeyError, ValueError):
-        raise LogCorrupt(f"the way to {tuple(place)} in session {session!r} is broken: run check") from None
+        raise LogCorrupt(f"the path to {tuple(place)} in session {session!r} is broken: run check") from None
 
 
 def find_names(connection: Connection, scope: str, session: str, names: Sequence[str]) -> dict[str, Place]:

@@ -107,7 +107,7 @@ def _check_session(connection: Connection, session: SessionRow) -> Iterator[Defe
         before = yield from _attempt(name, partial(_read_before_line, connection, session, line))
         count += yield from _check_line(connection, session, line, before)
     if count != session.last_seq:
-        yield Defect(session=name, what=f"{count} of {session.last_seq} entries are there")
+        yield Defect(session=name, what=f"{count} of {session.last_seq} entries exist")
     if session.place == START:
         return
     head = yield from _attempt(
@@ -115,7 +115,9 @@ def _check_session(connection: Connection, session: SessionRow) -> Iterator[Defe
     )
     stored = (session.depth, session.head, session.said)
     if head and (head.depth, head.entry.name, head.entry.said) != stored:
-        yield Defect(session=name, what="the head is not what stands at its place", seq=session.place.seq)
+        yield Defect(
+            session=name, what="the head does not match the entry at its place", seq=session.place.seq
+        )
 
 
 def _read_before_line(connection: Connection, session: SessionRow, line: int) -> _Before:
@@ -124,7 +126,7 @@ def _read_before_line(connection: Connection, session: SessionRow, line: int) ->
         return _Before()
     rows = connection.fetch(_BEGINS, (session.id, line))
     if not rows:
-        raise StoreError(f"it is lost where line {line} begins")
+        raise StoreError(f"the beginning of line {line} is lost")
     _, place = parse_line_row(rows[0])
     if place == START:
         return _Before()
@@ -163,13 +165,13 @@ def _compare(stored: StoredEntry, before: _Before | None) -> Iterator[str]:
     if not stored.intact:
         yield "is damaged on the disk"
     if not entry.sound:
-        yield "is not what its name says"
+        yield "does not match its name"
     if before is None:
         return
     if stored.depth != before.depth + 1:
-        yield "does not stand behind the one before it"
+        yield "does not follow the one before it"
     if entry.parent != (before.message if entry.kind == "said" else before.name):
-        yield "does not stand behind its parent"
+        yield "does not follow its parent"
 
 
 def salvage(connection: Connection) -> Iterator[tuple[str, Place, Entry]]:

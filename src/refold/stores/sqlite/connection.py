@@ -190,7 +190,7 @@ class Connection:
         journal = schema.read_pragma(raw, f"journal_mode = {self.journal.upper()}")
         if journal != self.journal:
             raise StoreError(
-                f"{self.path} wants the journal {journal} and not {self.journal}: close it elsewhere"
+                f"{self.path} uses the journal {journal} and not {self.journal}: close it in other programs"
             )
 
     def _disconnect(self, *, checkpoint: bool = True) -> None:
@@ -215,7 +215,7 @@ class Connection:
             self._disconnect(checkpoint=False)
         if kind in (driver.BUSY, driver.LOCKED):
             return StoreBusy(
-                f"others held {self.path} for more than {self._busy_seconds:g} s:"
+                f"other processes held {self.path} for more than {self._busy_seconds:g} s:"
                 " nothing was written; try again"
             )
         # After a sync that failed for want of room nobody knows what was written: that is not a StoreFull.
@@ -229,14 +229,12 @@ class Connection:
                 f"the search index of {self.path} is damaged; the log itself may be sound: check it"
             )
         if kind in (driver.CORRUPT, driver.NO_DATABASE):
-            what = "is no SQLite database" if kind == driver.NO_DATABASE else f"is damaged ({error})"
+            what = "is not a SQLite database" if kind == driver.NO_DATABASE else f"is damaged ({error})"
             return LogCorrupt(f"{self.path} {what}: name another file, or salvage what can be read")
         if kind in (driver.READ_ONLY, driver.CANNOT_OPEN):
-            return StoreError(f"{self.path} may not be written here ({error}): check the file and its folder")
+            return StoreError(f"{self.path} is not writable here ({error}): check the file and its folder")
         if kind == driver.IO_ERROR:
-            return StoreError(
-                f"the disk failed under {self.path} ({error}): read the session, then try again"
-            )
+            return StoreError(f"the disk of {self.path} failed ({error}): read the session, then try again")
         if kind == driver.TOO_BIG:
             return StoreError("an entry is larger than SQLite can keep (1 GB): shorten it")
         return StoreError(f"{self.path}: {error}")

@@ -50,9 +50,9 @@ def make_file(path: str) -> None:
                 file.chmod(0o600)  # whatever the umask says
                 _sync_folder(file.parent)
     except ValueError as error:
-        raise StoreError(f"{path!r} is no name of a file: {error}") from None
+        raise StoreError(f"{path!r} is not a file name: {error}") from None
     except OSError as error:
-        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+        raise StoreError(f"{path} cannot be created: {error.strerror}") from error
 
 
 def _make_folder(folder: Path) -> None:

@@ -51,7 +51,7 @@ def read_entry_at(raw: RawConnection, session: int, place: Place) -> StoredEntry
     """Read the entry at a place."""
     for row in raw.execute(_AT, (session, *place)).fetchall():
         return parse_intact_row(row)
-    raise StoreError(f"nothing stands at {tuple(place)} in this session")
+    raise StoreError(f"there is no entry at {tuple(place)} in this session")
 
 
 def read_path(connection: Connection, session: int, place: Place, wanted: PathFilter) -> Iterator[Entry]:
@@ -63,7 +63,7 @@ def read_path(connection: Connection, session: int, place: Place, wanted: PathFi
     try:
         path = split_path(place, {0: START} | dict(map(parse_line_row, rows)))
     except (KeyError, ValueError):
-        raise LogCorrupt(f"the way to {tuple(place)} is damaged: salvage what can be read") from None
+        raise LogCorrupt(f"the path to {tuple(place)} is damaged: salvage what can be read") from None
     stored = _read_stretches(connection, session, path[::-1] if wanted.newest else path, wanted)
     if wanted.kinds is None:  # with a filter by kind a gap cannot be told from an entry that was left out
         stored = _require_no_gap(stored, place, wanted)

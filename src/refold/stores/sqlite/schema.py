@@ -61,9 +61,7 @@ def migrate(raw: RawConnection, path: str) -> None:
                 raw.execute("ROLLBACK")
             raise
     if dict(raw.execute("SELECT version, checksum FROM migrations").fetchall()) != checksums:
-        raise StoreError(
-            f"the tables of {path} were made by a refold that is not this one: name another file"
-        )
+        raise StoreError(f"the tables of {path} were made by another version of refold: name another file")
 
 
 def split_statements(script: str) -> list[str]:

@@ -83,14 +83,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         window = policy.window(options.model)
     else:
         window = Window(parse_tokens(options.window), None, "given")
-    system, tools = system_text(options.system), options.tools or ()
-    breakdown = Breakdown(
-        system=counter.plain(system),
-        history=counter.total(sizes),
-        prompt=counter.plain(options.prompt or ""),
-        tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),
-        files=sum(counter.plain(file_text(file)) for file in options.files or ()),
-    )
+    breakdown = _break_down(counter, sizes, options)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     usage = read_usage(options.usage)
     used = None
@@ -118,6 +111,17 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         counter=counter,
         window=window,
         budget=budget,
+    )
+
+
+def _break_down(counter: Counter, sizes: Sequence[int], options: MeasureOptions) -> Breakdown:
+    system, tools = system_text(options.system), options.tools or ()
+    return Breakdown(
+        system=counter.plain(system),
+        history=counter.total(sizes),
+        prompt=counter.plain(options.prompt or ""),
+        tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),
+        files=sum(counter.plain(file_text(file)) for file in options.files or ()),
     )
 
 

@@ -49,7 +49,11 @@ def open_client(
         "environment": environment,
     }
     # A client refuses an option that it does not have, so only those that the caller set are passed on.
-    options = {name: value for name, value in arguments.items() if value is not None}
+    return open_all(address, {name: value for name, value in arguments.items() if value is not None})
+
+
+def open_all(address: str | Sequence[str | Client], options: dict[str, Any]) -> Client:
+    """Open the clients at one or several addresses; several become one that asks them in turn."""
     places = split_addresses(address) if isinstance(address, str) else list(address)
     if not places:
         raise RefoldError(

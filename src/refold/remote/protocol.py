@@ -33,6 +33,7 @@ from refold.errors import (
     StoreError,
 )
 
+# -32700 to -32600 are the protocol's own (jsonrpc.org); language servers use -32800 for a cancelled call.
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 NO_METHOD: Final = -32601
@@ -140,6 +141,7 @@ def to_failure(error: Exception) -> Failure:
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Largest message: far above any request with images. Longer ones are refused and skipped, not kept."""
 _LENGTH: Final = re.compile(rb"^content-length\s*:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
+# Headers of real clients have under 100 bytes; without a limit a stream without one would fill the memory.
 _MOST_HEADER: Final = 8_192
 
 

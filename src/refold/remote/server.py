@@ -37,6 +37,7 @@ from refold.remote.registry import Defaults, SessionRegistry
 from refold.session.events import Event
 from refold.stores import Store
 
+# The capacity of a pipe on Linux: one read can take all that there is.
 CHUNK: Final = 65_536
 MOST_AT_ONCE: Final = 256
 """Most calls at a time; the next is read when one of them is answered, so that a flood fills no memory."""
@@ -120,7 +121,7 @@ class Server:
         """Yield incoming messages. A daemon thread reads them, so that the program can end while it waits."""
         loop = self._loop
         chunks: asyncio.Queue[bytes] = asyncio.Queue()
-        more = threading.Semaphore(4)
+        more = threading.Semaphore(4)  # chunks read ahead; a faster client waits in its pipe
 
         def reading() -> None:
             chunk = b"?"

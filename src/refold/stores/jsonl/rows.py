@@ -29,6 +29,7 @@ _OUTLINE: Final = re.compile(
 )
 """Beginning of an entry's row, with everything that an index needs."""
 _CHUNK_BYTES: Final = 1 << 20
+"""Bytes of one read: few system calls for a long file, little memory for many readers."""
 _REQUIRED: Final = {
     "refold": frozenset({"refold"}),
     "place": frozenset(("place", "behind", "name", "parent", "kind", "said", "at", "about", "text", "body")),

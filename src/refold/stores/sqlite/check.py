@@ -27,6 +27,7 @@ from refold.stores.text import decode_text
 T = TypeVar("T")
 _MOST_FINDINGS: Final = 100
 """SQLite stops its own check after so many lines: a file with more is replaced, not repaired by hand."""
+# Pages as in `paths`: a check shares the connection with other threads, which must get their turn.
 _PAGE_BYTES: Final = 2_000_000
 _LINE: Final = select_entries(
     "INDEXED BY entries_by_place WHERE session = ? AND line = ? AND seq > ? ORDER BY seq LIMIT 500"

@@ -31,6 +31,7 @@ _COMMIT_BYTES: Final = 30_000
 """Estimate of what a small append adds to the write-ahead log: seven pages of 4 KB."""
 _CACHE_KIB: Final = 16_000
 """Page cache: SQLite's default of 2 MB is too small for the index of a long log."""
+# A random pause in this range keeps waiting threads apart; a small append takes about as long.
 _PAUSE_SECONDS: Final = (0.002, 0.02)
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SYNCHRONOUS: Final = {

@@ -15,6 +15,7 @@ STEP_SECONDS: Final = 0.05
 """How long the library itself waits for a lock. It blocks all threads meanwhile, so longer waits are done by
 `Connection`."""
 
+# Result codes from sqlite.org/rescode.html, written out because the two libraries name them differently.
 BUSY: Final = 5
 LOCKED: Final = 6
 READ_ONLY: Final = 8

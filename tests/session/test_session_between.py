@@ -4,7 +4,6 @@ import pytest
 from talks import SUMMARY, dumped, reply, talk, usage, user
 
 import refold
-from refold.session.state.loaded_view import LoadedView
 from refold.stores import open_store
 from refold.testing import Scripted
 
@@ -139,7 +138,7 @@ def test_ctrl_c_right_behind_a_write_loses_nothing(store, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(LoadedView, "add", pressed)
+        patched.setattr(type(one.state.loaded), "add", pressed)
         with pytest.raises(KeyboardInterrupt):
             one.say("c")
     assert path(store) == [user("a"), reply("b"), user("c")]

@@ -9,9 +9,8 @@ from talks import SUMMARY, opened, talk
 
 import refold
 from fake_provider import PATIENT, FakeProvider, says, status
+from refold import Answer, Spent
 from refold.clients import open_client
-from refold.core.compaction.flow import Answer
-from refold.core.models.prices import Spent
 from refold.errors import FormatError, RefoldWarning
 from refold.testing import Scripted
 

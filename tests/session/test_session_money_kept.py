@@ -3,7 +3,7 @@
 import pytest
 
 import refold
-from refold.core.compaction.flow import Answer
+from refold import Answer
 from refold.testing import assistant, user
 
 

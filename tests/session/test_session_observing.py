@@ -6,10 +6,10 @@ import pytest
 from talks import SUMMARY, dumped, folding, kinds, opened, reply, talk, usage, user
 
 import refold
-from refold.core.overflow import learned_windows
 from refold.errors import Overflow
 from refold.testing import Scripted
 
+DAY = 86_400.0
 OPENAI = {
     "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
     "usage": {
@@ -236,7 +236,7 @@ def test_a_learned_window_is_forgotten_after_a_while(memory, clock):
     session.prepare(talk(5))
     session.observe(TOO_LONG)
     assert session.budget().window == 16_384
-    clock.time += 31 * learned_windows.DAY
+    clock.time += 31 * DAY
     assert opened(store=memory, now=clock, window=None, model="gpt-4o").budget().window == 128_000
 
 
@@ -334,7 +334,7 @@ def test_a_silent_cut_is_a_refusal_that_is_forgotten_sooner(memory, clock):
         assert observed
         assert observed.budget.window == 4_096
         assert dumped(observed.messages[-1]) == dumped(history[-1])
-        clock.time += 2 * learned_windows.DAY
+        clock.time += 2 * DAY
     again = opened(window=128_000, store=memory, now=clock, model="m", endpoint="http://localhost:1/v1")
     assert again.budget().window == 128_000
 

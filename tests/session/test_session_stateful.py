@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 from talks import SHAPES, Clock, opened, sound, wired
 
-from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold import Message, Text, ToolCall, ToolResult
 from refold.stores import open_store
 from refold.testing import Scripted
 

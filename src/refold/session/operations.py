@@ -68,7 +68,13 @@ def say(state: SessionState, message: Any) -> SessionFlow[str]:
     """Append a message, or several; text is the user's. Returns the handle of the last one."""
 
     def act() -> SessionFlow[None]:
-        items = _to_items(state, message)
+        spoken = Message("user", (Text(message),)) if isinstance(message, str) else message
+        if not isinstance(spoken, Message):
+            items = [copy_item(item) for item in (spoken if isinstance(spoken, list | tuple) else [spoken])]
+        elif state.wire.name == canonical.FORMAT.name:
+            items = [spoken]
+        else:
+            items = list(state.wire.render([spoken]))
         wire = detect_format(state, items)
         if wire.name != state.wire.name:
             yield from fill_view(state, state.loaded.system, wire)
@@ -84,16 +90,6 @@ def say(state: SessionState, message: Any) -> SessionFlow[str]:
 
     yield from retry_on_conflict(state, act)
     return f"#{state.view.said}"
-
-
-def _to_items(state: SessionState, message: Any) -> list[Any]:
-    """Return what a caller says as wire values of its own, or rendered from text and `Message` values."""
-    if isinstance(message, str):
-        message = Message("user", (Text(message),))
-    if isinstance(message, Message):
-        own = state.wire.name == canonical.FORMAT.name
-        return [message] if own else list(state.wire.render([message]))
-    return [copy_item(item) for item in (message if isinstance(message, list | tuple) else [message])]
 
 
 def view(state: SessionState) -> SessionFlow[list[Any]]:

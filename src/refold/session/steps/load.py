@@ -102,8 +102,14 @@ def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> Se
         reports = yield StoreCall(lambda: _read_last_report(state, place))
         attempts = yield StoreCall(lambda: _read_attempts(state, place))
     position.restore(marks.view, marks.fold_messages)
-    state.accounting.restore_folds(marks.fold_sizes)
-    _restore_usage(state, reports)
+    accounting = state.accounting
+    accounting.restore_folds(marks.fold_sizes)
+    accounting.replace_report(None, Totals())
+    if reports and (last := reports[-1]).kind == "usage":
+        # Whatever was read before it changed the front of the view after the report came.
+        report = replace(usage_report(last), holds=len(reports) == 1)
+        own = max(accounting.spending.own, usage_cost(last), key=lambda sums: sums.calls)
+        accounting.add_usage(report, usage_totals(last), own)
     _restore_attempts(state, attempts)
     yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
     position.finish_loading()
@@ -167,18 +173,6 @@ def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict
             if entry.name == name:
                 messages[name] = fold_messages(entry)
     return messages
-
-
-def _restore_usage(state: SessionState, newest: Sequence[Entry]) -> None:
-    """Restore the last report and the totals of all requests."""
-    accounting = state.accounting
-    accounting.replace_report(None, Totals())
-    for index, entry in enumerate(newest):
-        if entry.kind == "usage":
-            # Whatever was read before it changed the front of the view after the report came.
-            accounting.replace_report(replace(usage_report(entry), holds=index == 0), usage_totals(entry))
-            own = max(accounting.spending.own, usage_cost(entry), key=lambda sums: sums.calls)
-            accounting.replace_spending(replace(accounting.spending, own=own))
 
 
 def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:

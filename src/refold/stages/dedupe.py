@@ -49,8 +49,10 @@ class Dedupe:
             parts = list(task.messages[index].parts)
             for place, pointer in by_place.items():
                 part = parts[place]
-                is_result = isinstance(part, ToolResult)
-                parts[place] = replace_result_text(part, pointer) if is_result else Text(pointer)
+                if isinstance(part, ToolResult):
+                    parts[place] = replace_result_text(part, pointer)
+                else:  # an agent without tools prints what it read as text
+                    parts[place] = Text(pointer)
             message = replace(task.messages[index], parts=tuple(parts))
             edits.append(replace_message(task.messages, index, message, self.name, "read again"))
         return Step(tuple(edits), f"{sum(map(len, pointers.values()))} superseded reads")

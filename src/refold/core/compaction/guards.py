@@ -30,13 +30,15 @@ def find_guarded(
     user_words: int = 0,
     pins: Iterable[Any] = (),
     given: Sequence[Any] = (),
+    index: HistoryIndex | None = None,
 ) -> frozenset[int]:
     """Find the positions that stay; calls and results stay together, and a reasoning item with its item.
 
-    `user_words`: tokens of the user's own messages to keep; `given`: the messages as the caller wrote them.
+    `user_words`: tokens of the user's own messages to keep; `given`: the messages as the caller wrote them;
+    `index`: that of the messages, if there is one.
     """
     turns = find_user_turns(messages) if {"last user", "first user", "user words"} & set(guards) else []
-    index = HistoryIndex(messages)
+    index = index or HistoryIndex(messages)
     kept: set[int] = set()
     if "system" in guards:
         kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)

@@ -80,6 +80,72 @@ class _Run:
         goal = self.task.goal
         return self.tier > 0 if goal is None else self.task.tokens <= goal
 
+    def judge(self, number: int, stage: Stage, step: Step, calls: tuple[ModelCall, ...]) -> None:
+        """Accept a proposal if it makes the history smaller, and report what became of it."""
+        before = after = self.task.tokens
+        accepted, reason = False, step.note or "nothing to do"
+        if any(self._takes_guarded(edit) for edit in step.edits):
+            reason = "it would take what must stay"
+        elif step.edits:
+            removed_by = dict(self.removed_by)
+            slots = apply_to_slots(self.slots, step.edits, self.task.counter.message, removed_by)
+            after = self.task.counter.total([slot.size for slot in slots])
+            accepted, reason = (True, step.note) if after < before else (False, "not smaller")
+            if accepted:
+                self.slots, self.removed_by, self.tier = slots, removed_by, number
+                self._update_task()
+        self.reports.append(
+            Report(
+                stage=stage.name,
+                accepted=accepted,
+                reason=reason,
+                tokens_before=before,
+                tokens_after=after,
+                calls=calls,
+                facts=step.facts if accepted else (0, 0, 0),
+                capped=step.capped,
+            )
+        )
+
+    def _takes_guarded(self, edit: Edit) -> bool:
+        """True if a guarded message would leave without one in its place, or a pinned one would change."""
+        taken = self.slots[edit.start : edit.end]
+        is_rewrite = len(taken) == len(edit.put) == 1
+        return any(slot.pinned or (slot.guarded and not is_rewrite) for slot in taken)
+
+    def _update_task(self) -> None:
+        """Make the task of the next stage from the slots."""
+        slots = self.slots
+        self.task = replace(
+            self.task,
+            messages=tuple(slot.message for slot in slots),
+            sizes=tuple(slot.size for slot in slots),
+            protected=frozenset(index for index, slot in enumerate(slots) if slot.guarded),
+            pinned=frozenset(index for index, slot in enumerate(slots) if slot.pinned),
+            originals={index: slot.original for index, slot in enumerate(slots) if slot.original is not None},
+            numbers=tuple(slot.number for slot in slots),
+        )
+
+    def finish(self, first: Task, orphans: Orphans, missing: str) -> Result:
+        """Repair the last history and express all changes as edits of the first."""
+        messages = clear_stale_pointers(self.task.messages) if self.tier else self.task.messages
+        changed = messages is not self.task.messages
+        links = None if changed else self.task.index.links
+        settled = normalize(messages, shape=first.shape, orphans=orphans, missing=missing, links=links)
+        slots, repair = self.slots, Edit(0, 0, (), "repair")
+        if settled.changed or changed:
+            slots = match_slots(slots, settled.messages, first.counter.message, repair)
+        kept = {slot.origin for slot in slots}
+        lost = {index: repair for index in range(len(first.messages)) if index not in kept}
+        return Result(
+            messages=tuple(settled.messages),
+            edits=compose_edits(first.messages, slots, lost | self.removed_by),
+            reports=tuple(self.reports),
+            tier=self.tier,
+            tokens=first.counter.total([slot.size for slot in slots]),
+            mended=settled.changed,
+        )
+
 
 def shrink(
     task: Task,
@@ -115,8 +181,8 @@ def shrink(
         else:
             spent = total_spent(call.spent for report in run.reports for call in report.calls)
             step = yield from watch_calls(stage(run.task), task, calls, spent)
-        _judge_step(run, number, stage, step, tuple(calls))
-    return _finish(run, task, orphans, missing)
+        run.judge(number, stage, step, tuple(calls))
+    return run.finish(task, orphans, missing)
 
 
 def _least_tokens(task: Task) -> int:
@@ -129,71 +195,3 @@ def _least_tokens(task: Task) -> int:
             least = min(least, least_units.get(type(part), size))
         units += least
     return task.counter.tokens(units)
-
-
-def _judge_step(run: _Run, number: int, stage: Stage, step: Step, calls: tuple[ModelCall, ...]) -> None:
-    """Accept a proposal if it makes the history smaller, and report what became of it."""
-    before = after = run.task.tokens
-    accepted, reason = False, step.note or "nothing to do"
-    if any(_takes_guarded(run.slots, edit) for edit in step.edits):
-        reason = "it would take what must stay"
-    elif step.edits:
-        removed_by = dict(run.removed_by)
-        slots = apply_to_slots(run.slots, step.edits, run.task.counter.message, removed_by)
-        after = run.task.counter.total([slot.size for slot in slots])
-        accepted, reason = (True, step.note) if after < before else (False, "not smaller")
-        if accepted:
-            run.task = _update_task(run.task, slots)
-            run.slots, run.removed_by, run.tier = slots, removed_by, number
-    run.reports.append(
-        Report(
-            stage=stage.name,
-            accepted=accepted,
-            reason=reason,
-            tokens_before=before,
-            tokens_after=after,
-            calls=calls,
-            facts=step.facts if accepted else (0, 0, 0),
-            capped=step.capped,
-        )
-    )
-
-
-def _takes_guarded(slots: Sequence[Slot], edit: Edit) -> bool:
-    """True if a guarded message would leave without one in its place, or a pinned one would change."""
-    taken = slots[edit.start : edit.end]
-    is_rewrite = len(taken) == len(edit.put) == 1
-    return any(slot.pinned or (slot.guarded and not is_rewrite) for slot in taken)
-
-
-def _update_task(task: Task, slots: Sequence[Slot]) -> Task:
-    return replace(
-        task,
-        messages=tuple(slot.message for slot in slots),
-        sizes=tuple(slot.size for slot in slots),
-        protected=frozenset(index for index, slot in enumerate(slots) if slot.guarded),
-        pinned=frozenset(index for index, slot in enumerate(slots) if slot.pinned),
-        originals={index: slot.original for index, slot in enumerate(slots) if slot.original is not None},
-        numbers=tuple(slot.number for slot in slots),
-    )
-
-
-def _finish(run: _Run, first: Task, orphans: Orphans, missing: str) -> Result:
-    """Repair the last history and express all changes as edits of the first."""
-    messages = clear_stale_pointers(run.task.messages) if run.tier else run.task.messages
-    changed = messages is not run.task.messages
-    links = None if changed else run.task.index.links
-    settled = normalize(messages, shape=first.shape, orphans=orphans, missing=missing, links=links)
-    slots, repair = run.slots, Edit(0, 0, (), "repair")
-    if settled.changed or changed:
-        slots = match_slots(slots, settled.messages, first.counter.message, repair)
-    kept = {slot.origin for slot in slots}
-    removed_by = {index: repair for index in range(len(first.messages)) if index not in kept} | run.removed_by
-    return Result(
-        messages=tuple(settled.messages),
-        edits=compose_edits(first.messages, slots, removed_by),
-        reports=tuple(run.reports),
-        tier=run.tier,
-        tokens=first.counter.total([slot.size for slot in slots]),
-        mended=settled.changed,
-    )

@@ -55,25 +55,9 @@ _MAIN_ARGUMENTS: Final = (
 """Arguments that say best what a call does, the best first."""
 
 
-@dataclass(slots=True)
-class _Talk:
-    """What is known from earlier messages while the later ones are read."""
-
-    people: frozenset[str]
-    """People who speak with their name in front."""
-    command: str = ""
-    """The last command that the model wrote instead of calling a tool."""
-    command_at: int = 0
-    file: str = ""
-    """The file that command is about."""
-    answers: list[ListAnswer] = field(default_factory=list)
-    """Messages of the model with lists in them."""
-
-
 def find_facts(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> list[Fact]:
     """Find the facts in these messages, in order; `numbers` are those by which handles name the messages."""
-    facts = FactCollector()
-    talk = _Talk(people=find_speaker_names(messages))
+    reader = _MessageReader(people=find_speaker_names(messages))
     oldest = max(0, len(messages) - MODEL_MESSAGES)
     oldest_output = len(messages) - TOOL_MESSAGES
     links = link(messages[oldest:])
@@ -82,105 +66,117 @@ def find_facts(messages: Sequence[Message], numbers: Sequence[int] | None = None
         at = index if numbers is None else numbers[index]
         voice = find_speaker(message)
         if voice == "user":
-            _read_user(facts, talk, message, at)
+            reader.read_user(message, at)
         elif index < oldest:
             continue
         elif voice == "assistant":
-            _read_model(facts, talk, message, at)
+            reader.read_model(message, at)
             for place, call in enumerate(message.parts):
                 if isinstance(call, ToolCall):
                     answer = links.answered.get((index - oldest, place))
                     part = messages[oldest + answer[0]].parts[answer[1]] if answer else None
                     result = part if isinstance(part, ToolResult) else None
-                    _read_call(facts, call, result, at, read_result=index >= oldest_output)
+                    reader.read_call(call, result, at, read_result=index >= oldest_output)
                     if result is None and index - oldest in waiting:
                         text = f"{call.name} {_main_argument(call)}".strip()
-                        facts.add("open call", text, "waits for its result", at=at, weight=6.0)
+                        reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
         elif voice == "tool" and index >= oldest_output:
-            _read_output(facts, talk, message, at)
-    return [*facts.facts, *find_listed_names(talk.answers)]
+            reader.read_output(message, at)
+    return [*reader.facts.facts, *find_listed_names(reader.answers)]
 
 
-# The weights below say how often facts of such a source are used again: what an agent wrote into a command
-# 36 %, what it spoke of 13 %, what was only seen in output 1 % (docs/decisions/0012-facts.md).
+@dataclass(slots=True)
+class _MessageReader:
+    """Reads messages in order; each may need what earlier ones said."""
 
+    people: frozenset[str]
+    """People who speak with their name in front."""
+    facts: FactCollector = field(default_factory=FactCollector)
+    command: str = ""
+    """The last command that the model wrote instead of calling a tool."""
+    command_at: int = 0
+    file: str = ""
+    """The file that command is about."""
+    answers: list[ListAnswer] = field(default_factory=list)
+    """Messages of the model with lists in them."""
 
-def _read_user(facts: FactCollector, talk: _Talk, message: Message, at: int) -> None:
-    text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
-    who, _, words = text.partition(": ")
-    who, text = (who, words) if who in talk.people else ("", text)
-    sentences = split_sentences(text)
-    for place, sentence in enumerate(sentences):
-        kind, weight = classify_sentence(sentence)
-        is_pasted = len(sentences) > PASTED_SENTENCES and (
-            OWN_SENTENCES <= place < len(sentences) - OWN_SENTENCES
-        )
-        if is_pasted and kind in {"standing", "statement"}:
-            kind, weight = "request", 1.0
-        facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
-    facts.add_values(text, at, 3.0)
-    facts.add_check_boxes(text, at)
-    facts.add_names(text, "", at, 3.0)
+    # The weights below say how often facts of such a source are used again: what an agent wrote into a
+    # command 36 %, what it spoke of 13 %, what was only seen in output 1 % (docs/decisions/0012-facts.md).
 
+    def read_user(self, message: Message, at: int) -> None:
+        """Note a user's sentences, values, check boxes and names."""
+        text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
+        who, _, words = text.partition(": ")
+        who, text = (who, words) if who in self.people else ("", text)
+        sentences = split_sentences(text)
+        for place, sentence in enumerate(sentences):
+            kind, weight = classify_sentence(sentence)
+            is_pasted = len(sentences) > PASTED_SENTENCES and (
+                OWN_SENTENCES <= place < len(sentences) - OWN_SENTENCES
+            )
+            if is_pasted and kind in {"standing", "statement"}:
+                kind, weight = "request", 1.0
+            self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
+        self.facts.add_values(text, at, 3.0)
+        self.facts.add_check_boxes(text, at)
+        self.facts.add_names(text, "", at, 3.0)
 
-def _read_model(facts: FactCollector, talk: _Talk, message: Message, at: int) -> None:
-    text = keep_ends(message.text, SAID_CHARS, 0.5)
-    for sentence in split_sentences(text) if may_hold_decision(text) else ():
-        if is_decision(sentence):
-            facts.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
-        elif is_promise(sentence):
-            facts.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
-    facts.add_check_boxes(text, at)
-    # A model that calls no tools writes its command between fences: the last one, a shell's if there is any.
-    fences = [
-        (match[1].lower() in _SHELLS, place, match[2]) for place, match in enumerate(_FENCED.finditer(text))
-    ]
-    talk.command = max(fences)[2].strip() if fences else ""
-    talk.command_at, talk.file = at, ""
-    facts.add_values(text.partition("```")[0], at, 1.5 if talk.command else 2.0)
-    if may_hold_list(text) and not talk.command and not message.calls:
-        talk.answers.append(ListAnswer(at, text))
-    if talk.command:
-        facts.add("done", first_line(talk.command, COMMAND_CHARS), at=at, weight=2.0)
-        facts.add_shell_files(talk.command, at)
-        talk.file = facts.add_names(talk.command, "", at, 2.6)
-    facts.add_names(text, talk.file, at, 2.4)
+    def read_model(self, message: Message, at: int) -> None:
+        """Note a model's decisions and promises, its command, and its names."""
+        text = keep_ends(message.text, SAID_CHARS, 0.5)
+        for sentence in split_sentences(text) if may_hold_decision(text) else ():
+            if is_decision(sentence):
+                self.facts.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
+            elif is_promise(sentence):
+                self.facts.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
+        self.facts.add_check_boxes(text, at)
+        # A model that calls no tools writes its command between fences: the last one, a shell's if any.
+        fences = [
+            (match[1].lower() in _SHELLS, place, match[2])
+            for place, match in enumerate(_FENCED.finditer(text))
+        ]
+        self.command = max(fences)[2].strip() if fences else ""
+        self.command_at, self.file = at, ""
+        self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
+        if may_hold_list(text) and not self.command and not message.calls:
+            self.answers.append(ListAnswer(at, text))
+        if self.command:
+            self.facts.add("done", first_line(self.command, COMMAND_CHARS), at=at, weight=2.0)
+            self.facts.add_shell_files(self.command, at)
+            self.file = self.facts.add_names(self.command, "", at, 2.6)
+        self.facts.add_names(text, self.file, at, 2.4)
 
+    def read_call(self, call: ToolCall, result: ToolResult | None, at: int, *, read_result: bool) -> None:
+        """Note a call with its outcome: what was done, which file, which names, and what went wrong."""
+        arguments = _read_arguments(call)
+        self.facts.add_todo_items(arguments, at)
+        text = f"{call.name} {_main_argument(call)}".strip()
+        files = file_operations.find_files([Message("assistant", (call,))])
+        for path in files.read:
+            self.facts.add("file", path, "read", at=at, weight=3.0)
+        for path in files.modified:
+            self.facts.add("file", path, "changed", at=at, weight=3.5)
+        if isinstance(arguments, Mapping) and isinstance(arguments.get("command"), str):
+            self.facts.add_shell_files(arguments["command"][:OUTPUT_CHARS], at)
+        file = next(iter((*files.modified, *files.read)), "")
+        file = self.facts.add_names(read_ends("\n".join(_strings(arguments, 0))), file, at, 2.5) or file
+        if result is None or not read_result:
+            self.facts.add("done", text, "", at=at, weight=2.0)
+            return
+        self.facts.add_outcome(text, result.text, at, failed=result.is_error)
+        self.facts.add_output_names(result.text, file, at)
 
-def _read_call(
-    facts: FactCollector, call: ToolCall, result: ToolResult | None, at: int, *, read_result: bool
-) -> None:
-    """Note a call with its outcome: what was done, which file, which names, and what went wrong."""
-    arguments = _read_arguments(call)
-    facts.add_todo_items(arguments, at)
-    text = f"{call.name} {_main_argument(call)}".strip()
-    files = file_operations.find_files([Message("assistant", (call,))])
-    for path in files.read:
-        facts.add("file", path, "read", at=at, weight=3.0)
-    for path in files.modified:
-        facts.add("file", path, "changed", at=at, weight=3.5)
-    if isinstance(arguments, Mapping) and isinstance(arguments.get("command"), str):
-        facts.add_shell_files(arguments["command"][:OUTPUT_CHARS], at)
-    file = next(iter((*files.modified, *files.read)), "")
-    file = facts.add_names(read_ends("\n".join(_strings(arguments, 0))), file, at, 2.5) or file
-    if result is None or not read_result:
-        facts.add("done", text, "", at=at, weight=2.0)
-        return
-    facts.add_outcome(text, result.text, at, failed=result.is_error)
-    facts.add_output_names(result.text, file, at)
-
-
-def _read_output(facts: FactCollector, talk: _Talk, message: Message, at: int) -> None:
-    """Note the quotes of tool results; where they answer no call, also the outcome of the command before."""
-    for result in message.results:
-        facts.add_quotes(result.text, at)
-    if not message.results:
-        text = message.text
-        facts.add_quotes(text, at)
-        if talk.command:
-            command = first_line(talk.command, COMMAND_CHARS)
-            facts.add_outcome(command, text, talk.command_at, failed=False)
-        facts.add_output_names(text, talk.file, at)
+    def read_output(self, message: Message, at: int) -> None:
+        """Note the quotes of tool results; where no call was made, also the outcome of the command before."""
+        for result in message.results:
+            self.facts.add_quotes(result.text, at)
+        if not message.results:
+            text = message.text
+            self.facts.add_quotes(text, at)
+            if self.command:
+                command = first_line(self.command, COMMAND_CHARS)
+                self.facts.add_outcome(command, text, self.command_at, failed=False)
+            self.facts.add_output_names(text, self.file, at)
 
 
 # -- arguments of a call ------------------------------------------------------------------------------------

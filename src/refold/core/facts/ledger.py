@@ -90,6 +90,37 @@ class Fact:
             return self.kind, self.text
         return self.kind, _plain(self.text)
 
+    def join(self, old: "Fact") -> "Fact":
+        """Give this fact the weight and the uses of an older, equal one too."""
+        about = self.about or old.about
+        if self.kind == "file" and "changed" in old.about:
+            about = old.about
+        if self.kind == "name" and old.about != self.about:
+            about = old.about or self.about
+        return replace(self, about=about, weight=max(old.weight, self.weight), uses=old.uses + self.uses)
+
+    def is_in(self, text: str, low: str, words: set[str]) -> bool:
+        """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
+        if self.kind in _EXACT:
+            return self.text in text
+        if self.text.lower() in low:
+            return True
+        longer = [word for word in _WORD.findall(self.text.lower()) if len(word) > 3 or word.isdigit()]
+        return bool(longer) and sum(word in words for word in longer) >= _ENOUGH * len(longer)
+
+    @classmethod
+    def from_json(cls, row: Any) -> "Fact | None":
+        """Read a fact from plain data; None where it is none. Anybody may have written the data."""
+        if not isinstance(row, list | tuple) or len(row) != 6:
+            return None
+        kind, text, about, at, weight, uses = row
+        words = all(isinstance(one, str) for one in (kind, text, about))
+        numbers = all(type(one) in (int, float) for one in (at, weight, uses))
+        if not words or not numbers or kind not in KINDS or not text.strip() or not math.isfinite(weight):
+            return None
+        weight, uses = min(9.0, max(0.0, weight)), max(1, int(uses))
+        return Fact(kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), weight, uses)
+
 
 def _plain(text: str) -> str:
     return " ".join(_WORD.findall(text.lower())) or text
@@ -113,7 +144,7 @@ class Ledger:
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
         for fact in new:
             old = known.pop(fact.key, None)
-            known[fact.key] = fact if old is None else _join(old, fact)
+            known[fact.key] = fact if old is None else fact.join(old)
         corrected, succeeded = _find_replaced(known.values())
         left = [fact for fact in known.values() if not _is_stale(fact, corrected, succeeded)]
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
@@ -151,7 +182,7 @@ class Ledger:
     def from_json(cls, data: Any) -> "Ledger":
         """Read a ledger from plain data; rows that are no facts are skipped."""
         rows = data if isinstance(data, list | tuple) else ()
-        return Ledger().merge(fact for row in rows if (fact := _read_fact(row)) is not None)
+        return Ledger().merge(fact for row in rows if (fact := Fact.from_json(row)) is not None)
 
 
 def rank_value(fact: Fact, newest: int) -> float:
@@ -165,16 +196,6 @@ def rank_value(fact: Fact, newest: int) -> float:
     if fact.kind == "name" and fact.weight < SEEN_ONLY:
         return fact.weight + 0.05 * uses + 0.9 * _SEEN_HALF_LIFE / (_SEEN_HALF_LIFE + age)
     return fact.weight + 0.25 * uses + 0.5 * _HALF_LIFE / (_HALF_LIFE + age)
-
-
-def _join(old: Fact, new: Fact) -> Fact:
-    """Give the newer of two equal facts the weight and the uses of both."""
-    about = new.about or old.about
-    if new.kind == "file" and "changed" in old.about:
-        about = old.about
-    if new.kind == "name" and old.about != new.about:
-        about = old.about or new.about
-    return replace(new, about=about, weight=max(old.weight, new.weight), uses=old.uses + new.uses)
 
 
 def _find_replaced(facts: Iterable[Fact]) -> tuple[dict[str, int], dict[str, int]]:
@@ -198,20 +219,6 @@ def _is_stale(fact: Fact, corrected: dict[str, int], succeeded: dict[str, int]) 
         return False
     words = f"{fact.text} {fact.about}".lower().replace(",", " ").replace("`", " ").split()
     return any(corrected.get(word.strip(".:"), -1) > fact.at for word in words)
-
-
-def _read_fact(row: Any) -> Fact | None:
-    """Read one fact from plain data; None where it is none. Anybody may have written the data."""
-    if not isinstance(row, list | tuple) or len(row) != 6:
-        return None
-    kind, text, about, at, weight, uses = row
-    words = all(isinstance(one, str) for one in (kind, text, about))
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (at, weight, uses))
-    if not words or not numbers or kind not in KINDS or not text.strip() or not math.isfinite(weight):
-        return None
-    return Fact(
-        kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), min(9.0, max(0.0, weight)), max(1, int(uses))
-    )
 
 
 # -- kept, repaired, reachable ------------------------------------------------------------------------------
@@ -248,17 +255,8 @@ def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactR
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:
-        (kept if _is_in_text(fact, text, low, words) else missing).append(fact)
+        (kept if fact.is_in(text, low, words) else missing).append(fact)
     repaired = Ledger(tuple(missing)).fit_to(tokens).facts
     known = {id(fact) for fact in repaired}
     lost = tuple(fact for fact in missing if id(fact) not in known)
     return FactReport(kept=tuple(kept), repaired=repaired, reachable=lost)
-
-
-def _is_in_text(fact: Fact, text: str, low: str, words: set[str]) -> bool:
-    if fact.kind in _EXACT:
-        return fact.text in text
-    if fact.text.lower() in low:
-        return True
-    longer = [word for word in _WORD.findall(fact.text.lower()) if len(word) > 3 or word.isdigit()]
-    return bool(longer) and sum(word in words for word in longer) >= _ENOUGH * len(longer)

@@ -80,9 +80,13 @@ class Page:
             return [f"- {head}: {', '.join(names)}" if names else f"- {head}" for head, names in heads]
         facts = sorted(self.facts.get(title, ()), key=lambda fact: fact.at)
         if title == IN_BRIEF:
-            return _format_brief(facts)
+            return self._format_brief(facts)
         if title == LISTED:
-            return _format_lists(facts)
+            lists: dict[str, list[str]] = {}
+            for fact in facts:
+                head = f"- #{fact.at} {fact.about or UNNAMED_LIST}: "
+                lists.setdefault(head, []).append(fact.text.replace(";", ","))
+            return [head + "; ".join(names) for head, names in lists.items()]
         lines: list[str] = []
         last = None
         for fact in facts:
@@ -93,6 +97,18 @@ class Page:
                 lines.append(f"- #{fact.at} {text}")
             last = fact.at
         return lines
+
+    @staticmethod
+    def _format_brief(facts: Sequence[Fact]) -> list[str]:
+        """Format statements in brief, a few messages a line, or one line a person where several speak."""
+        lines: dict[str, list[str]] = {}
+        last: dict[str, int] = {}
+        for place, fact in enumerate(facts):
+            head = f"{fact.about}: " if fact.about else "\n" * (place // _BRIEF_PER_LINE)
+            text = fact.text.replace("\n", " ")
+            lines.setdefault(head, []).append(text if last.get(head) == fact.at else f"#{fact.at} {text}")
+            last[head] = fact.at
+        return [f"- {head.strip(chr(10))}{JOINT.join(pieces)}" for head, pieces in lines.items()]
 
     def add(self, fact: Fact, text: str, cost: int) -> None:
         """Note that a fact is shown by this text at this cost."""
@@ -126,26 +142,6 @@ def format_fact(fact: Fact) -> str:
     if fact.kind == "quoted":
         return f'"{fact.text}"'
     return f"{fact.about}: {fact.text}" if fact.kind in USER_KINDS and fact.about else fact.text
-
-
-def _format_brief(facts: Sequence[Fact]) -> list[str]:
-    """Format statements in brief, a few messages a line, or one line a person where several speak."""
-    lines: dict[str, list[str]] = {}
-    last: dict[str, int] = {}
-    for place, fact in enumerate(facts):
-        head = f"{fact.about}: " if fact.about else "\n" * (place // _BRIEF_PER_LINE)
-        text = fact.text.replace("\n", " ")
-        lines.setdefault(head, []).append(text if last.get(head) == fact.at else f"#{fact.at} {text}")
-        last[head] = fact.at
-    return [f"- {head.strip(chr(10))}{JOINT.join(pieces)}" for head, pieces in lines.items()]
-
-
-def _format_lists(facts: Sequence[Fact]) -> list[str]:
-    """Format a line for each list, with its subject."""
-    lists: dict[tuple[int, str], list[str]] = {}
-    for fact in facts:
-        lists.setdefault((fact.at, fact.about), []).append(fact.text.replace(";", ","))
-    return [f"- #{at} {about or UNNAMED_LIST}: {'; '.join(names)}" for (at, about), names in lists.items()]
 
 
 # -- filling ------------------------------------------------------------------------------------------------

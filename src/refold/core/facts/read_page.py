@@ -1,7 +1,7 @@
 """Reads facts back from the sections of a page, for callers who keep plain messages between folds."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from refold.core.facts.page import (
     OPEN,
     QUOTED,
     SAID,
+    TITLES,
     VALUES,
 )
 from refold.core.facts.sentences import classify_sentence
@@ -31,6 +32,8 @@ _VALUE_LINE: Final = re.compile(r"(.{1,80}?) = (.{1,80}) \(#(\d{1,9})\)")
 _TODO_LINE: Final = re.compile(r"(?:#(\d{1,9}) )?\[([\w ]{1,20})\] (.{1,400})")
 _BRIEF_WEIGHT: Final = 2.9
 """Weight of a statement in brief; without its little words it would be classified as less."""
+_PLAIN_SECTIONS: Final = {DECIDED: ("decision", 3.0), FAILED: ("error", 2.5), QUOTED: ("quoted", 2.0)}
+"""Sections whose lines hold nothing but a number and a text: the kind of their facts, and the weight."""
 
 
 def read_page(text: str) -> Ledger:
@@ -40,8 +43,8 @@ def read_page(text: str) -> Ledger:
     for line in text.split("\n"):
         if line.startswith("## "):
             title = line[3:].strip()
-        elif line.startswith("- ") and title in _READERS:
-            facts += _READERS[title](line[2:])
+        elif line.startswith("- ") and title in TITLES:
+            facts += _read_line(title, line[2:])
     return Ledger().merge(facts)
 
 
@@ -59,20 +62,44 @@ def facts_of_summaries(messages: Sequence[Message], lasts: Sequence[int]) -> Led
     return ledger
 
 
+def _read_line(title: str, line: str) -> list[Fact]:
+    """Read the facts of a line under a heading."""
+    # The weights are those that extraction gives such facts, without what only the message itself tells.
+    if title in {FILES, VALUES}:
+        return _read_names(line)
+    if title == IN_BRIEF:
+        return _read_brief(line)
+    if title == OPEN:
+        box = _TODO_LINE.fullmatch(line)
+        if box is None or box[2] == "waits for its result":  # an open call is found anew at each fold
+            return []
+        return [Fact("todo", box[3], box[2], int(box[1] or 0), 3.6)]
+    at, text = _read_handle(line)
+    if title == SAID:
+        pieces = [piece for piece in text.split(JOINT) if piece.strip()]
+        return [
+            Fact(kind, piece, "", at, weight)
+            for piece in pieces
+            for kind, weight in (classify_sentence(piece),)
+        ]
+    if title == DONE:
+        command, _, outcome = text.partition(ARROW)
+        return [Fact("done", command, outcome, at, 2.2 if outcome.startswith(WENT_WRONG) else 2.0)]
+    if title == LISTED:
+        about, _, names = text.partition(": ")
+        return [Fact("listed", name, about, at, LISTED_WEIGHT) for name in names.split("; ") if name.strip()]
+    kind, weight = _PLAIN_SECTIONS[title]
+    text = text.strip('"') if kind == "quoted" else text
+    return [Fact(kind, text, "", at, weight)] if text.strip() else []
+
+
 def _read_handle(line: str) -> tuple[int, str]:
     number = _HANDLE.match(line)
     return (int(number[1]), line[number.end() :]) if number else (0, line)
 
 
-def _read_said(line: str) -> list[Fact]:
-    at, text = _read_handle(line)
-    pieces = [piece for piece in text.split(JOINT) if piece.strip()]
-    return [
-        Fact(kind, piece, "", at, weight) for piece in pieces for kind, weight in (classify_sentence(piece),)
-    ]
-
-
 def _read_brief(line: str) -> list[Fact]:
+    """Read statements in brief: perhaps a speaker, then pieces; one without a number has that before it."""
     by_speaker = _BY_SPEAKER.match(line)
     who, line = (by_speaker[1], by_speaker[2]) if by_speaker else ("", line)
     facts: list[Fact] = []
@@ -84,37 +111,8 @@ def _read_brief(line: str) -> list[Fact]:
     return facts
 
 
-def _read_plain(kind: str, weight: float) -> Callable[[str], list[Fact]]:
-    """Make a reader of lines that hold nothing but a number and a text."""
-
-    def reader(line: str) -> list[Fact]:
-        at, text = _read_handle(line)
-        text = text.strip('"') if kind == "quoted" else text
-        return [Fact(kind, text, "", at, weight)] if text.strip() else []
-
-    return reader
-
-
-def _read_listed(line: str) -> list[Fact]:
-    at, text = _read_handle(line)
-    about, _, names = text.partition(": ")
-    return [Fact("listed", name, about, at, LISTED_WEIGHT) for name in names.split("; ") if name.strip()]
-
-
-def _read_todo(line: str) -> list[Fact]:
-    box = _TODO_LINE.fullmatch(line)
-    if box is None or box[2] == "waits for its result":  # an open call is found anew at each fold
-        return []
-    return [Fact("todo", box[3], box[2], int(box[1] or 0), 3.6)]
-
-
-def _read_done(line: str) -> list[Fact]:
-    at, text = _read_handle(line)
-    command, _, outcome = text.partition(ARROW)
-    return [Fact("done", command, outcome, at, 2.2 if outcome.startswith(WENT_WRONG) else 2.0)]
-
-
 def _read_names(line: str) -> list[Fact]:
+    """Read a value, or a file or a kind with the names under it."""
     value = _VALUE_LINE.fullmatch(line)
     if value:
         return [Fact("value", value[2], value[1], int(value[3]), 2.0)]
@@ -126,18 +124,3 @@ def _read_names(line: str) -> list[Fact]:
     else:
         (where, _, names), at = line.partition(": "), 0
     return facts + [Fact("name", name, where, at, 1.5) for name in names.split(", ") if name.strip()]
-
-
-# The weights are those that extraction gives the same kinds of facts, without what only the message tells.
-_READERS: Final[dict[str, Callable[[str], list[Fact]]]] = {
-    SAID: _read_said,
-    IN_BRIEF: _read_brief,
-    DECIDED: _read_plain("decision", 3.0),
-    OPEN: _read_todo,
-    DONE: _read_done,
-    FAILED: _read_plain("error", 2.5),
-    LISTED: _read_listed,
-    FILES: _read_names,
-    VALUES: _read_names,
-    QUOTED: _read_plain("quoted", 2.0),
-}

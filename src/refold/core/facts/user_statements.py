@@ -62,6 +62,24 @@ class Statements:
     words: dict[int, list[str]]
     sentences_with: Counter[str]
 
+    def value_words(self) -> dict[str, float]:
+        """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
+        lists, common = word_lists(), common_words()
+        people = {name for who in {fact.about for fact in self.facts} for name in split_words(who)}
+        names = {name.lower() for fact in self.facts for name in capitalised_words(fact.text)} - people
+        values: dict[str, float] = {}
+        for word, times in self.sentences_with.items():
+            rare = 1.0 / (1.0 + (times - 1) / max(8, len(self.facts)))
+            if word in people:
+                values[word] = 0.0
+            elif word in lists.numbers or any(letter.isdigit() for letter in word):
+                values[word] = 1.8 * rare
+            elif word in names or word in lists.times:
+                values[word] = 1.4 * rare
+            else:
+                values[word] = _COMMON_WORD * rare if word in common else rare
+        return values
+
 
 def weigh_statements(facts: Sequence[Fact]) -> Statements:
     """Split sentences into content words and count in how many sentences each word occurs."""
@@ -97,7 +115,7 @@ def choose_statements(
     shown_ids = {id(fact) for fact in shown}
     known = {word for fact in shown for word in said.words.get(id(fact), ())}
     costs = {id(fact): cost(fact) for fact in said.facts if id(fact) not in shown_ids}
-    values = _value_words(said)
+    values = said.value_words()
     factors = {id(fact): _speaker_factor(fact) for fact in said.facts if id(fact) not in shown_ids}
 
     def density(fact: Fact) -> float:
@@ -123,25 +141,6 @@ def choose_statements(
         budget -= costs[id(fact)]
         known.update(said.words[id(fact)])
     return kept
-
-
-def _value_words(said: Statements) -> dict[str, float]:
-    """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
-    lists, common = word_lists(), common_words()
-    people = {name for who in {fact.about for fact in said.facts} for name in split_words(who)}
-    names = {name.lower() for fact in said.facts for name in capitalised_words(fact.text)} - people
-    values: dict[str, float] = {}
-    for word, times in said.sentences_with.items():
-        rare = 1.0 / (1.0 + (times - 1) / max(8, len(said.facts)))
-        if word in people:
-            values[word] = 0.0
-        elif word in lists.numbers or any(letter.isdigit() for letter in word):
-            values[word] = 1.8 * rare
-        elif word in names or word in lists.times:
-            values[word] = 1.4 * rare
-        else:
-            values[word] = _COMMON_WORD * rare if word in common else rare
-    return values
 
 
 def _speaker_factor(fact: Fact) -> float:

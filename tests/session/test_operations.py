@@ -374,3 +374,30 @@ def test_nothing_said_is_nothing_to_rewind_to():
     with pytest.raises(RefoldError, match="names no message"):
         session.rewind("#1")
     assert session.rewind(0) == 0
+
+
+@pytest.mark.parametrize("name", ["#5", "12", "#1-#2", "[#3]", "b2:abc", " ", "\n"])
+def test_a_checkpoint_is_not_named_like_a_message_or_an_entry(name):
+    session = opened()
+    session.say("one")
+    with pytest.raises(RefoldError, match="another name"):
+        session.checkpoint(name)
+    assert not session.state.view.checkpoints
+
+
+def test_a_checkpoint_that_is_called_start_is_found_by_its_name():
+    session = opened()
+    session.say("one")
+    session.checkpoint("start")
+    session.say("two")
+    assert session.rewind("start") == 1
+    assert session.rewind("#0") == 0
+
+
+def test_a_checkpoint_without_a_name_takes_no_other_place():
+    session = opened()
+    session.say("one")
+    session.checkpoint("checkpoint-2")
+    session.say("two")
+    assert session.checkpoint() == "checkpoint-3"
+    assert session.state.view.checkpoints == {"checkpoint-2": 1, "checkpoint-3": 2}

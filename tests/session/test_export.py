@@ -195,3 +195,8 @@ def test_an_imported_checkpoint_stands_where_it_was(tmp_path):
     assert again.import_from(str(tmp_path / "out")) == 4
     assert again.rewind("here") == 2
     assert again.view() == [user("one"), reply("two")]
+
+
+def test_a_path_with_a_null_character_is_refused():
+    with opened() as session, pytest.raises(StoreError, match="cannot be written"):
+        session.export("a\0b")

@@ -1,22 +1,28 @@
 """The words of each system for what leaves without a model, to the letter."""
 
-from refold.core.compaction.task import Task
-from refold.core.messages.file_operations import FileOps
-from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
-from refold.core.summaries.wrappers import Covered
-from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER, codebuddy_notice
-from refold.policies.systems.opal import opal_notice
-from refold.policies.systems.strategies import UmweltenNotice
+from types import SimpleNamespace
 
-TASK = Task(messages=(), sizes=(), counter=CODEBUDDY_COUNTER, window=1_000, room=1_000)
+import refold
+from refold import Message, Text, ToolCall, ToolResult, presets
+
+CODEBUDDY = presets.get("codebuddy").stages[-1].words
+OPAL = presets.get("opal").stages[-1].words
+
+
+def umwelten(turns=0):
+    """The words of Umwelten's strategy without a model."""
+    truncate = next(one for one in refold.list_strategies() if one.id == "truncate")
+    return truncate.make(presets.get("umwelten").stages[0].keep, {"keep_turns": turns}).words
 
 
 def summary(text, kind="summary"):
-    return Message("user", text, source=SUMMARY, meta={"kind": kind, "text": text})
+    return Message("user", text, source="summarization", meta={"kind": kind, "text": text})
 
 
-def covered(messages, **more):
-    return Covered(messages=len(messages), first=0, last=len(messages) - 1, **more)
+def notice(words, messages, read=(), modified=()):
+    """What stands for messages that leave, with these files."""
+    files = SimpleNamespace(read=read, modified=modified)
+    return words(messages, SimpleNamespace(messages=len(messages), files=files, request=""), None)
 
 
 def traffic():
@@ -33,7 +39,7 @@ def traffic():
 def test_codebuddy():
     """CodeBuddy, tier 4: counts of each kind, then the first line of what was asked."""
     messages = traffic()
-    assert codebuddy_notice(messages, covered(messages), TASK) == (
+    assert notice(CODEBUDDY, messages) == (
         "[Conversation context — 6 earlier messages removed to fit context window]\n"
         "User messages: 2, Assistant responses: 2, Tool calls: 2\n"
         "Topics discussed:\n"
@@ -44,13 +50,13 @@ def test_codebuddy():
 def test_codebuddy_without_topics():
     """CodeBuddy, tier 4: no heading where nobody asked anything."""
     messages = traffic()[1:]
-    assert "Topics" not in codebuddy_notice(messages, covered(messages), TASK)
+    assert "Topics" not in notice(CODEBUDDY, messages)
 
 
 def test_codebuddy_keeps_an_earlier_summary():
     """CodeBuddy, tier 4: a model's summary that leaves is told on; it counts as nobody's message."""
     messages = [summary("WHAT WAS"), summary("old notice", "notice"), *traffic()]
-    text = codebuddy_notice(messages, covered(messages), TASK)
+    text = notice(CODEBUDDY, messages)
     assert text.startswith("[Conversation context — 8 earlier messages removed")
     assert "User messages: 2, Assistant responses: 2" in text
     assert text.endswith("- please read\nWHAT WAS")
@@ -60,7 +66,7 @@ def test_codebuddy_keeps_an_earlier_summary():
 def test_codebuddy_lists_ten_topics():
     """CodeBuddy, tier 4: up to ten topics."""
     messages = [Message("user", f"topic {i}") for i in range(12)]
-    text = codebuddy_notice(messages, covered(messages), TASK)
+    text = notice(CODEBUDDY, messages)
     assert text.count("\n- ") == 10
     assert "topic 9" in text
     assert "topic 10" not in text
@@ -69,21 +75,20 @@ def test_codebuddy_lists_ten_topics():
 def test_opal():
     """Opal, truncation: how many messages of each role, sorted, and the files as tags."""
     messages = traffic()
-    files = FileOps(read=("a.py",), modified=("b.py",))
-    assert opal_notice(messages, covered(messages, files=files), TASK) == (
+    assert notice(OPAL, messages, read=("a.py",), modified=("b.py",)) == (
         "[Conversation summary — older messages were compacted]\n\n"
         "[Compacted 6 messages: 2 assistant, 2 tool_result, 2 user]\n\n"
         "<read-files>\na.py\n</read-files>\n\n<modified-files>\nb.py\n</modified-files>"
     )
-    told = opal_notice([summary("WHAT WAS"), *messages], covered(messages), TASK)
-    assert told.endswith("3 user]\nWHAT WAS")
+    again = notice(OPAL, [summary("WHAT WAS"), *messages])
+    assert again.endswith("3 user]\nWHAT WAS")
 
 
 def test_umwelten():
     """Umwelten, "Truncate" and decisions: says how many turns stay only where some do."""
     messages = traffic()
-    assert UmweltenNotice()(messages, covered(messages), TASK) == "(Earlier conversation omitted.)"
-    told = UmweltenNotice(5)(messages, covered(messages), TASK)
-    assert told == "(Earlier conversation omitted; last 5 turns retained.)"
-    again = UmweltenNotice(2)([summary("WHAT WAS"), *messages], covered(messages), TASK)
+    assert notice(umwelten(), messages) == "(Earlier conversation omitted.)"
+    some = notice(umwelten(5), messages)
+    assert some == "(Earlier conversation omitted; last 5 turns retained.)"
+    again = notice(umwelten(2), [summary("WHAT WAS"), *messages])
     assert again == "(Earlier conversation omitted; last 2 turns retained.)\nWHAT WAS"

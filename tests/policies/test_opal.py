@@ -5,14 +5,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segments import find_segment, parse
 
 import refold
 from refold import Message, presets
-from refold.core.compaction.keep_rules import MeasuredHistory
-from refold.core.messages.file_operations import FileOps, find_files
-from refold.formats import get
-from refold.policies.systems.keep_rules import RecentBytes, byte_size
-from refold.policies.systems.opal import OPAL_TOOLS, opal_layout
 from refold.testing import Scripted
 
 LINE = "[Conversation summary — older messages were compacted]"
@@ -66,11 +62,8 @@ def compact(messages, *, keep=None, ask=None, force=True, window=None, wire=None
 
 def cut(messages, keep, *, force=False):
     """Where Opal cuts; None for nowhere."""
-    parsed = get("openai").parse(messages)
-    segment = RecentBytes(tokens=keep).segment(
-        MeasuredHistory(parsed, [0] * len(parsed), 128_000, 128_000, force=force)
-    )
-    return None if segment is None else segment.end
+    segment = find_segment(presets.get("opal", keep_recent_tokens=keep), messages, force=force)
+    return None if segment is None else segment[1]
 
 
 def takes(messages, wire=None):
@@ -211,15 +204,6 @@ class TestCutPoint:
         assert cut([user("a"), assistant("b")], 100) is None
         assert cut(pairs(6, 200), 10_000_000) is None
         assert not compact([user("a"), assistant("b")], keep=100).compacted
-
-    def test_size_of_a_message(self):
-        """Page, "Cut point": bytes and 20, also for no content; large tool arguments count here."""
-        (plain, nothing, writing) = get("openai").parse(
-            [user("café"), user(None), call("c", "write_file", text="x" * 900)]
-        )
-        assert byte_size(plain) == 25
-        assert byte_size(nothing) == 20
-        assert byte_size(writing) > 900
 
     def test_user_messages_only(self):
         """Case 2: ten messages of about 206 bytes, keep 200: cut at 6, five messages are left."""
@@ -462,7 +446,7 @@ class TestSummary:
 
     def test_transcript(self):
         """Case 19: the labels; arguments up to 200 characters, results up to 500."""
-        parsed = get("openai").parse(
+        parsed = parse(
             [
                 user("hi"),
                 assistant("yo"),
@@ -472,7 +456,8 @@ class TestSummary:
                 user(None),
             ]
         )
-        lines = [opal_layout(index, message) for index, message in enumerate(parsed)]
+        layout = presets.get("opal").stages[0].style
+        lines = [layout(index, message) for index, message in enumerate(parsed)]
         assert lines[0] == "[User]: hi"
         assert lines[1] == "[Assistant]: yo"
         assert lines[2] == "[Assistant tool calls]: grep(" + json.dumps({"q": "a" * 300})[:200] + ")"
@@ -541,20 +526,20 @@ class TestFileOps:
 
     def test_which_calls_count(self):
         """Case 15: read foo, write bar, edit baz; the shell and calls without a path are ignored."""
-        messages = get("openai").parse(
-            [
-                user("read_file qux"),
-                call("1", "read_file", path="foo"),
-                result("1", "write_file nope"),
-                call("2", "write_file", path="bar"),
-                call("3", "edit_file", path="baz"),
-                call("4", "shell", path="zip"),
-                call("5", "read_file"),
-                call("6", "read_file", path="foo"),
-            ]
+        messages = [
+            user("read_file qux"),
+            call("1", "read_file", path="foo"),
+            result("1", "write_file nope"),
+            call("2", "write_file", path="bar"),
+            call("3", "edit_file", path="baz"),
+            call("4", "shell", path="zip"),
+            call("5", "read_file"),
+            call("6", "read_file", path="foo"),
+        ]
+        text = compact([*messages, assistant("done " * 40)], keep=0).messages[0]["content"]
+        assert text.endswith(
+            "<read-files>\nfoo\n</read-files>\n\n<modified-files>\nbar\nbaz\n</modified-files>"
         )
-        assert find_files(messages, vocabulary=OPAL_TOOLS) == FileOps(("foo",), ("bar", "baz"))
-        assert find_files([], vocabulary=OPAL_TOOLS) == FileOps()
 
     def session(self):
         """Case 17: 13 messages of a coding session."""
@@ -581,9 +566,8 @@ class TestFileOps:
             "<read-files>\nlib/collector.ex\ntest/page_test.exs\n</read-files>\n\n"
             "<modified-files>\nlib/router.ex\nlib/page.ex\nlib/metrics.ex\n</modified-files>"
         )
-        assert outcome.files == FileOps(
-            ("lib/collector.ex", "test/page_test.exs"), ("lib/router.ex", "lib/page.ex", "lib/metrics.ex")
-        )
+        assert outcome.files.read == ("lib/collector.ex", "test/page_test.exs")
+        assert outcome.files.modified == ("lib/router.ex", "lib/page.ex", "lib/metrics.ex")
 
     def test_one_provider_call(self):
         """Case 17: keep 100: one call, although the cut may be inside the turn."""
@@ -625,7 +609,7 @@ class TestFileOps:
 
     def test_metadata(self):
         """Section "Replacement": a message value carries the lists, its kind and its generation."""
-        parsed = list(get("openai").parse([*self.session(), assistant("done " * 40)]))
+        parsed = list(parse([*self.session(), assistant("done " * 40)]))
         first = compact(parsed, keep=0, ask=Scripted("GIST")).messages[0]
         assert isinstance(first, Message)
         assert first.source == "summarization"

@@ -3,21 +3,17 @@
 import asyncio
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segments import find_segment
 
 import refold
 from refold import Answer, Image, Message, Text, Thinking, ToolCall, presets
-from refold.core.compaction.keep_rules import MeasuredHistory
-from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
-from refold.core.messages.text_cutting import MIDDLE_OMITTED, head_and_tail
-from refold.core.tokens.estimate import estimate
-from refold.policies.systems.keep_rules import RecentTurns
-from refold.policies.systems.ripple import ripple_counter
-from refold.policies.systems.window_tables import ripple_table
 
+ACKNOWLEDGEMENT = "Understood. I'll continue from the summary above."
 RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
 
 LOREM = "lorem ipsum dolor sit amet " * 8
@@ -81,11 +77,9 @@ def tokens(messages, **options):
 
 def cut(messages, *, window=32_768, messages_kept=6, fraction=0.25):
     """Where Ripple would cut: the end of the stretch that leaves."""
-    parsed = refold.formats.detect(messages).parse(messages)
-    sizes = ripple_counter().sizes(parsed)
-    keep = RecentTurns(messages=messages_kept, window_fraction=fraction)
-    segment = keep.segment(MeasuredHistory(parsed, sizes, window, window))
-    return None if segment is None else segment.end
+    policy = presets.get("ripple", keep_recent_messages=messages_kept, keep_recent_fraction=fraction)
+    segment = find_segment(policy, messages, window=window)
+    return None if segment is None else segment[1]
 
 
 def problems(messages, name=None):
@@ -461,9 +455,8 @@ def test_the_more_restrictive_limit_binds_and_snaps_to_a_human_turn(keep, window
 
 def test_defaults_of_the_tail():
     """Ripple, "How the tail is bounded" and case 27: six messages, a quarter of the window, 8,192 tokens."""
-    assert RecentTurns() == RecentTurns(messages=6, window_fraction=0.25)
     (stage,) = presets.get("ripple").stages
-    assert stage.keep == RecentTurns(messages=6, window_fraction=0.25)
+    assert (stage.keep.messages, stage.keep.window_fraction) == (6, 0.25)
     at_limit = [user("old"), assistant("old"), *exactly(8_192, 4)]
     assert cut(at_limit, messages_kept=5) == 2
     assert cut([user("old"), assistant("old"), *exactly(8_193, 4)], messages_kept=5) == 4
@@ -649,26 +642,6 @@ def test_content_cannot_close_the_data():
     assert "< / conversation" not in ask.lower()
 
 
-@pytest.mark.parametrize(("most", "half"), [(600, 261), (1_000, 461), (4_096, 2_009), (8_000, 3_961)])
-def test_a_clamp_keeps_both_ends_within_its_limit(most, half):
-    """Ripple, case 18: 12,000 characters lose their middle; halves of 261, 461, 2,009 and 3,961 stay."""
-    text = "".join(chr(97 + i % 26) for i in range(12_000))
-    done = head_and_tail(text, most)
-    head, tail = done.split(MIDDLE_OMITTED)
-    assert len(done) <= most
-    assert (head, tail) == (text[:half], text[-half:])
-    assert "omitted" in done
-    assert head_and_tail("short", most) == "short"
-
-
-@pytest.mark.parametrize("most", [0, 1, 100, 277, 278])
-def test_a_clamp_too_small_to_be_worth_it_is_no_clamp(most):
-    """Ripple, case 19: up to 278 characters (the marker has 78) the text comes back as it is."""
-    assert len(MIDDLE_OMITTED) == 78
-    assert head_and_tail("x" * 12_000, most) == "x" * 12_000
-    assert len(head_and_tail("x" * 12_000, 279)) == 278
-
-
 def test_the_summarisers_input_is_clamped():
     """Ripple, case 27: 114,688 characters at the defaults, head and tail kept, the middle gone."""
     model = Model()
@@ -682,14 +655,7 @@ def test_the_summarisers_input_is_clamped():
     assert "assistant 1" in data
     assert "word50000 " not in data
     (stage,) = presets.get("ripple").stages
-    assert (
-        stage.clamp_chars(
-            refold.core.compaction.task.Task(
-                messages=(), sizes=(), counter=ripple_counter(), window=32_768, room=1
-            )
-        )
-        == 114_688
-    )
+    assert stage.clamp_chars(SimpleNamespace(window=32_768)) == 114_688
 
 
 @pytest.mark.parametrize("window", [2_000, 4_096, 5_000, 8_192, 32_768])
@@ -699,7 +665,7 @@ def test_every_request_fits_the_window_of_who_answers(window):
     messages = [user("words and " * 200_000), assistant("ok"), *history(7)]
     refold.compact(messages, policy="ripple", window=window, force=True, ask=model)
     (ask,) = model.asked
-    assert estimate(ask) + ask.max_tokens <= window
+    assert refold.count(ask) + ask.max_tokens <= window
 
 
 def test_a_focus_reaches_the_summariser():
@@ -826,7 +792,7 @@ def test_windows_are_inferred_from_the_name(model, size):
     """Ripple, window inference: by provider and family, as its program does."""
     assert refold.measure(H10, policy="ripple", model=model).window == size
     assert presets.get("ripple").window(model).tokens == size
-    assert ripple_table().fallback == 32_768
+    assert presets.get("ripple").window(None).tokens == 32_768
 
 
 def tool_traffic(wire):

@@ -5,13 +5,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from plugged_stage import Last
 
 import refold
 from refold import presets
-from refold.core.compaction.task import Step, replace_runs
 from refold.errors import AnswerFailed, RefoldError
-from refold.policies.systems.keep_rules import Thread as KeepThread
-from refold.policies.systems.strategies import ByStrategy, find
 from refold.testing import Scripted, assistant, shape, summary, system, user
 
 LONG = "words about the work " * 20
@@ -25,6 +23,11 @@ def compacted(policy, messages=HISTORY, ask=None, **wishes):
 def registered(function, id="mine", **words):  # noqa: A002  # Umwelten's own word
     refold.register_strategy(id, function, **words)
     return id
+
+
+def find(id):  # noqa: A002  # Umwelten's own word
+    """The listed strategy with this id, or None."""
+    return next((one for one in refold.list_strategies() if one.id == id), None)
 
 
 # -- registering and listing -------------------------------------------------------------------------------
@@ -361,21 +364,6 @@ def plugged(monkeypatch):
     return points
 
 
-class Last:
-    """A stage that keeps the last message alone."""
-
-    name = "last"
-
-    def __init__(self, keep, options):
-        self.keep, self.options = keep, options
-
-    def __call__(self, task):
-        segment = self.keep.segment(task.measured)
-        return Step(
-            replace_runs(task, task.leaving(segment), (), self.name, str(self.options["depth"])), "done"
-        )
-
-
 def test_a_strategy_of_another_package_is_listed_and_used_by_its_name(plugged):
     plugged.append(Point("last", lambda: Last))
     assert [(one.id, one.description) for one in refold.list_strategies()][-1] == ("last", "package:last")
@@ -409,11 +397,11 @@ def test_a_registered_strategy_wins_over_a_plug_in(plugged):
 
 
 def test_the_stage_of_a_strategy_is_called_by_its_id():
-    assert ByStrategy(id="mine", keep=KeepThread(), options={}).name == "mine"
+    assert presets.get("umwelten", strategy="mine").stages[0].name == "mine"
 
 
 def test_a_strategy_makes_a_stage_for_any_policy():
     registered(lambda thread: "S")
-    stage = find("mine").make(KeepThread(), {})
+    stage = find("mine").make(presets.get("umwelten").stages[0].keep, {})
     policy = replace(presets.get("opal"), stages=(stage,))
     assert compacted(policy, force=True).stages == ("mine",)

@@ -7,12 +7,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segments import find_segment
 
 import refold
 from refold import Answer, Message, presets
-from refold.core.compaction.keep_rules import MeasuredHistory
-from refold.core.tokens.estimate import estimate
-from refold.policies.systems.keep_rules import Thread
 
 UMWELTEN_HEADER = "Previous context (condensed):"
 UMWELTEN_TRUNCATED_HEADER = "(Earlier conversation omitted"
@@ -73,11 +71,8 @@ def compact(messages, *, ask=None, **knobs):
 
 def segment(messages, *, checkpoint=None, **knobs):
     """First and last index of the stretch that leaves, as the page writes it."""
-    parsed = refold.formats.detect(messages).parse(messages)
-    found = Thread(**knobs).segment(
-        MeasuredHistory(parsed, [1] * len(parsed), 1_000, 1_000, checkpoint=checkpoint)
-    )
-    return None if found is None else (found.start, found.end - 1)
+    found = find_segment(presets.get("umwelten", **knobs), messages, window=1_000, checkpoint=checkpoint)
+    return None if found is None else (found[0], found[1] - 1)
 
 
 def problems(messages, name=None):
@@ -443,7 +438,7 @@ def test_every_request_fits(window):
     ]
     assert compact(messages, ask=model).compacted
     for ask in model.asked:
-        assert estimate(ask) + estimate(ask.system) + ask.max_tokens <= window
+        assert refold.count(ask) + refold.count(ask.system) + ask.max_tokens <= window
 
 
 # -- truncate ------------------------------------------------------------------------------------------------

@@ -181,10 +181,6 @@ def _known(value: Any) -> Json:
     return {key: item for key, item in fields_of(value).items() if item is not None}
 
 
-def _is_complete(state: Json) -> bool:
-    return any(fields_of(state.get(part)).get("stop_reason") for part in ("start", "end"))
-
-
 def _assemble(state: Json) -> Json:
     start = fields_of(state.get("start"))
     return {
@@ -258,7 +254,7 @@ WIRE: Final = Wire(
     chat_body=_chat_body,
     chat_optional=(),
     gather=_gather,
-    is_complete=_is_complete,
+    is_complete=lambda state: any(fields_of(state.get(part)).get("stop_reason") for part in ("start", "end")),
     assemble=_assemble,
     delta=_delta,
     read=_read,

@@ -34,10 +34,6 @@ _UNKNOWN_SCHEMA_WORDS: Final = frozenset({"$schema", "additionalProperties", "$i
 """Words of JSON schema that this wire refuses."""
 
 
-def _path(model: str) -> str:
-    return f"/v1beta/models/{quote(model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
-
-
 def _ask_body(question: Ask, model: str, refused: Collection[str]) -> Json:
     skips_reasoning = bool(_REASONS_ON_REQUEST.search(model)) and "thinkingConfig" not in refused
     settings: Json = {} if "temperature" in refused else {"temperature": 0}
@@ -192,7 +188,9 @@ def _result(call: RequestedCall, text: str, failed: bool) -> Json:  # noqa: FBT0
 
 WIRE: Final = Wire(
     format="gemini",
-    path=_path,
+    path=lambda model: (
+        f"/v1beta/models/{quote(model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
+    ),
     # A key in the address would appear in every log.
     headers=lambda key: {"x-goog-api-key": key},
     ask_body=_ask_body,

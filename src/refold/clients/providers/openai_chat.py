@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.clients.chat import Delta, Json, RequestedCall
+from refold.clients.chat import Delta, Json
 from refold.clients.http.client import HttpClient
 from refold.clients.http.endpoints import Endpoint, open_at_address, open_provider
 from refold.clients.http.sse import Event
@@ -29,6 +29,10 @@ from refold.core.compaction.flow import Ask, split_reasoning
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 """The fields in which servers send reasoning: DeepSeek and vLLM, OpenRouter, Ollama."""
+_NEW_LIMITS: Final = ("max_completion_tokens", "max_tokens")
+_OLD_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+"""The name of the output limit, and the name to use if that one is refused. OpenAI's reasoning models refuse
+the old name; many servers at other addresses know no other."""
 _STATE: Final = "gathered"
 
 
@@ -45,25 +49,15 @@ def _with_system(system: Any, messages: Collection[Any]) -> list[Any]:
     return [*([{"role": "system", "content": system}] if system else []), *messages]
 
 
-def _ask_body(question: Ask, model: str, refused: Collection[str]) -> Json:
+def _ask_body(
+    question: Ask, model: str, refused: Collection[str], limits: tuple[str, str], *, reasons: bool
+) -> Json:
     messages = _with_system(question.system, [{"role": "user", "content": question.text}])
     body: Json = {"model": model, "messages": messages, "stream": True}
     optional: Json = {"stream_options": {"include_usage": True}}
-    optional |= {"reasoning_effort": "low"} if reasons_first(model) else {"temperature": 0}
+    optional |= {"reasoning_effort": "low"} if reasons else {"temperature": 0}
     if question.max_tokens is not None:
-        limit = "max_tokens" if "max_completion_tokens" in refused else "max_completion_tokens"
-        body[limit] = question.max_tokens + (REASONING_TOKENS if reasons_first(model) else 0)
-    return body | {name: value for name, value in optional.items() if name not in refused}
-
-
-def _ask_compatible_body(question: Ask, model: str, refused: Collection[str]) -> Json:
-    """Only parameters that every server takes; those in front of OpenAI's newer models refuse one or two."""
-    messages = _with_system(question.system, [{"role": "user", "content": question.text}])
-    body: Json = {"model": model, "messages": messages, "stream": True}
-    optional: Json = {"stream_options": {"include_usage": True}, "temperature": 0}
-    if question.max_tokens is not None:
-        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        body[limit] = question.max_tokens
+        body[limits[limits[0] in refused]] = question.max_tokens + (REASONING_TOKENS if reasons else 0)
     return body | {name: value for name, value in optional.items() if name not in refused}
 
 
@@ -74,7 +68,6 @@ def _append_question(body: Json, prefix: CachedPrefix, closing: str) -> Json:
 
 
 def _chat_body(turn: Turn, model: str, refused: Collection[str], limits: tuple[str, str]) -> Json:
-    """Build the body of a turn; `limits` is the name of the output limit, and its name if that is refused."""
     body: Json = {"model": model, "messages": _with_system(turn.system, turn.messages), "stream": True}
     if turn.tools and "tools" not in refused:
         body["tools"] = [_convert_tool(tool) for tool in turn.tools]
@@ -94,10 +87,6 @@ def _convert_tool(tool: Any) -> Json:
         "type": "function",
         "function": {"name": name, "description": description, "parameters": parameters},
     }
-
-
-def _delta(_event: Event, data: Json) -> Delta:
-    return _words(_message_of(_first_choice(data)))
 
 
 def _first_choice(data: Json) -> Json:
@@ -209,38 +198,36 @@ def _read(response: Json, id_stem: str) -> Reading | None:
     )
 
 
-def _result(call: RequestedCall, text: str, failed: bool) -> Json:  # noqa: FBT001  # the signature of `Wire.result`
-    return {"role": "tool", "tool_call_id": call.id, "content": f"Error: {text}" if failed else text}
-
-
 WIRE: Final = Wire(
     format="openai",
     path=lambda _model: "/chat/completions",
     headers=lambda key: {"authorization": f"Bearer {key}"},
-    ask_body=_ask_body,
+    ask_body=lambda question, model, refused: _ask_body(
+        question, model, refused, _NEW_LIMITS, reasons=reasons_first(model)
+    ),
     ask_optional=("temperature", "stream_options", "reasoning_effort", "max_completion_tokens"),
     append_question=_append_question,
-    chat_body=lambda turn, model, refused: _chat_body(
-        turn, model, refused, ("max_completion_tokens", "max_tokens")
-    ),
+    chat_body=lambda turn, model, refused: _chat_body(turn, model, refused, _NEW_LIMITS),
     chat_optional=("stream_options", "max_completion_tokens"),
     gather=_gather,
     is_complete=lambda body: bool(fields_of(body.get(_STATE)).get("finish")),
     assemble=_assemble,
-    delta=_delta,
+    delta=lambda _event, data: _words(_message_of(_first_choice(data))),
     read=_read,
     assistant=lambda text: {"role": "assistant", "content": text},
     user=lambda text: {"role": "user", "content": text},
-    result=_result,
+    result=lambda call, text, failed: {
+        "role": "tool",
+        "tool_call_id": call.id,
+        "content": f"Error: {text}" if failed else text,
+    },
     has_reasoning_tags=True,
 )
 COMPATIBLE: Final = replace(
     WIRE,
-    ask_body=_ask_compatible_body,
+    ask_body=lambda question, model, refused: _ask_body(question, model, refused, _OLD_LIMITS, reasons=False),
     ask_optional=("temperature", "stream_options", "max_tokens"),
-    chat_body=lambda turn, model, refused: _chat_body(
-        turn, model, refused, ("max_tokens", "max_completion_tokens")
-    ),
+    chat_body=lambda turn, model, refused: _chat_body(turn, model, refused, _OLD_LIMITS),
     chat_optional=("stream_options", "max_tokens", "tools"),
 )
 """The wire of servers at an address. Unlike OpenAI's own they may know only the older parameters."""

@@ -165,15 +165,6 @@ def _assistant(text: str) -> Json:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
-def _user(text: str) -> Json:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-
-
-def _result(call: RequestedCall, text: str, failed: bool) -> Json:  # noqa: FBT001  # the signature of `Wire.result`
-    output = f"Error: {text}" if failed else text
-    return {"type": "function_call_output", "call_id": call.id, "output": output}
-
-
 WIRE: Final = Wire(
     format="responses",
     path=lambda _model: "/responses",
@@ -189,8 +180,16 @@ WIRE: Final = Wire(
     delta=_delta,
     read=_read,
     assistant=_assistant,
-    user=_user,
-    result=_result,
+    user=lambda text: {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": text}],
+    },
+    result=lambda call, text, failed: {
+        "type": "function_call_output",
+        "call_id": call.id,
+        "output": f"Error: {text}" if failed else text,
+    },
 )
 
 

@@ -68,6 +68,18 @@ def sessions(draw):
     )
 
 
+def removed_ranges(fold):
+    """The messages that a fold removed itself, by number."""
+    items = [item for change in fold.changes for item in change.removed]
+    return [(item.first, item.last) for item in items if isinstance(item, MessageRange)]
+
+
+def covered_folds(fold):
+    """The names of the folds whose messages a fold removed."""
+    items = [item for change in fold.changes for item in change.removed]
+    return [item.fold for item in items if isinstance(item, Replacement)]
+
+
 @st.composite
 def folds(draw, exported, name):
     """A fold over what is seen now: one or two stretches, perhaps with something put back."""

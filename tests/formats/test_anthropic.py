@@ -5,19 +5,10 @@ from dataclasses import replace
 import pytest
 from wire_cases import ANTHROPIC
 
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
-from refold.formats.anthropic import FORMAT
+
+FORMAT = formats.get("anthropic")
 
 parse, render = FORMAT.parse, FORMAT.render
 

@@ -8,18 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import EXAMPLES, JSON, NAMES, TEXT, deep, valid_histories
 
-from refold import formats
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.formats.shared.canonical import FORMAT, from_json, to_json
 

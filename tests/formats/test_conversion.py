@@ -3,7 +3,7 @@
 import pytest
 from wire_cases import ANTHROPIC, CHAT, GEMINI, RESPONSES
 
-from refold.core.messages.message import Message, Text, Thinking, ToolResult
+from refold import Message, Text, Thinking, ToolResult
 from refold.formats import get
 
 OPENAI, ANSWERS, CLAUDE, GOOGLE = (get(name) for name in ("openai", "responses", "anthropic", "gemini"))

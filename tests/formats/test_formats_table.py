@@ -7,8 +7,7 @@ from importlib import metadata
 import pytest
 from wire_cases import EXAMPLES, NAMES
 
-from refold import formats
-from refold.core.messages.message import Message
+from refold import Message, formats
 from refold.core.messages.wire_rules import Shape
 from refold.errors import FormatError
 from refold.formats import Format, detect, detect_or_none, get, names

@@ -5,20 +5,11 @@ from dataclasses import replace
 import pytest
 from wire_cases import GEMINI
 
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.formats import get
-from refold.formats.gemini import FORMAT
+
+FORMAT = formats.get("gemini")
 
 parse, render = FORMAT.parse, FORMAT.render
 

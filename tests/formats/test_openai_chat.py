@@ -6,19 +6,10 @@ from dataclasses import replace
 import pytest
 from wire_cases import CHAT
 
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
-from refold.formats.openai_chat import FORMAT
+
+FORMAT = formats.get("openai")
 
 parse, render = FORMAT.parse, FORMAT.render
 

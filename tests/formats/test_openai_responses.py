@@ -6,19 +6,10 @@ from dataclasses import replace
 import pytest
 from wire_cases import RESPONSES
 
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
-from refold.formats.openai_responses import FORMAT
+
+FORMAT = formats.get("responses")
 
 parse, render = FORMAT.parse, FORMAT.render
 BY_TYPE = {item.get("type", "easy"): item for item in RESPONSES}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.core.messages.wire_rules import Problem
+from refold import Problem
 from refold.formats import get
 
 USER = {"role": "user", "content": "hi"}

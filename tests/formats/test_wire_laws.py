@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import EXAMPLES, HISTORIES, ITEMS, JSON, NAMES, deep, encoded, valid_histories
 
-from refold import formats
-from refold.core.messages.message import Message, Opaque, Text, ToolCall, ToolResult
+from refold import Message, Opaque, Text, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
 EVERY = pytest.mark.parametrize("name", NAMES)

@@ -5,17 +5,7 @@ import json
 import pytest
 from wire_cases import deep
 
-from refold.core.messages.message import (
-    Document,
-    File,
-    Image,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from refold.formats.shared import checks, reading, writing
 
 

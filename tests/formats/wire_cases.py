@@ -6,7 +6,7 @@ import string
 
 from hypothesis import strategies as st
 
-from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold import Message, Text, ToolCall, ToolResult
 
 NAMES = ("openai", "responses", "anthropic", "gemini")
 

@@ -18,21 +18,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.shared.reading import (
-    Misfit,
-    block_type,
-    carry_unknown_role,
-    find_block,
-    item_id,
-    json_type,
-    object_at,
-    optional_text,
-    other_fields,
-    read_content,
-    read_items,
-    read_text,
-    text_at,
-)
+from refold.formats.shared import reading
 
 NAME: Final = "anthropic"
 ROLES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -56,7 +42,7 @@ def recognise(item: Any) -> str:
         return ""
 
     def is_own(block: dict[str, Any]) -> bool:
-        kind = block_type(block)
+        kind = reading.block_type(block)
         if kind == "text":
             # the API answers so; Responses has other words for text
             return item.get("type") == "message"
@@ -66,63 +52,73 @@ def recognise(item: Any) -> str:
             return isinstance(block.get("source"), dict)
         return kind in _OWN_BLOCKS or kind.endswith("_tool_result")
 
-    return find_block(item, is_own)
+    return reading.find_block(item, is_own)
 
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     """Read a history."""
-    return read_items("Anthropic", items, _read_message)
+    return reading.read_items("Anthropic", items, _read_message)
 
 
 def _read_message(item: dict[str, Any]) -> Message:
-    role_name = text_at(item, "role")
+    role_name = reading.text_at(item, "role")
     role = ROLES.get(role_name)
     if role is None:
-        return carry_unknown_role(NAME, item, role_name)
-    parts, raws = read_content(item, _read_block)
-    return Message(role, parts, id=item_id(item), wire=Wire(NAME, item, parts, raws))
+        return reading.carry_unknown_role(NAME, item, role_name)
+    parts, raws = reading.read_content(item, _read_block)
+    return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, raws))
 
 
 def _read_block(block: dict[str, Any]) -> Part:
-    kind = block_type(block)
+    kind = reading.block_type(block)
     if kind == "tool_use":
-        call_id, name, arguments = text_at(block, "id"), text_at(block, "name"), block.get("input")
+        call_id, name, arguments = (
+            reading.text_at(block, "id"),
+            reading.text_at(block, "name"),
+            block.get("input"),
+        )
         # text is what an interrupted stream left behind; it is carried
         if arguments is not None and not isinstance(arguments, (str, dict)):
-            raise Misfit(".input", f"expected an object, found {json_type(arguments)}")
-        extra = other_fields(block, _CALL_FIELDS)
+            raise reading.Misfit(".input", f"expected an object, found {reading.json_type(arguments)}")
+        extra = reading.other_fields(block, _CALL_FIELDS)
         return ToolCall(call_id, name, {} if arguments is None else arguments, extra)
     if kind == "tool_result":
         return ToolResult(
-            text_at(block, "tool_use_id"),
-            read_content(block, _read_inner_block)[0],
+            reading.text_at(block, "tool_use_id"),
+            reading.read_content(block, _read_inner_block)[0],
             is_error=block.get("is_error") is True,
-            extra=other_fields(block, _RESULT_FIELDS),
+            extra=reading.other_fields(block, _RESULT_FIELDS),
         )
     return _read_inner_block(block)
 
 
 def _read_inner_block(block: dict[str, Any]) -> Part:
     """Read a block that may also stand inside a tool result."""
-    kind = block_type(block)
+    kind = reading.block_type(block)
     if kind == "text":
-        return read_text(block)
+        return reading.read_text(block)
     if kind == "thinking":
-        extra = other_fields(block, _THINKING_FIELDS)
-        return Thinking(text_at(block, "thinking"), signature=optional_text(block, "signature"), extra=extra)
+        extra = reading.other_fields(block, _THINKING_FIELDS)
+        return Thinking(
+            reading.text_at(block, "thinking"),
+            signature=reading.optional_text(block, "signature"),
+            extra=extra,
+        )
     if kind == "redacted_thinking":
-        return Thinking("", redacted=text_at(block, "data"), extra=other_fields(block, _REDACTED_FIELDS))
+        return Thinking(
+            "", redacted=reading.text_at(block, "data"), extra=reading.other_fields(block, _REDACTED_FIELDS)
+        )
     if kind not in ("image", "document"):
         return Opaque(kind or "block", block)
-    source = object_at(block, "source")
-    text = partial(optional_text, source, path=".source")
+    source = reading.object_at(block, "source")
+    text = partial(reading.optional_text, source, path=".source")
     if kind == "image":
         values = {key: text(key) for key in ("url", "data", "media_type", "file_id")}
-        return Image(**values, extra=other_fields(block, _MEDIA_FIELDS))
-    title, extra = optional_text(block, "title"), other_fields(block, _DOCUMENT_FIELDS)
+        return Image(**values, extra=reading.other_fields(block, _MEDIA_FIELDS))
+    title, extra = reading.optional_text(block, "title"), reading.other_fields(block, _DOCUMENT_FIELDS)
     if (file_id := text("file_id")) is not None:
         return File(name=title, file_id=file_id, extra=extra)
     data, media_type = text("data"), text("media_type")
-    if block_type(source) == "text":
+    if reading.block_type(source) == "text":
         return Document(text=data, media_type=media_type, title=title, extra=extra)
     return Document(data=data, url=text("url"), media_type=media_type, title=title, extra=extra)

@@ -19,19 +19,8 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
+from refold.formats.shared import reading
 from refold.formats.shared.positions import Positions
-from refold.formats.shared.reading import (
-    Misfit,
-    carry_unknown_role,
-    json_type,
-    object_at,
-    optional_list,
-    optional_text,
-    other_fields,
-    read_blocks,
-    read_items,
-    text_at,
-)
 
 NAME: Final = "gemini"
 ROLES: Final[Mapping[str, Role]] = {
@@ -70,16 +59,16 @@ def role_of_content(item: Mapping[str, Any]) -> Role | None:
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     """Read a history."""
-    return read_items("Gemini", items, partial(_read_message, Positions()))
+    return reading.read_items("Gemini", items, partial(_read_message, Positions()))
 
 
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
-    role_name = optional_text(item, "role")
+    role_name = reading.optional_text(item, "role")
     role = role_of_content(item)
     if role is None:
-        return carry_unknown_role(NAME, item, str(role_name))
-    values = optional_list(item, "parts")
-    parts = read_blocks(values, ".parts", partial(_read_part, positions))
+        return reading.carry_unknown_role(NAME, item, str(role_name))
+    values = reading.optional_list(item, "parts")
+    parts = reading.read_blocks(values, ".parts", partial(_read_part, positions))
     return Message(role, parts, wire=Wire(NAME, item, parts, tuple(values)))
 
 
@@ -92,20 +81,20 @@ def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
     (key,) = keys
     extra = _fields_besides(value, key)
     if key == "text":
-        text = text_at(value, key)
+        text = reading.text_at(value, key)
         if value.get("thought") is not True:
             return Text(text, extra)
         signature = next((value[name] for name in SIGNATURE_KEYS if isinstance(value.get(name), str)), None)
-        return Thinking(text, signature=signature, extra=other_fields(value, _THOUGHT_FIELDS))
-    inner = object_at(value, key)
+        return Thinking(text, signature=signature, extra=reading.other_fields(value, _THOUGHT_FIELDS))
+    inner = reading.object_at(value, key)
     try:
         if key in CALL_KEYS:
             return _read_call(positions, inner, extra)
         if key in RESPONSE_KEYS:
             return _read_response(positions, inner, extra)
         return _read_media(key, inner, extra)
-    except Misfit as misfit:
-        raise Misfit(f".{key}{misfit.path}", misfit.message) from None
+    except reading.Misfit as misfit:
+        raise reading.Misfit(f".{key}{misfit.path}", misfit.message) from None
 
 
 def _fields_besides(value: dict[str, Any], key: str) -> Mapping[str, Any]:
@@ -113,12 +102,12 @@ def _fields_besides(value: dict[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _read_media(key: str, value: dict[str, Any], extra: Mapping[str, Any]) -> Part:
-    media_type = optional_text(value, "mimeType" if "mimeType" in value else "mime_type")
+    media_type = reading.optional_text(value, "mimeType" if "mimeType" in value else "mime_type")
     data = url = None
     if key in ("inlineData", "inline_data"):
-        data = optional_text(value, "data")
+        data = reading.optional_text(value, "data")
     else:
-        url = optional_text(value, "fileUri" if "fileUri" in value else "file_uri")
+        url = reading.optional_text(value, "fileUri" if "fileUri" in value else "file_uri")
     part_type: type[Image | Document | File] = File
     if media_type is not None and media_type.startswith("image/"):
         part_type = Image
@@ -128,25 +117,25 @@ def _read_media(key: str, value: dict[str, Any], extra: Mapping[str, Any]) -> Pa
 
 
 def _read_call(positions: Positions, value: dict[str, Any], extra: Mapping[str, Any]) -> ToolCall:
-    name = text_at(value, "name")
+    name = reading.text_at(value, "name")
     arguments = _optional_object(value, "args")
-    inner = other_fields(value, _CALL_FIELDS)
+    inner = reading.other_fields(value, _CALL_FIELDS)
     extra = {**extra, "functionCall": inner} if inner else extra
-    call_id = positions.call(optional_text(value, "id") or None, name)
+    call_id = positions.call(reading.optional_text(value, "id") or None, name)
     return ToolCall(call_id, name, arguments, extra)
 
 
 def _read_response(positions: Positions, value: dict[str, Any], extra: Mapping[str, Any]) -> ToolResult:
-    name = text_at(value, "name")
+    name = reading.text_at(value, "name")
     response = _optional_object(value, "response")
     fields: list[Part] = [
         Text(field, {KEY: key}) if isinstance(field, str) else Opaque(str(key), field)
         for key, field in response.items()
     ]
-    media = read_blocks(optional_list(value, "parts"), ".parts", _read_response_part)
-    inner = other_fields(value, _RESPONSE_FIELDS)
+    media = reading.read_blocks(reading.optional_list(value, "parts"), ".parts", _read_response_part)
+    inner = reading.other_fields(value, _RESPONSE_FIELDS)
     return ToolResult(
-        positions.result(optional_text(value, "id") or None, name),
+        positions.result(reading.optional_text(value, "id") or None, name),
         (*fields, *media),
         name=name,
         is_error=response.keys() == {"error"},
@@ -157,7 +146,7 @@ def _read_response(positions: Positions, value: dict[str, Any], extra: Mapping[s
 def _optional_object(value: dict[str, Any], key: str) -> dict[str, Any]:
     field = value.get(key)
     if field is not None and not isinstance(field, dict):
-        raise Misfit(f".{key}", f"expected an object, found {json_type(field)}")
+        raise reading.Misfit(f".{key}", f"expected an object, found {reading.json_type(field)}")
     return field or {}
 
 
@@ -167,6 +156,6 @@ def _read_response_part(value: dict[str, Any]) -> Part:
         if isinstance(value.get(key), dict):
             try:
                 return _read_media(key, value[key], _fields_besides(value, key))
-            except Misfit as misfit:
-                raise Misfit(f".{key}{misfit.path}", misfit.message) from None
+            except reading.Misfit as misfit:
+                raise reading.Misfit(f".{key}{misfit.path}", misfit.message) from None
     return Opaque("part", value)

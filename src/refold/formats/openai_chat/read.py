@@ -17,26 +17,8 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
+from refold.formats.shared import reading
 from refold.formats.shared.positions import Positions
-from refold.formats.shared.reading import (
-    REFUSAL,
-    Misfit,
-    block_type,
-    carry_unknown_role,
-    find_block,
-    item_id,
-    json_type,
-    object_at,
-    optional_list,
-    optional_text,
-    other_fields,
-    read_blocks,
-    read_items,
-    read_text,
-    text_at,
-    to_file,
-    to_image,
-)
 
 NAME: Final = "openai"
 ROLES: Final[Mapping[str, Role]] = {
@@ -66,19 +48,19 @@ def recognise(item: Any) -> str:
     role = item.get("role")
     if isinstance(role, str) and role in ("tool", "function"):
         return ".role"
-    return find_block(item, lambda block: block_type(block) in _OWN_BLOCKS)
+    return reading.find_block(item, lambda block: reading.block_type(block) in _OWN_BLOCKS)
 
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     """Read a history."""
-    return read_items("OpenAI chat", items, partial(_read_message, Positions()))
+    return reading.read_items("OpenAI chat", items, partial(_read_message, Positions()))
 
 
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
-    role_name = text_at(item, "role")
+    role_name = reading.text_at(item, "role")
     role = ROLES.get(role_name)
     if role is None:
-        return carry_unknown_role(NAME, item, role_name)
+        return reading.carry_unknown_role(NAME, item, role_name)
     content = item.get("content")
     parts: tuple[Part, ...]
     raws: tuple[Any, ...] = ()
@@ -89,12 +71,12 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
     elif isinstance(content, str):
         parts = (Text(content),)
     else:
-        blocks = optional_list(item, "content")
-        parts, raws = read_blocks(blocks, ".content", _read_block), tuple(blocks)
+        blocks = reading.optional_list(item, "content")
+        parts, raws = reading.read_blocks(blocks, ".content", _read_block), tuple(blocks)
     if len(item) == 2 and "content" in item:  # most messages have no name and no id to look for
         return Message(role, parts, wire=Wire(NAME, item, parts, raws))
-    name = optional_text(item, "name")
-    return Message(role, parts, id=item_id(item), name=name, wire=Wire(NAME, item, parts, raws))
+    name = reading.optional_text(item, "name")
+    return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts, raws))
 
 
 def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[Part, ...], tuple[Any, ...]]:
@@ -112,18 +94,18 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[P
             parts.append(Text(content))
             raws.append(content)
     else:
-        blocks = optional_list(item, "content")
-        parts += read_blocks(blocks, ".content", _read_block)
+        blocks = reading.optional_list(item, "content")
+        parts += reading.read_blocks(blocks, ".content", _read_block)
         raws += blocks
-    if optional_text(item, "refusal"):
-        parts.append(Text(item["refusal"], extra=REFUSAL))
+    if reading.optional_text(item, "refusal"):
+        parts.append(Text(item["refusal"], extra=reading.REFUSAL))
         raws.append(None)
-    calls = optional_list(item, "tool_calls")
-    parts += read_blocks(calls, ".tool_calls", partial(_read_call, positions))
+    calls = reading.optional_list(item, "tool_calls")
+    parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
     raws += calls
     if item.get("function_call") is not None:
-        function = object_at(item, "function_call")
-        name = text_at(function, "name", ".function_call")
+        function = reading.object_at(item, "function_call")
+        name = reading.text_at(function, "name", ".function_call")
         arguments = _read_arguments(function, ".function_call")
         parts.append(ToolCall(positions.call(None, name), name, arguments))
         raws.append(None)
@@ -155,50 +137,53 @@ def has_reasoning(item: Mapping[str, Any]) -> bool:
 
 
 def _read_block(block: dict[str, Any]) -> Part:
-    kind = block_type(block)
+    kind = reading.block_type(block)
     if kind == "text":
-        return read_text(block)
+        return reading.read_text(block)
     if kind == "refusal":
-        return Text(text_at(block, "refusal"), REFUSAL)
+        return Text(reading.text_at(block, "refusal"), reading.REFUSAL)
     if kind == "image_url":
         source = block.get("image_url")
         if isinstance(source, dict):
-            url, detail = text_at(source, "url", ".image_url"), optional_text(source, "detail", ".image_url")
+            url, detail = (
+                reading.text_at(source, "url", ".image_url"),
+                reading.optional_text(source, "detail", ".image_url"),
+            )
         else:  # some servers take the URL itself
-            url, detail = text_at(block, "image_url"), None
-        return to_image(url, detail=detail, extra=other_fields(block, _IMAGE_FIELDS))
+            url, detail = reading.text_at(block, "image_url"), None
+        return reading.to_image(url, detail=detail, extra=reading.other_fields(block, _IMAGE_FIELDS))
     if kind == "input_audio":
-        sound = object_at(block, "input_audio")
-        encoding = optional_text(sound, "format", ".input_audio")
-        data = optional_text(sound, "data", ".input_audio")
+        sound = reading.object_at(block, "input_audio")
+        encoding = reading.optional_text(sound, "format", ".input_audio")
+        data = reading.optional_text(sound, "data", ".input_audio")
         return File(data=data, media_type=f"audio/{encoding}" if encoding else None)
     if kind == "file":
-        file = object_at(block, "file")
+        file = reading.object_at(block, "file")
         name, data, file_id = (
-            optional_text(file, key, ".file") for key in ("filename", "file_data", "file_id")
+            reading.optional_text(file, key, ".file") for key in ("filename", "file_data", "file_id")
         )
-        return to_file(name, data, None, file_id)
+        return reading.to_file(name, data, None, file_id)
     return Opaque(kind or "block", block)
 
 
 def _read_call(positions: Positions, call: dict[str, Any]) -> Part:
-    kind = block_type(call)
+    kind = reading.block_type(call)
     arguments: str | dict[str, Any]
     extra: Mapping[str, Any]
     if kind == "custom":
-        custom = object_at(call, "custom")
-        name = text_at(custom, "name", ".custom")
-        arguments, extra = text_at(custom, "input", ".custom"), {"type": "custom"}
+        custom = reading.object_at(call, "custom")
+        name = reading.text_at(custom, "name", ".custom")
+        arguments, extra = reading.text_at(custom, "input", ".custom"), {"type": "custom"}
     elif kind in ("function", ""):
-        function = object_at(call, "function")
-        name = text_at(function, "name", ".function")
+        function = reading.object_at(call, "function")
+        name = reading.text_at(function, "name", ".function")
         arguments = _read_arguments(function, ".function")
-        extra = other_fields(call, _CALL_FIELDS)
-        inner = other_fields(function, _FUNCTION_FIELDS)
+        extra = reading.other_fields(call, _CALL_FIELDS)
+        inner = reading.other_fields(function, _FUNCTION_FIELDS)
         extra = {**extra, "function": inner} if inner else extra
     else:
         return Opaque(kind, call)
-    return ToolCall(positions.call(optional_text(call, "id"), name), name, arguments, extra)
+    return ToolCall(positions.call(reading.optional_text(call, "id"), name), name, arguments, extra)
 
 
 def _read_arguments(function: dict[str, Any], path: str) -> str | dict[str, Any]:
@@ -207,16 +192,16 @@ def _read_arguments(function: dict[str, Any], path: str) -> str | dict[str, Any]
     if arguments is None:
         return ""
     if not isinstance(arguments, (str, dict)):
-        raise Misfit(f"{path}.arguments", f"expected JSON text, found {json_type(arguments)}")
+        raise reading.Misfit(f"{path}.arguments", f"expected JSON text, found {reading.json_type(arguments)}")
     return arguments
 
 
 def _read_result(item: dict[str, Any], positions: Positions) -> ToolResult:
-    name = optional_text(item, "name") or optional_text(item, "tool_name")
+    name = reading.optional_text(item, "name") or reading.optional_text(item, "tool_name")
     content = item.get("content")
     if isinstance(content, str):
         parts: tuple[Part, ...] = (Text(content),)
     else:
-        parts = read_blocks(optional_list(item, "content"), ".content", _read_block)
-    call_id = None if item["role"] == "function" else optional_text(item, "tool_call_id")
+        parts = reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
+    call_id = None if item["role"] == "function" else reading.optional_text(item, "tool_call_id")
     return ToolResult(positions.result(call_id, name), parts, name=name)

@@ -14,25 +14,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.shared.reading import (
-    REFUSAL,
-    Misfit,
-    block_type,
-    carry_unknown_role,
-    find_block,
-    item_id,
-    json_type,
-    optional_list,
-    optional_text,
-    other_fields,
-    read_blocks,
-    read_content,
-    read_items,
-    read_text,
-    text_at,
-    to_file,
-    to_image,
-)
+from refold.formats.shared import reading
 
 NAME: Final = "responses"
 ROLES: Final[Mapping[str, Role]] = {
@@ -67,36 +49,36 @@ def recognise(item: Any) -> str:
     """Return the path of what only Responses has: items that are no messages, and its own content blocks."""
     if not isinstance(item, dict) or "parts" in item:
         return ""
-    kind = block_type(item)
+    kind = reading.block_type(item)
     if kind in _OWN_ITEMS or kind.endswith((_CALL, f"{_CALL}{OUTPUT}")):
         return ".type"
-    if path := find_block(item, lambda block: block_type(block) in _OWN_BLOCKS):
+    if path := reading.find_block(item, lambda block: reading.block_type(block) in _OWN_BLOCKS):
         return path
     return ".type" if kind == "message" and isinstance(item.get("content"), str) else ""
 
 
 def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     """Read a history."""
-    return read_items("Responses", items, _read_message)
+    return reading.read_items("Responses", items, _read_message)
 
 
 def _read_message(item: dict[str, Any]) -> Message:
-    kind = block_type(item)
+    kind = reading.block_type(item)
     if not kind and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}:
         kind = "item_reference"
     parts: tuple[Part, ...]
     raws: tuple[Any, ...]
     if kind in ("", "message"):
-        role_name = text_at(item, "role")
+        role_name = reading.text_at(item, "role")
         known_role = ROLES.get(role_name)
         if known_role is None:
-            return carry_unknown_role(NAME, item, role_name)
+            return reading.carry_unknown_role(NAME, item, role_name)
         role = known_role
-        parts, raws = read_content(item, _read_block)
+        parts, raws = reading.read_content(item, _read_block)
     else:
         role, part = _read_item(kind, item)
         parts, raws = (part,), (item,)
-    return Message(role, parts, id=item_id(item), wire=Wire(NAME, item, parts, raws))
+    return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, raws))
 
 
 def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
@@ -104,19 +86,19 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
     if kind == "reasoning":
         return "assistant", _read_reasoning(item)
     if kind.removesuffix(OUTPUT) in NAMED_CALLS:
-        call_id: str | None = text_at(item, "call_id")
+        call_id: str | None = reading.text_at(item, "call_id")
     else:
-        call_id = optional_text(item, "call_id")
+        call_id = reading.optional_text(item, "call_id")
         if call_id is None and kind == "local_shell_call_output":
-            call_id = optional_text(item, "id")  # the first shell tool had it there
+            call_id = reading.optional_text(item, "id")  # the first shell tool had it there
     if call_id is not None and kind.endswith(_CALL):
         return "assistant", _read_call(kind, call_id, item)
     if call_id is not None and kind.endswith(OUTPUT):
         output = item.get("output")
         if isinstance(output, dict):
-            content = read_blocks([output], ".output", _read_block)
+            content = reading.read_blocks([output], ".output", _read_block)
         else:
-            content = read_content(item, _read_block, "output")[0]
+            content = reading.read_content(item, _read_block, "output")[0]
         extra = _item_extra(kind, item, "function_call_output", ("call_id", "output"))
         return "tool", ToolResult(call_id, content, extra=extra)
     is_answer = kind.endswith((OUTPUT, "_response"))
@@ -124,18 +106,20 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
 
 
 def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:
-    name = text_at(item, "name") if kind in NAMED_CALLS else kind.removesuffix(_CALL)
+    name = reading.text_at(item, "name") if kind in NAMED_CALLS else kind.removesuffix(_CALL)
     key = ARGUMENT_KEYS.get(kind, "arguments")
     arguments = item.get(key)
     if arguments is not None and not isinstance(arguments, (str, dict)):
-        raise Misfit(f".{key}", f"expected JSON text or an object, found {json_type(arguments)}")
+        raise reading.Misfit(
+            f".{key}", f"expected JSON text or an object, found {reading.json_type(arguments)}"
+        )
     extra = _item_extra(kind, item, "function_call", ("call_id", "name", key))
     return ToolCall(call_id, name, "" if arguments is None else arguments, extra)
 
 
 def _item_extra(kind: str, item: dict[str, Any], usual: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     """Return an item's other fields, with its type if that is not the usual one."""
-    extra = other_fields(item, frozenset({"type", *known}))
+    extra = reading.other_fields(item, frozenset({"type", *known}))
     return extra if kind == usual else {"type": kind, **extra}
 
 
@@ -143,29 +127,31 @@ def _read_reasoning(item: dict[str, Any]) -> Thinking:
     texts = [
         block["text"]
         for key in ("summary", "content")
-        for block in optional_list(item, key)
+        for block in reading.optional_list(item, key)
         if isinstance(block, dict) and isinstance(block.get("text"), str)
     ]
     return Thinking(
         "\n".join(texts),
-        redacted=optional_text(item, "encrypted_content"),
-        extra=other_fields(item, _REASONING_FIELDS),
+        redacted=reading.optional_text(item, "encrypted_content"),
+        extra=reading.other_fields(item, _REASONING_FIELDS),
     )
 
 
 def _read_block(block: dict[str, Any]) -> Part:
-    kind = block_type(block)
+    kind = reading.block_type(block)
     if kind in _TEXT_BLOCKS:
-        return read_text(block)
+        return reading.read_text(block)
     if kind == "refusal":
-        return Text(text_at(block, "refusal"), REFUSAL)
+        return Text(reading.text_at(block, "refusal"), reading.REFUSAL)
     if kind in ("input_image", "computer_screenshot"):
-        url, file_id, detail = (optional_text(block, key) for key in ("image_url", "file_id", "detail"))
-        return to_image(url, file_id=file_id, detail=detail)
+        url, file_id, detail = (
+            reading.optional_text(block, key) for key in ("image_url", "file_id", "detail")
+        )
+        return reading.to_image(url, file_id=file_id, detail=detail)
     if kind == "input_file":
         keys = ("filename", "file_data", "file_url", "file_id")
-        name, data, url, file_id = (optional_text(block, key) for key in keys)
-        return to_file(name, data, url, file_id)
+        name, data, url, file_id = (reading.optional_text(block, key) for key in keys)
+        return reading.to_file(name, data, url, file_id)
     if not kind and isinstance(block.get("stdout"), str):  # the output of a shell
         streams = (block["stdout"], block.get("stderr"))
         return Text("\n".join(text for text in streams if isinstance(text, str)))
@@ -174,4 +160,4 @@ def _read_block(block: dict[str, Any]) -> Part:
 
 def role_of_item(item: Mapping[str, Any]) -> Role | None:
     """Return the role of a message item; None for other items, which have no role on the wire."""
-    return ROLES.get(item["role"]) if block_type(item) in ("", "message") and "role" in item else None
+    return ROLES.get(item["role"]) if reading.block_type(item) in ("", "message") and "role" in item else None

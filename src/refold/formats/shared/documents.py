@@ -51,11 +51,6 @@ class _ObjectWithRepeatedKey(dict[str, Any]):
     key: str = ""
 
 
-def read(text: str | bytes | bytearray, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
-    """Read a conversation: a list of messages, a request body, or one message a line."""
-    return to_document(loads_lines(text), format=format)
-
-
 def to_document(value: Any, *, format: str | None = None) -> Document:  # noqa: A002  # as everywhere
     """Return the conversation in a JSON value."""
     if isinstance(value, Mapping):

@@ -14,7 +14,6 @@ from refold.core.log.entries import Entry, to_json_text
 from refold.core.log.view import (
     Change,
     MessageRange,
-    Replacement,
     View,
     ViewItem,
     changes_to_json,
@@ -46,23 +45,6 @@ class ExportedFold:
     """Seconds since the epoch."""
     facts: Mapping[str, Any] = EMPTY
     """Anything else that is known of it, as JSON."""
-
-    @property
-    def took(self) -> tuple[MessageRange, ...]:
-        """The messages it removed itself, by number, without those it put back."""
-        return tuple(
-            part
-            for change in self.changes
-            for item in change.removed
-            if isinstance(item, MessageRange)
-            for part in subtract_ranges(item, change.kept)
-        )
-
-    @property
-    def covers(self) -> tuple[str, ...]:
-        """The names of the folds whose messages it removed."""
-        removed = (item for change in self.changes for item in change.removed)
-        return tuple(dict.fromkeys(item.fold for item in removed if isinstance(item, Replacement)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,42 +22,21 @@ from refold.transcripts.agents.recording import Recording, Wire
 
 NAME: Final = "plain"
 _SHAREGPT_ROLES: Final = {
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "assistant": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
+    **dict.fromkeys(("human", "user", "tool", "observation"), "user"),
+    **dict.fromkeys(("gpt", "chatgpt", "assistant", "bing", "bard"), "assistant"),
     "system": "system",
-    "tool": "user",
-    "observation": "user",
 }
 _LANGCHAIN_ROLES: Final = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "function": "tool",
-    "chat": "user",
-    "HumanMessage": "user",
-    "AIMessage": "assistant",
-    "SystemMessage": "system",
-    "ToolMessage": "tool",
-    "FunctionMessage": "tool",
-    "AIMessageChunk": "assistant",
+    **dict.fromkeys(("human", "chat", "HumanMessage"), "user"),
+    **dict.fromkeys(("ai", "AIMessage", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("tool", "function", "ToolMessage", "FunctionMessage"), "tool"),
+    **dict.fromkeys(("system", "SystemMessage"), "system"),
 }
 _OTEL_PARTS: Final = frozenset({"text", "tool_call", "tool_call_response", "reasoning"})
 _OTEL_KEYS: Final = ("gen_ai.input.messages", "gen_ai.output.messages")
 _LIST_KEYS: Final = ("conversations", "conversation", "traj", "trajectory", "history", "chat")
-_CONVERSATION_KEYS: Final = (
-    "messages",
-    "contents",
-    "conversations",
-    "conversation",
-    "traj",
-    "trajectory",
-)
+_CONVERSATION_KEYS: Final = ("messages", "contents", *_LIST_KEYS[:4])
+"""Fields that hold the messages of one conversation, in a file with several conversations."""
 
 
 def pick_conversation(value: Any, number: str) -> Any:

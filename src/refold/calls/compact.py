@@ -187,7 +187,11 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     if not conversation.sound:
         shape = conversation.wire.shape
         settled = normalize(
-            conversation.messages, shape=shape, orphans=policy.orphans, missing=policy.missing
+            conversation.messages,
+            shape=shape,
+            orphans=policy.orphans,
+            missing=policy.missing,
+            links=conversation.index.links,
         )
         if settled.changed:
             size = conversation.counter.conversation(settled.messages)
@@ -228,6 +232,7 @@ def _protected(
         user_words=user_words,
         pins=options.pins,
         given=conversation.given,
+        index=conversation.index,
     )
 
 
@@ -264,6 +269,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
     hopeless = budget.breakdown.fixed >= budget.room and (by_itself or goal == 0)
     return Task(
         messages=conversation.messages,
+        index=conversation.index,
         sizes=conversation.sizes,
         counter=conversation.counter,
         window=budget.window,

@@ -5,12 +5,13 @@ asks no model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final
 
 from refold import formats
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
+from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message
@@ -68,6 +69,12 @@ class Conversation:
     budget: Budget
     sound: bool = False
     """True if the provider is known to accept the messages as they are; nothing has to be repaired then."""
+    index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
+    """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
+
+    def __post_init__(self) -> None:
+        if self.index is None or self.index.messages is not self.messages:
+            object.__setattr__(self, "index", HistoryIndex(self.messages))
 
 
 def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = None) -> Conversation:

@@ -1,11 +1,11 @@
-"""Ways to run the program: inside this process, as a process of its own, and on a terminal."""
+"""Ways to run the program: run_cli this process, as a process of its own, and on a terminal."""
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import pty
-import resource
 import signal
 import struct
 import subprocess
@@ -15,11 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from refold.cli import main
+from refold.cli.program import COMMANDS as _COMMANDS
+from refold.cli.program import make_parsers
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = ROOT / "examples" / "long-agent-session.json"
 ANTHROPIC = ROOT / "examples" / "long-agent-session.anthropic.json"
 PROGRAM = (sys.executable, "-m", "refold.cli")
+COMMANDS = tuple(_COMMANDS)
+"""The names of the commands."""
+
+
+def parser_of(command: str):
+    """The parser of a command, and the examples of its help."""
+    _, parser, module = make_parsers(command)
+    return parser, module.EXAMPLES
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,30 @@ class Done:
         return json.loads(self.out)
 
 
-def inside(capsys, *args) -> Done:
-    """Run in this process."""
-    status = main([str(arg) for arg in args])
-    said = capsys.readouterr()
-    return Done(status, said.out, said.err)
+def run_cli(*args, stdin: str | bytes | None = None) -> Done:
+    """Run the program in this process; `stdin` is what it reads, and nothing is a terminal."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2)]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(streams[0]))
+        stack.enter_context(contextlib.redirect_stderr(streams[1]))
+        if stdin is not None:
+            raw = stdin.encode() if isinstance(stdin, str) else stdin
+            before, sys.stdin = sys.stdin, io.TextIOWrapper(_Pipe(raw), encoding="utf-8")
+            stack.callback(setattr, sys, "stdin", before)
+        status = main([str(arg) for arg in args])
+    for stream in streams:
+        stream.flush()
+    return Done(status, *(stream.buffer.getvalue().decode() for stream in streams))
+
+
+class _Pipe(io.BytesIO):
+    """Bytes with the number of an open file, as a pipe has."""
+
+    def fileno(self):
+        reader, writer = os.pipe()
+        os.close(writer)
+        self._keep = reader
+        return reader
 
 
 def process(*args, stdin=b"", env=None, **more) -> Done:
@@ -47,7 +76,7 @@ def process(*args, stdin=b"", env=None, **more) -> Done:
         input=stdin,
         capture_output=True,
         env={**os.environ, **(env or {})},
-        timeout=60,
+        timeout=300,
         check=False,
         **more,
     )
@@ -72,7 +101,7 @@ def terminal(*args, env=None, columns=100, stdin=None) -> Done:
         while block := os.read(master, 1 << 16):
             shown += block
     os.close(master)
-    return Done(program.wait(60), shown.decode().replace("\r\n", "\n"))
+    return Done(program.wait(300), shown.decode().replace("\r\n", "\n"))
 
 
 @contextlib.contextmanager
@@ -97,16 +126,16 @@ def _heeding_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def cpu_seconds(*args) -> float:
-    """Processor time of one run, the best of two: others may be at work on this machine."""
-    return min(_cpu(args) for _ in range(2))
-
-
-def _cpu(args) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*PROGRAM, *map(str, args)], stdout=subprocess.DEVNULL, timeout=60, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def modules_loaded(*args) -> set[str]:
+    """The modules of refold that one run of the program imports; what is not imported costs no time."""
+    code = (
+        "import sys\nfrom refold.cli import main\nstatus = main(sys.argv[1:])\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('refold')), file=sys.stderr)\n"
+        "sys.exit(status)"
+    )
+    words = [sys.executable, "-c", code, *map(str, args)]
+    ran = subprocess.run(words, capture_output=True, timeout=300, check=True)
+    return set(ran.stderr.decode().split())
 
 
 def user(text):

@@ -9,12 +9,9 @@ import sys
 import pytest
 from chat_provider import calls, hangs, tells
 from chat_terminal import Terminal
-from cli_running import PROGRAM, inside, started
+from cli_running import PROGRAM, run_cli, started
 
 from fake_provider import VLLM, FakeProvider, status
-from refold import presets
-from refold.cli.commands.chat import NOBODY, model_address, triggered
-from refold.cli.exit_status import Refused, WrongUse
 
 
 @pytest.fixture
@@ -24,13 +21,13 @@ def provider():
 
 
 @pytest.fixture
-def chat(provider, capsys, monkeypatch):
+def chat(provider, monkeypatch):
     """Run the chat with these lines on its input."""
 
     def run(lines, *args, model=True):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         named = ("--model", f"{provider.url}/v1#m") if model else ()
-        return inside(capsys, "chat", *named, "--window", "8k", *args)
+        return run_cli("chat", *named, "--window", "8k", *args)
 
     return run
 
@@ -75,19 +72,19 @@ def test_what_a_command_shows_is_printed_and_notes_stand_beside(provider, chat):
     assert done.err.startswith("[Context: 2 messages, ~")
 
 
-def test_a_session_goes_on_by_name(provider, chat, tmp_path, capsys):
+def test_a_session_goes_on_by_name(provider, chat, tmp_path):
     provider.script = [tells("Noted."), tells("Quayside.")]
     where = ("--store", f"sqlite:{tmp_path}/s.db", "--session", "harbour")
     chat("it is called Quayside\n", *where)
     assert chat("what is it called?\n", *where).out == "Quayside.\n"
     assert len(provider.seen[1].json["messages"]) == 4
-    assert "harbour" in inside(capsys, "sessions", "--store", f"sqlite:{tmp_path}/s.db").out
+    assert "harbour" in run_cli("sessions", "--store", f"sqlite:{tmp_path}/s.db").out
 
 
-def test_without_a_name_a_session_begins_in_the_default_store(provider, chat, capsys):
+def test_without_a_name_a_session_begins_in_the_default_store(provider, chat):
     provider.script = [tells("Yes.")]
     chat("hi\n")
-    assert "chat-20" in inside(capsys, "sessions").out
+    assert "chat-20" in run_cli("sessions").out
 
 
 def test_a_write_is_not_confirmed_by_nobody(provider, chat, tmp_path):
@@ -176,29 +173,13 @@ def test_a_closed_output_ends_the_chat(provider):
         (("--sesion", "x"), "did you mean --session?"),
     ],
 )
-def test_wrong_use_is_one_line(capsys, args, told, monkeypatch):
+def test_wrong_use_is_one_line(args, told, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     args = args if "--model" in args else ("--model", "http://127.0.0.1:9/v1#m", *args)
-    done = inside(capsys, "chat", "--store", "memory:", *args)
+    done = run_cli("chat", "--store", "memory:", *args)
     assert done.status == 2
     assert told in done.err
     assert len(done.err.splitlines()) == 1
-
-
-def test_the_model_is_named_set_or_local(monkeypatch, tmp_path):
-    assert model_address("gpt-4.1", {}) == "openai:gpt-4.1"
-    assert model_address("claude-sonnet-4-5", {}) == "anthropic:claude-sonnet-4-5"
-    assert model_address("gemini-2.5-pro", {}) == "gemini:gemini-2.5-pro"
-    assert model_address("http://127.0.0.1:1/v1#x", {}) == "http://127.0.0.1:1/v1#x"
-    with pytest.raises(WrongUse, match="is no address"):
-        model_address("my-model", {})
-    weights = tmp_path / "m.gguf"
-    weights.touch()
-    assert model_address(None, {"REFOLD_LOCAL_MODEL": str(weights)}) == "local"
-    monkeypatch.setattr("refold.cli.commands.chat.find_spec", lambda _name: None)
-    with pytest.raises(Refused) as refused:
-        model_address(None, {"REFOLD_LOCAL_MODEL": str(weights)})
-    assert str(refused.value) == NOBODY
 
 
 def test_the_model_may_be_set_in_the_environment(provider, chat, monkeypatch):
@@ -206,16 +187,6 @@ def test_the_model_may_be_set_in_the_environment(provider, chat, monkeypatch):
     monkeypatch.setenv("REFOLD_MODEL", f"{provider.url}/v1#m")
     done = chat("hi\n", "--store", "memory:", model=False)
     assert done.out == "Yes.\n"
-
-
-@pytest.mark.parametrize("name", list(presets.PRESETS))
-def test_a_threshold_moves_the_line_and_aims_below_it(name):
-    policy = triggered(presets.get(name), 0.3, off=False)
-    assert policy.trigger.line(10_000) == 3_000
-    if policy.target is not None:
-        assert policy.target.history(10_000, 10_000, 0) < 3_000
-    assert triggered(policy, None, off=True).trigger.line(10_000) is None
-    assert triggered(policy, None, off=False) is policy
 
 
 def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
@@ -261,5 +232,5 @@ def test_typed_answers_go_to_a_file_without_prompts(provider, tmp_path):
 
 def test_help_starts_without_the_libraries_of_the_chat():
     code = "import sys; from refold.cli import main; main(['chat', '--help']); print(sorted(m for m in ('rich', 'prompt_toolkit', 'httpx2', 'refold.presets') if m in sys.modules))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300, check=True)
     assert ran.stdout.decode().endswith("[]\n")

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from cli_running import inside
+from cli_running import run_cli
 
 import refold
 from fake_provider import FakeProvider, says
@@ -27,11 +27,11 @@ def provider(monkeypatch):
 
 
 @pytest.fixture
-def chat(provider, capsys, monkeypatch):
+def chat(provider, monkeypatch):
     def run(wire, lines, *args):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         where = ("--store", "sqlite:s.db", "--session", "s", "--window", "100k")
-        return inside(capsys, "chat", "--model", provider.address(wire), *where, *args)
+        return run_cli("chat", "--model", provider.address(wire), *where, *args)
 
     return run
 

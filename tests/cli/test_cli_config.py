@@ -4,14 +4,13 @@ import json
 import re
 
 import pytest
-from cli_running import ROOT, inside, saved, talk
+from cli_running import ROOT, run_cli, saved, talk
 
 import refold
 from fake_provider import FakeProvider, says
 from refold import presets
-from refold.cli.commands.config import BASES, KEYS, unknown
 from refold.config import settings as config
-from refold.config.values import ABOUT, OTHERS
+from refold.config.values import OTHER_VARIABLES, SETTINGS
 from refold.errors import FormatError, RefoldError
 
 PAGE = ROOT / "docs" / "configuration.md"
@@ -29,20 +28,20 @@ context = "64k"
 # -- the command -------------------------------------------------------------------------------------------
 
 
-def test_every_value_with_where_it_came_from(capsys, monkeypatch, tmp_path):
+def test_every_value_with_where_it_came_from(monkeypatch, tmp_path):
     saved("refold.toml", FILE)
     monkeypatch.setenv("REFOLD_WINDOW", "16k")
     monkeypatch.setenv("REFOLD_STORE", "postgresql://me:geheim@host/db")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-geheim")
-    shown = inside(capsys, "config")
+    shown = run_cli("config")
     assert shown.status == 0
     rows = dict(re.findall(r"^(\S+) {2,}\S.*? {2,}(\S+)$", shown.out, re.MULTILINE))
     assert rows["policy"] == rows["memory_max_sessions"] == rows["windows.my-model"] == "refold.toml"
     assert (rows["window"], rows["model"]) == ("REFOLD_WINDOW", "default")
-    assert set(ABOUT) <= set(rows)
+    assert set(SETTINGS) <= set(rows)
     assert "16,000" in shown.out
     assert "OPENAI_API_KEY" in shown.out
-    told = inside(capsys, "config", "--json").json
+    told = run_cli("config", "--json").json
     assert told["settings"]["policy"] == {
         "value": "opal",
         "source": "refold.toml",
@@ -55,60 +54,60 @@ def test_every_value_with_where_it_came_from(capsys, monkeypatch, tmp_path):
     assert "geheim" not in shown.out + json.dumps(told)
 
 
-def test_one_value(capsys, monkeypatch):
+def test_one_value(monkeypatch):
     saved("refold.toml", FILE)
-    assert inside(capsys, "config", "policy").out == "opal\n"
-    assert inside(capsys, "config", "REFOLD_WINDOW").out == "32,000\n"
-    assert inside(capsys, "config", "summarization-enabled").out == "true\n"
-    assert inside(capsys, "config", "policy", "--json").json["source"] == "refold.toml"
-    nothing = inside(capsys, "config", "model")
+    assert run_cli("config", "policy").out == "opal\n"
+    assert run_cli("config", "REFOLD_WINDOW").out == "32,000\n"
+    assert run_cli("config", "summarization-enabled").out == "true\n"
+    assert run_cli("config", "policy", "--json").json["source"] == "refold.toml"
+    nothing = run_cli("config", "model")
     assert (nothing.status, nothing.out) == (1, "")
 
 
-def test_the_file_that_is_read(capsys, monkeypatch, tmp_path):
-    nothing = inside(capsys, "config", "path")
+def test_the_file_that_is_read(monkeypatch, tmp_path):
+    nothing = run_cli("config", "path")
     assert (nothing.status, nothing.out) == (1, "")
     assert "no file is read" in nothing.err
-    assert inside(capsys, "config", "path", "--json").json == {"file": None}
+    assert run_cli("config", "path", "--json").json == {"file": None}
     saved("refold.toml", FILE)
-    assert inside(capsys, "config", "path").out == "refold.toml\n"
+    assert run_cli("config", "path").out == "refold.toml\n"
     other = saved(tmp_path / "other.toml", "policy = 'ripple'")
     monkeypatch.setenv("REFOLD_CONFIG", str(other))
-    assert inside(capsys, "config", "path").out == f"{other}\n"
-    assert inside(capsys, "config", "policy").out == "ripple\n"
+    assert run_cli("config", "path").out == f"{other}\n"
+    assert run_cli("config", "policy").out == "ripple\n"
 
 
-def test_what_nobody_knows_is_refused_with_a_hint(capsys):
-    wrong = inside(capsys, "config", "modle")
+def test_what_nobody_knows_is_refused_with_a_hint():
+    wrong = run_cli("config", "modle")
     assert (wrong.status, wrong.err) == (
         2,
-        "refold: there is nothing called 'modle' to set; did you mean model?\n",
+        "refold: there is no setting 'modle'; did you mean model?\n",
     )
     saved("refold.toml", "polcy = 'opal'")
-    wrong = inside(capsys, "config")
+    wrong = run_cli("config")
     assert wrong.status == 2
     assert "did you mean policy?" in wrong.err
 
 
 @pytest.mark.parametrize(("word", "hint"), [("nonsense", ""), ("refolt", " (did you mean refold?)")])
-def test_a_policy_that_nobody_knows_is_refused_with_those_there_are(capsys, monkeypatch, word, hint):
+def test_a_policy_that_nobody_knows_is_refused_with_those_there_are(monkeypatch, word, hint):
     """By every way it can be set, before anything is done with it."""
     told = (
         f"there is no policy {word!r}{hint}; there are ripple, codebuddy, umwelten, neurolink, opal, refold, "
     )
     file = saved("talk.json", talk(2))
-    done = inside(capsys, "config", "set", "policy", word)
+    done = run_cli("config", "set", "policy", word)
     assert (done.status, done.err.startswith(f"refold: policy: {told}")) == (2, True)
     monkeypatch.setenv("REFOLD_POLICY", word)
     for args in (["config"], ["config", "policy"], ["measure", file], ["rpc"], ["chat", "--model", "local"]):
-        done = inside(capsys, *args)
+        done = run_cli(*args)
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith(f"refold: REFOLD_POLICY: {told}")
         assert done.err.count("\n") == 1
     monkeypatch.delenv("REFOLD_POLICY")
     saved("refold.toml", f'policy = "{word}"')
-    assert inside(capsys, "config").err.startswith(f"refold: refold.toml: {told}")
-    assert inside(capsys, "measure", file, "--policy", "opal").status == 0
+    assert run_cli("config").err.startswith(f"refold: refold.toml: {told}")
+    assert run_cli("measure", file, "--policy", "opal").status == 0
 
 
 @pytest.mark.parametrize(
@@ -123,24 +122,28 @@ def test_a_policy_that_nobody_knows_is_refused_with_those_there_are(capsys, monk
         (["set", "model"], 'model = "VALUE" into refold.toml, or set REFOLD_MODEL=VALUE'),
     ],
 )
-def test_who_wants_to_set_something_is_told_where(capsys, words, place):
-    done = inside(capsys, "config", *words)
+def test_who_wants_to_set_something_is_told_where(words, place):
+    done = run_cli("config", *words)
     assert done.status == 2
     assert done.err == f"refold: this only shows settings: write {place}\n"
 
 
-def test_only_what_there_is_can_be_set(capsys):
-    assert "did you mean policy?" in inside(capsys, "config", "set", "polcy", "opal").err
+def test_only_what_there_is_can_be_set():
+    assert "did you mean policy?" in run_cli("config", "set", "polcy", "opal").err
 
 
-def test_variables_that_nobody_reads_are_told(capsys, monkeypatch):
+def test_variables_that_nobody_reads_are_told(monkeypatch):
     monkeypatch.setenv("REFOLD_MODLE", "gpt-4o")
     monkeypatch.setenv("REFOLD_ZZZZZZZZZ", "1")
-    shown = inside(capsys, "config")
+    shown = run_cli("config")
     assert shown.status == 0
     assert "nobody reads REFOLD_MODLE; did you mean REFOLD_MODEL?" in shown.err
     assert "nobody reads REFOLD_ZZZZZZZZZ\n" in shown.err
-    assert unknown(dict.fromkeys((*OTHERS, "REFOLD_MODEL", "PATH"), "")) == {}
+    for name in (*OTHER_VARIABLES, "REFOLD_MODLE", "REFOLD_ZZZZZZZZZ"):
+        monkeypatch.delenv(name, raising=False)
+    for name in set(OTHER_VARIABLES) - {"REFOLD_CONFIG"}:
+        monkeypatch.setenv(name, "")
+    assert run_cli("config", "--json").json["unknown"] == {}
 
 
 # -- the table ---------------------------------------------------------------------------------------------
@@ -153,19 +156,20 @@ def test_the_page_has_every_setting_and_variable():
         for line in page.splitlines()
         if line.startswith("| `") and (cells := [cell.strip() for cell in line.strip("|").split("|")])
     }
-    for name, about in ABOUT.items():
+    for name, about in SETTINGS.items():
         _, variable, default, _, words = rows[name]
         assert (variable, default, words) == (f"`REFOLD_{name.upper()}`", about.default, about.words)
-    for name, words in OTHERS.items():
+    for name, words in OTHER_VARIABLES.items():
         assert rows[name][1] == words
-    for name in (*KEYS, *BASES):
+    bases = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+    for name in (*run_cli("config", "--json").json["keys"], *bases):
         assert f"`{name}`" in page
     written = {
         name
         for path in (ROOT / "src").rglob("*.py")
         for name in re.findall(r"\bREFOLD_[A-Z]+(?:_[A-Z]+)*\b", path.read_text(encoding="utf-8"))
     }
-    assert written <= {*OTHERS, *(f"REFOLD_{name.upper()}" for name in ABOUT)}
+    assert written <= {*OTHER_VARIABLES, *(f"REFOLD_{name.upper()}" for name in SETTINGS)}
 
 
 def test_the_page_shows_how_neurolinks_table_is_met():
@@ -190,25 +194,25 @@ def conversation(tmp_path):
     return saved(tmp_path / "talk.json", talk(40))
 
 
-def test_token_threshold(capsys, monkeypatch, conversation):
+def test_token_threshold(monkeypatch, conversation):
     """Tokens from which on it is time, for every policy, and what is left afterwards is below."""
-    before = inside(capsys, "measure", conversation, "--window", "128k", "--json").json
+    before = run_cli("measure", conversation, "--window", "128k", "--json").json
     assert not before["should_compact"]
     monkeypatch.setenv("REFOLD_TOKEN_THRESHOLD", "1k")
     for policy in ("refold", "neurolink", "opal", "ripple", "codebuddy"):
-        now = inside(capsys, "measure", conversation, "--window", "128k", "--policy", policy, "--json").json
+        now = run_cli("measure", conversation, "--window", "128k", "--policy", policy, "--json").json
         assert (now["trigger_tokens"], now["should_compact"]) == (1_000, True), policy
-    done = inside(capsys, "compact", conversation, "--window", "128k", "-o", "short.json", "--json").json
+    done = run_cli("compact", conversation, "--window", "128k", "-o", "short.json", "--json").json
     assert done["compacted"]
     assert done["tokens_after"] < 1_000
     monkeypatch.setenv("REFOLD_TOKEN_THRESHOLD", "90k")
-    assert not inside(capsys, "measure", conversation, "--window", "128k", "--json").json["should_compact"]
+    assert not run_cli("measure", conversation, "--window", "128k", "--json").json["should_compact"]
 
 
-def asked(capsys, conversation, *options):
+def asked(conversation, *options):
     """The requests that a compaction sends, and its result."""
     args = ("compact", conversation, "--window", "8k", "--force", "--policy", "opal", *options, "--json")
-    return inside(capsys, *args, "-o", "short.json")
+    return run_cli(*args, "-o", "short.json")
 
 
 @pytest.fixture
@@ -229,42 +233,42 @@ def provider(monkeypatch):
     ],
 )
 def test_summarization_provider_and_model(
-    capsys, monkeypatch, conversation, provider, provider_name, model, wire, named
+    monkeypatch, conversation, provider, provider_name, model, wire, named
 ):
     monkeypatch.setenv("REFOLD_SUMMARIZATION_PROVIDER", provider_name)
     monkeypatch.setenv("REFOLD_SUMMARIZATION_MODEL", model)
-    done = asked(capsys, conversation)
+    done = asked(conversation)
     assert done.status == 0, done.err
     assert provider.seen[0].wire == wire
     assert named in provider.seen[0].path + json.dumps(provider.seen[0].json)
 
 
-def test_summarization_enabled(capsys, monkeypatch, conversation, provider):
+def test_summarization_enabled(monkeypatch, conversation, provider):
     """false: nobody is asked, although somebody is named; an argument still wins."""
     monkeypatch.setenv("REFOLD_ASK", f"{provider.url}/v1#m")
     monkeypatch.setenv("REFOLD_SUMMARIZATION_ENABLED", "false")
-    done = asked(capsys, conversation)
+    done = asked(conversation)
     assert done.status == 0, done.err
     assert provider.seen == []
-    assert inside(capsys, "config", "ask", "--json").json["source"] == "REFOLD_SUMMARIZATION_ENABLED"
-    asked(capsys, conversation, "--ask", f"{provider.url}/v1#m")
+    assert run_cli("config", "ask", "--json").json["source"] == "REFOLD_SUMMARIZATION_ENABLED"
+    asked(conversation, "--ask", f"{provider.url}/v1#m")
     assert provider.seen
     monkeypatch.setenv("REFOLD_SUMMARIZATION_ENABLED", "true")
     before = len(provider.seen)
-    asked(capsys, conversation)
+    asked(conversation)
     assert len(provider.seen) > before
 
 
-def test_memory_enabled(capsys, monkeypatch, tmp_path):
+def test_memory_enabled(monkeypatch, tmp_path):
     """false: what is said leaves no file behind, unless a store is named."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("REFOLD_MEMORY_ENABLED", "false")
     with refold.open("talk") as session:
         session.say("hello")
-        assert session.keeper.store.address == "memory:"
-    assert inside(capsys, "import", "task", saved("talk.json", talk(2))).status == 0
+        assert session.state.store.address == "memory:"
+    assert run_cli("import", "task", saved("talk.json", talk(2))).status == 0
     assert not (tmp_path / "data").exists()
-    assert inside(capsys, "import", "task", "talk.json", "--store", "sqlite:here.db").status == 0
+    assert run_cli("import", "task", "talk.json", "--store", "sqlite:here.db").status == 0
     assert (tmp_path / "here.db").exists()
     monkeypatch.setenv("REFOLD_STORE", "sqlite:there.db")
     with refold.open("talk") as session:
@@ -281,20 +285,21 @@ def test_memory_max_sessions(monkeypatch):
     """So many sessions stay open in a server; the others rest in the store and come back."""
     import asyncio
 
-    from refold.remote import desk_acts
-    from refold.remote.desk import Defaults, Desk
+    from refold.remote import operations
+    from refold.remote.registry import Defaults, SessionRegistry
     from refold.stores import open_store
 
     async def work():
-        desk = Desk(open_store("memory:"), Defaults(window="8k", sessions=2), lambda event: None)
+        defaults = Defaults(window="8k", sessions=2)
+        registry = SessionRegistry(open_store("memory:"), defaults, lambda event: None)
         for name in "abcd":
-            await desk.open(name)
-            await desk_acts.say(desk, name, f"hello from {name}")
-        held = list(desk._held)
-        state = await desk.state("a")
-        names = await desk.names()
-        await desk.close()
-        return held, state["said"], sorted(names)
+            await registry.open(name)
+            await operations.say(registry, name, f"hello from {name}")
+        kept = list(registry._sessions)
+        state = await operations.state(registry, "a")
+        names = await registry.names()
+        await registry.close()
+        return kept, state["said"], sorted(names)
 
     assert asyncio.run(work()) == (["c", "d"], 1, ["a", "b", "c", "d"])
 
@@ -302,17 +307,17 @@ def test_memory_max_sessions(monkeypatch):
 def test_memory_max_sessions_reaches_the_server(monkeypatch):
     from argparse import Namespace
 
-    from refold.cli.options import remote
+    from refold.cli.options.remote import open_remote
 
     monkeypatch.setenv("REFOLD_MEMORY_MAX_SESSIONS", "3")
     args = Namespace(store="memory:", model=None, window=None, policy=None, format=None, ask=None)
-    with remote.opened(args) as (_, defaults):
+    with open_remote(args) as (_, defaults):
         assert defaults.sessions == 3
 
 
-def test_the_store_may_stand_in_the_file(capsys, tmp_path):
+def test_the_store_may_stand_in_the_file(tmp_path):
     saved("refold.toml", 'store = "sqlite:mine.db"')
-    assert inside(capsys, "import", "task", saved("talk.json", talk(2))).status == 0
+    assert run_cli("import", "task", saved("talk.json", talk(2))).status == 0
     assert (tmp_path / "mine.db").exists()
 
 
@@ -323,7 +328,7 @@ def loaded(text="", **variables):
     return (
         config.load({"HOME": "/nowhere", **{f"REFOLD_{name}": value for name, value in variables.items()}})
         if not text
-        else config.parse(text)
+        else config.parse_settings(text)
     )
 
 
@@ -364,7 +369,7 @@ def test_what_is_nearer_names_the_summariser(tmp_path, monkeypatch):
 
 
 def test_umwelten_stays_on_call(monkeypatch):
-    policy = config.tuned(presets.get("umwelten"), config.Settings(token_threshold=100))
+    policy = config.apply_settings(presets.get("umwelten"), config.Settings(token_threshold=100))
     assert policy.trigger.on_call
     untouched = presets.get("opal")
-    assert config.tuned(untouched, config.Settings()) is untouched
+    assert config.apply_settings(untouched, config.Settings()) is untouched

@@ -9,7 +9,6 @@ import pytest
 from cli_running import process as run
 
 from fake_provider import FakeProvider, says
-from refold.cli.commands import demo
 
 PLAYED = r"fold 9 .* tokens, \d+ → \d+ messages"
 
@@ -20,7 +19,7 @@ def test_in_a_pipe_it_is_plain_lines_and_nothing_waits():
     assert "\x1b" not in ran.out
     assert "\r" not in ran.out
     assert re.search(PLAYED, ran.out)
-    assert f'"{demo.RULE}",\nis in what the model sees' in ran.out
+    assert '"Never change a signature in quayside/api.py",\nis in what the model sees' in ran.out
     assert "#44 (tool, folded away):" in ran.out
     assert "HARB-412: store every time in UTC" in ran.out
     before, after = map(int, re.search(r"  (\d+) → (\d+) messages, ", ran.out).groups())

@@ -14,9 +14,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_running import ROOT, inside
-
-from refold.cli.program import COMMANDS, parsers
+from cli_running import COMMANDS, ROOT, parser_of, run_cli
 
 PAGE = ROOT / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,14 +42,14 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def printed(command: str, capsys) -> list[str]:
-    """What a command prints: inside this process where it is refold alone, else through a shell."""
+def printed(command: str) -> list[str]:
+    """What a command prints: run_cli this process where it is refold alone, else through a shell."""
     if re.fullmatch(r"refold [^|>;&]*", command):
-        done = inside(capsys, *shlex.split(command)[1:])
+        done = run_cli(*shlex.split(command)[1:])
         return (done.out + done.err).splitlines()
     script = f'refold() {{ {shlex.quote(sys.executable)} -m refold.cli "$@"; }}\n{command}'
     ran = subprocess.run(
-        ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
+        ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False
     )
     return ran.stdout.decode().splitlines()
 
@@ -88,13 +86,13 @@ def _workplace(tmp_path):
 
 
 @pytest.mark.usefixtures("_workplace")
-def test_every_example_prints_what_the_page_shows(capsys):
+def test_every_example_prints_what_the_page_shows():
     text = PAGE.read_text(encoding="utf-8")
     wrong = []
     for block in BLOCK.findall(text):
         lines = []
         for command, shown in commands(block):
-            real = printed(command, capsys)
+            real = printed(command)
             if not matches(shown, real):
                 wrong.append(f"$ {command}\n" + "\n".join(real))
             lines += [f"$ {command}", *(shown if matches(shown, real) else _cut(real))]
@@ -128,7 +126,7 @@ def test_the_comparison_sees_a_difference():
     assert not matches(["made 2025-10-09"], ["made today"])
 
 
-def test_the_names_on_the_page_are_those_of_the_example(capsys):
+def test_the_names_on_the_page_are_those_of_the_example():
     """Every name is a hash of content alone, so an import gives the same ones on every day."""
     text = PAGE.read_text(encoding="utf-8").partition("## Sessions in a store")[2].partition("## Settings")[0]
     shown = {
@@ -137,8 +135,8 @@ def test_the_names_on_the_page_are_those_of_the_example(capsys):
         for line in block.splitlines()
         for word in re.findall(r"^([0-9a-f]{8}) ", line)
     }
-    inside(capsys, "import", "quayside", ROOT / "examples" / "folded-session")
-    entries = inside(capsys, "show", "quayside", "--log", "--json").json["entries"]
+    run_cli("import", "quayside", ROOT / "examples" / "folded-session")
+    entries = run_cli("show", "quayside", "--log", "--json").json["entries"]
     assert len(shown) > 5
     assert shown <= {entry["name"].removeprefix("b2:")[:8] for entry in entries}
 
@@ -155,15 +153,12 @@ def test_the_page_has_examples_of_every_command():
     assert all(f"## {name}" in text for name in COMMANDS)
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
-def test_every_command_is_in_the_lists_for_new_users(command):
+def test_every_command_is_in_the_list_for_new_users():
     table = PAGE.read_text(encoding="utf-8").partition("| command | does |")[2].partition("\n\n")[0]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is in it")[2]
-    assert f"(#{command})" in table
-    assert re.search(rf"`(?:refold )?{command}\b", readme)
+    assert [command for command in COMMANDS if f"(#{command})" not in table] == []
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_says_what_it_does(command):
-    _, parser, _ = parsers(command)
+    parser, _ = parser_of(command)
     assert all(action.help for action in parser._actions)

@@ -5,14 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_running import inside
-
-from refold.evals import EVALS
-from refold.redaction import detect
+from cli_running import run_cli
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evals"))
 import eval_data  # the data of the evals' own tests
 
+EVALS = ("retention", "injections", "secrets", "counts", "cost")
 PEER = Path(__file__).resolve().parents[1] / "evals" / "peer_example.py"
 
 
@@ -21,37 +19,34 @@ def data(tmp_path):
     return eval_data.write_all(tmp_path / "data")
 
 
-def test_an_eval_must_be_named(capsys):
-    done = inside(capsys, "eval")
+def test_an_eval_must_be_named():
+    done = run_cli("eval")
     assert done.status == 2
     assert done.err == f"refold: name an eval: {', '.join(EVALS)}\n"
 
 
-@pytest.mark.parametrize("name", list(EVALS))
-def test_each_has_a_help_with_examples(capsys, name):
-    done = inside(capsys, "eval", name, "--help")
+@pytest.mark.parametrize("name", EVALS)
+def test_each_has_a_help_with_examples(name):
+    done = run_cli("eval", name, "--help")
     assert done.status == 0
     assert f"refold eval {name}" in done.out
 
 
-def test_secrets_without_its_extra_say_at_once_what_to_install(capsys, monkeypatch):
+def test_secrets_without_its_extra_say_at_once_what_to_install(monkeypatch):
     """Nothing is measured that would be half of a result."""
     for module in [name for name in sys.modules if name.partition(".")[0] == "detect_secrets"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "detect_secrets", None)
-    detect.load.cache_clear()
-    try:
-        done = inside(capsys, "eval", "secrets", "--count", "2")
-    finally:
-        detect.load.cache_clear()
+    for module in [name for name in sys.modules if name.startswith("refold.redaction")]:
+        monkeypatch.delitem(sys.modules, module)  # it remembers the library
+    done = run_cli("eval", "secrets", "--count", "2")
     assert (done.status, done.out) == (2, "")
     assert done.err == "refold: redaction needs detect-secrets: pip install 'refold[redact]'\n"
 
 
-def test_retention_prints_a_table_and_writes_it(capsys, data, tmp_path):
+def test_retention_prints_a_table_and_writes_it(data, tmp_path):
     file = tmp_path / "out" / "r.json"
-    done = inside(
-        capsys, "eval", "retention", data, "--share", 0.1, "--folds", 1, "--only", "reuse", "--only", "recall",
+    done = run_cli("eval", "retention", data, "--share", 0.1, "--folds", 1, "--only", "reuse", "--only", "recall",
         "--peer", f"example={sys.executable} {PEER} late", "--json", file,
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -78,27 +73,27 @@ def test_retention_prints_a_table_and_writes_it(capsys, data, tmp_path):
         (["secrets", "--count", "10", "--json", "/proc/x/y.json"], "cannot be written"),
     ],
 )
-def test_what_is_wrong_is_one_line(capsys, data, words, told):
-    done = inside(capsys, "eval", *(word.format(data=data) for word in words))
+def test_what_is_wrong_is_one_line(data, words, told):
+    done = run_cli("eval", *(word.format(data=data) for word in words))
     assert done.status in {1, 2}
     assert told in done.err
     assert done.err.count("\n") == 1
 
 
-def test_injections_and_secrets_pass_under_the_default_policy(capsys, tmp_path):
-    done = inside(capsys, "eval", "injections", "--count", 5, "--folds", 1, "--json", tmp_path / "i.json")
+def test_injections_and_secrets_pass_under_the_default_policy(tmp_path):
+    done = run_cli("eval", "injections", "--count", 5, "--folds", 1, "--json", tmp_path / "i.json")
     assert done.status == 0
     assert "0 of 5 live on as instructions" in done.out
     assert {row["summariser"] for row in json.loads((tmp_path / "i.json").read_text())["rows"]} == {
         "none",
         "obedient",
     }
-    done = inside(capsys, "eval", "secrets", "--count", 10, "--json", tmp_path / "s.json")
+    done = run_cli("eval", "secrets", "--count", 10, "--json", tmp_path / "s.json")
     assert done.status == 0
     assert json.loads((tmp_path / "s.json").read_text())["false_alarms"]["found"] == 0
 
 
-def test_a_recorded_conversation_can_carry_the_injections(capsys, data):
-    done = inside(capsys, "eval", "injections", data / "runs", "--count", 3, "--folds", 1, "--list")
+def test_a_recorded_conversation_can_carry_the_injections(data):
+    done = run_cli("eval", "injections", data / "runs", "--count", 3, "--folds", 1, "--list")
     assert done.status == 0
     assert "plain summary, summariser obedient" in done.out

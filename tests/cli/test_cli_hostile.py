@@ -1,16 +1,12 @@
 """Whatever stands in a file, every command ends with a status and words, never with a traceback."""
 
-import contextlib
-import io
 import json
 import tempfile
 from pathlib import Path
 
-from cli_running import ANTHROPIC, LONG
+from cli_running import ANTHROPIC, LONG, run_cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from refold.cli import main
 
 KEYS = st.sampled_from(
     ["role", "content", "type", "text", "id", "parts", "tool_calls", "messages", "input", "x"]
@@ -39,12 +35,10 @@ def ends_well(raw: bytes) -> None:
         file = Path(folder) / "f.json"
         file.write_bytes(raw)
         for command, *options in COMMANDS:
-            out, err = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                status = main([command, str(file), *options])
-            assert status in {0, 1, 2}
-            assert "fault of refold" not in err.getvalue()
-            assert status != 2 or err.getvalue().count("\n") == 1
+            done = run_cli(command, file, *options)
+            assert done.status in {0, 1, 2}
+            assert "fault of refold" not in done.err
+            assert done.status != 2 or done.err.count("\n") == 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,12 +6,8 @@ import json
 import re
 
 import pytest
-from cli_running import ROOT, inside, process, terminal
+from cli_running import ROOT, process, run_cli, terminal
 from test_cli_docs import BLOCK, UPDATE, commands, matches, printed
-
-from refold.cli.output.plots import chart, columns_of, marks
-from refold.cli.output.replay import dollars
-from refold.cli.output.screen import Screen
 
 WORDS = "the work goes on step by step and nobody knows how it will end "
 
@@ -27,8 +23,8 @@ def talk(tmp_path):
     return path
 
 
-def test_a_table_pictures_and_the_break_even_of_each_fold(capsys, talk):
-    done = inside(capsys, "replay", talk, "--policy", "refold", "--policy", "opal", "--window", "8k")
+def test_a_table_pictures_and_the_break_even_of_each_fold(talk):
+    done = run_cli("replay", talk, "--policy", "refold", "--policy", "opal", "--window", "8k")
     assert done.status == 0
     lines = done.out.splitlines()
     assert "81 messages" in lines[0]
@@ -42,8 +38,8 @@ def test_a_table_pictures_and_the_break_even_of_each_fold(capsys, talk):
     assert "stand-ins" in done.out
 
 
-def test_no_compaction_is_always_beside(capsys, talk):
-    told = inside(capsys, "replay", talk, "--window", "8k", "--json").json
+def test_no_compaction_is_always_beside(talk):
+    told = run_cli("replay", talk, "--window", "8k", "--json").json
     assert [run["policy"] for run in told["runs"]] == ["none", "refold"]
     assert told["price_of"] == "claude-sonnet-4-5"
     none, refold = (run["totals"] for run in told["runs"])
@@ -53,16 +49,14 @@ def test_no_compaction_is_always_beside(capsys, talk):
     assert refold["facts_kept"] is not None
 
 
-def test_several_windows_and_all_policies(capsys, talk):
-    told = inside(
-        capsys, "replay", talk, "--policy", "all", "--window", "8k", "--window", "64k", "--json"
-    ).json
+def test_several_windows_and_all_policies(talk):
+    told = run_cli("replay", talk, "--policy", "all", "--window", "8k", "--window", "64k", "--json").json
     assert {run["window"] for run in told["runs"]} == {8_000, 64_000}
     assert len(told["runs"]) == 14
 
 
-def test_a_line_for_every_request(capsys, talk):
-    done = inside(capsys, "replay", talk, "--window", "8k", "--csv", "--without-model")
+def test_a_line_for_every_request(talk):
+    done = run_cli("replay", talk, "--window", "8k", "--csv", "--without-model")
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert len(rows) == 2 * 40
     assert {row["policy"] for row in rows} == {"none", "refold"}
@@ -72,22 +66,22 @@ def test_a_line_for_every_request(capsys, talk):
     )
 
 
-def test_a_page_is_written_whole(capsys, talk, tmp_path):
+def test_a_page_is_written_whole(talk, tmp_path):
     out = tmp_path / "page.html"
-    done = inside(capsys, "replay", talk, "--window", "8k", "--html", out)
+    done = run_cli("replay", talk, "--window", "8k", "--html", out)
     assert (done.status, done.out) == (0, "")
     assert str(out) in done.err
     assert out.read_text().count("<svg") == 2
-    assert inside(capsys, "replay", talk, "--window", "8k", "--html", talk).status == 2
+    assert run_cli("replay", talk, "--window", "8k", "--html", talk).status == 2
 
 
-def test_without_a_price_the_money_is_left_out(capsys, tmp_path):
+def test_without_a_price_the_money_is_left_out(tmp_path):
     path = tmp_path / "plain.json"
     path.write_text(json.dumps([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]))
-    done = inside(capsys, "replay", path)
+    done = run_cli("replay", path)
     assert "no price is known" in done.out
     assert "$" not in done.out
-    assert "$" in inside(capsys, "replay", path, "--price-of", "gpt-4o").out
+    assert "$" in run_cli("replay", path, "--price-of", "gpt-4o").out
 
 
 @pytest.mark.parametrize(
@@ -102,37 +96,37 @@ def test_without_a_price_the_money_is_left_out(capsys, tmp_path):
         (["--set", "keep_tokns=1"], "did you mean keep_tokens?"),
     ],
 )
-def test_wrong_use_is_one_line(capsys, talk, args, why):
-    done = inside(capsys, "replay", talk, *args)
+def test_wrong_use_is_one_line(talk, args, why):
+    done = run_cli("replay", talk, *args)
     assert done.status == 2 or "did you mean" in why
     assert why in done.err
     assert done.err.count("\n") == 1
 
 
-def test_nothing_to_replay(capsys, tmp_path):
+def test_nothing_to_replay(tmp_path):
     path = tmp_path / "one.json"
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
-    done = inside(capsys, "replay", path)
+    done = run_cli("replay", path)
     assert done.status == 2
     assert "holds no answer of a model" in done.err
 
 
-def test_an_agents_transcript_brings_its_reports_and_times(capsys):
+def test_an_agents_transcript_brings_its_reports_and_times():
     path = ROOT / "examples" / "transcripts" / "claude-code.jsonl"
-    told = inside(capsys, "replay", path, "--window", "32k", "--json").json
+    told = run_cli("replay", path, "--window", "32k", "--json").json
     assert told["format"] == "anthropic"
     assert told["runs"][0]["totals"]["requests"] > 3
 
 
-def test_somebody_is_asked_only_where_they_are_named(capsys, talk, tmp_path):
+def test_somebody_is_asked_only_where_they_are_named(talk, tmp_path):
     answerer = tmp_path / "answer"
     answerer.write_text("#!/bin/sh\ncat > /dev/null\necho They mend the build, file by file, and go on.\n")
     answerer.chmod(0o755)
     args = ("replay", talk, "--window", "8k", "--policy", "opal", "--json")
-    asked = inside(capsys, *args, "--ask", answerer).json["runs"][1]
+    asked = run_cli(*args, "--ask", answerer).json["runs"][1]
     assert asked["summaries"] == str(answerer)
     assert asked["totals"]["summarising"]["calls"] >= 1
-    assert inside(capsys, *args).json["runs"][1]["summaries"] == "stand-in"
+    assert run_cli(*args).json["runs"][1]["summaries"] == "stand-in"
 
 
 def test_plain_characters_in_a_plain_locale(talk):
@@ -153,11 +147,11 @@ def test_a_terminal_shows_colours_and_how_far_it_is(talk):
 
 
 @pytest.mark.parametrize("priced", [True, False])
-def test_every_cell_of_a_table_stands_under_its_title(capsys, talk, priced):
+def test_every_cell_of_a_table_stands_under_its_title(talk, priced):
     """Also where a cell is empty, and where there is no price."""
     if not priced:
         talk.write_text(json.dumps(json.loads(talk.read_text())["messages"]))
-    shown = inside(capsys, "replay", talk, "--window", "8k", "--policy", "refold", "--policy", "opal").out
+    shown = run_cli("replay", talk, "--window", "8k", "--policy", "refold", "--policy", "opal").out
     lines = shown.splitlines()
     heads = [number for number, line in enumerate(lines) if line.endswith("  by")]
     assert heads
@@ -172,29 +166,14 @@ def test_every_cell_of_a_table_stands_under_its_title(capsys, talk, priced):
     assert ("cost" in head, "paid" in head) == (priced, priced)
 
 
-def test_pictures():
-    fancy, plain = (Screen(out=None, err=None, fancy=fancy) for fancy in (True, False))
-    assert chart([0, 1, 4, 8], 8, 1, fancy) == [" ▁▄█"]
-    assert chart([4, 8], 8, 2, plain) == [" #", "##"]
-    assert columns_of([3, 1, 2], 5) == [3, 1, 2]
-    assert columns_of(list(range(100)), 10)[-1] == 99
-    assert marks([0, 99], 100, 10, plain) == "^        ^"
-    assert [dollars(amount) for amount in (None, 0.0, 1234.5, -0.5)] == [
-        "-",
-        "$0.00",
-        "$1,234.50",
-        "-$0.5000",
-    ]
-
-
-def test_the_page_about_it_shows_what_is_printed(capsys, tmp_path):
+def test_the_page_about_it_shows_what_is_printed(tmp_path):
     """Every command in docs/replay.md; REFOLD_UPDATE_DOCS=1 writes what is printed now into the page."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     page = ROOT / "docs" / "replay.md"
     text = page.read_text(encoding="utf-8")
     for block in BLOCK.findall(text):
         ((command, shown),) = commands(block)
-        real = printed(command, capsys)
+        real = printed(command)
         if UPDATE:
             page.write_text(text.replace(block, "\n".join([f"$ {command}", *real]) + "\n"), encoding="utf-8")
         assert UPDATE or (len(shown) > 10 and matches(without_pictures(shown), without_pictures(real)))

@@ -4,8 +4,6 @@ import pytest
 
 import refold
 from refold import presets
-from refold.core.compaction.flow import Answer
-from refold.core.summaries.acceptance import make_stand_in
 from refold.testing import assistant, call, result, user
 
 PAD = "and so the talk goes on and on through the day. "
@@ -85,7 +83,7 @@ def test_ten_folds_keep_the_rule():
     assert RULE in view(outcome)
 
 
-@pytest.mark.parametrize("bad", ["Sure, I will deploy it.", Answer(text="x", calls=1)])
+@pytest.mark.parametrize("bad", ["Sure, I will deploy it.", refold.Answer(text="x", calls=1)])
 def test_a_text_that_is_no_summary_gets_one_second_question(bad):
     outcome, asked = compact(bad, f"The memory: {RULE}")
     assert len(asked) == 2
@@ -187,7 +185,7 @@ def test_where_little_is_to_keep_a_text_is_not_judged_by_it():
 
 def test_words_that_only_stand_in_for_a_summary_are_not_judged():
     """A plan asks nobody; what it would save is counted with a text of the expected length."""
-    outcome, asked = compact(make_stand_in(600, None))
+    outcome, asked = compact("[stand-in] " + "summary " * 75)
     assert len(asked) == 1
     assert report(outcome).accepted
 

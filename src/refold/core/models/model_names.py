@@ -5,74 +5,23 @@ People write one model in many ways: `gpt-4o`, `openai:gpt-4o`, `azure/gpt-4o`, 
 as a provider, a maker and the spellings under which a table may list it, the likeliest first.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pkgutil import get_data
 from typing import Final
 
-_SPELT: Final = {
-    "alibaba": "alibaba alibabacn dashscope qwen qwencloud modelstudio",
-    "anthropic": "anthropic claude",
-    "azure": "azure azureopenai azureai azurecognitiveservices azureopenairesponses azureaifoundry",
-    "bedrock": "bedrock amazonbedrock aws awsbedrock bedrockconverse bedrockruntime amazon",
-    "cerebras": "cerebras",
-    "cohere": "cohere coherechat",
-    "deepseek": "deepseek deepseekai",
-    "fireworks": "fireworks fireworksai",
-    "github-copilot": "githubcopilot copilot",
-    "google": "google googleai gemini googlegenai googlegla googleaistudio generativelanguage",
-    "groq": "groq",
-    "huggingface": "huggingface hf",
-    "liquid": "liquid liquidai",
-    "litellm": "litellm litellmproxy",
-    "llamacpp": "llamacpp llamaserver llamacpppython",
-    "lmstudio": "lmstudio",
-    "meta": "meta metallama llamaapi",
-    "minimax": "minimax minimaxai",
-    "mistral": "mistral mistralai codestral",
-    "moonshot": "moonshot moonshotai kimi kimiforcoding",
-    "ollama": "ollama ollamachat ollamacloud",
-    "openai": "openai openaichat openairesponses openaicodex openaicompatible chatgpt",
-    "openrouter": "openrouter",
-    "perplexity": "perplexity perplexityai",
-    "sagemaker": "sagemaker amazonsagemaker sagemakerchat",
-    "together": "together togetherai",
-    "vercel": "vercel vercelaigateway aigateway",
-    "vertex": "vertex vertexai googlevertex googlevertexai googlevertexanthropic vertexaibeta",
-    "vllm": "vllm hostedvllm",
-    "xai": "xai grok",
-    "zai": "zai zhipuai zhipu glm bigmodel zaiorg",
-}
-_PROVIDERS: Final = {spelling: name for name, spellings in _SPELT.items() for spelling in spellings.split()}
-
-ROUTERS: Final = frozenset({"huggingface", "litellm", "openrouter", "vercel"})
+_ROWS: Final = json.loads(get_data(__package__, "data/providers.json") or b"")["providers"]
+_PROVIDERS: Final = {spelling: name for name, row in _ROWS.items() for spelling in row["spellings"].split()}
+ROUTERS: Final = frozenset(name for name, row in _ROWS.items() if row.get("router"))
 """They pass a request on; the provider behind them in the name has the window."""
-
-HOSTS: Final = frozenset(
-    {"cerebras", "fireworks", "github-copilot", "groq", "llamacpp", "lmstudio", "ollama", "together", "vllm"}
-)
+HOSTS: Final = frozenset(name for name, row in _ROWS.items() if row.get("host"))
 """They serve other makers' models under limits of their own; the maker's window says nothing about those."""
 
 # Patterns are texts: `re` compiles each when it is first used and keeps it, so that an import costs nothing.
-
-_MAKERS: Final = {
-    "anthropic": r"claude",
-    "openai": r"(?:chat)?gpt|o[1-9](?:$|[-:@])|codex|computer-use|text-davinci",
-    "google": r"gemini|gemma|learnlm|medlm|palm",
-    "mistral": r"(?:open-|labs-)?(?:mistral|mixtral|ministral|codestral|devstral|magistral|pixtral|voxtral)",
-    "deepseek": r"deepseek",
-    "alibaba": r"qwen|qwq|qvq",
-    "xai": r"grok",
-    "zai": r"(?:chat)?glm",
-    "moonshot": r"kimi|moonshot",
-    "minimax": r"minimax|abab",
-    "cohere": r"command|c4ai|aya-",
-    "meta": r"(?:meta-)?llama|muse-",
-    "perplexity": r"sonar",
-    "liquid": r"lfm",
-    "bedrock": r"nova-|titan-",
-}
+_MAKERS: Final = {name: row["models"] for name, row in _ROWS.items() if "models" in row}
 
 _BEDROCK: Final = (
     r"(?:(?:us|eu|apac|au|jp|ca|global|us-gov)\.)?"

@@ -78,6 +78,14 @@ async def waiting() -> None:
     await refold.acompact(messages, ask=my_llm)
 
 
+def opening() -> None:
+    """Open a client with every kind of option."""
+    client = refold.open_client("local", window="4k", threads=2, total_seconds=30.0)
+    assert_type(client, refold.Client)
+    refold.compact(values, ask=client, usage={"prompt_tokens": 3}, tools=[], prompt="go", files=["x"])
+    refold.compact(values, ask=["local", client], count="exact", format="openai", system="You help.")
+
+
 def planning() -> None:
     """Plan, validate and repair."""
     plan = refold.plan(messages, model="claude-sonnet-4-20250514", with_model=False)

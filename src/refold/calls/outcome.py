@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from refold.core.compaction import notebook
 from refold.core.compaction.budget import Breakdown, Budget, Level
 from refold.core.compaction.edits import Edit
 from refold.core.compaction.model_calls import ModelCall
@@ -104,6 +103,8 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """Show the meter afterwards, and what left and why."""
+        from refold.core.compaction import notebook  # only a notebook asks for HTML
+
         title = "Outcome: compacted" if self.compacted else "Outcome: not compacted"
         rows = (
             (f"#{edit.start} to #{edit.end - 1}", len(edit.put), edit.stage, edit.why) for edit in self.edits
@@ -200,6 +201,8 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Show the meter as it is, what would leave and why, and what would not."""
+        from refold.core.compaction import notebook  # only a notebook asks for HTML
+
         budget, money = self.budget, "" if self.money_now is None else f", costs ${self.money_now:.4f}"
         turns = "" if self.break_even_turns is None else f", pays after {self.break_even_turns:.1f} turns"
         return notebook.card(

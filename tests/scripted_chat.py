@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.clients.chat import Delta, Reply, RequestedCall
+from refold.clients import Delta, Reply, RequestedCall
 from refold.errors import AnswerFailed, Overflow
 
 Line = str | Callable[["ScriptedChat", "Sent"], Iterator[Delta | Reply]]

@@ -6,7 +6,7 @@ import pytest
 from chat_builders import ScriptedUser, make_conversation, say
 
 from refold.chat import tools
-from refold.clients.chat import RequestedCall
+from refold.clients import RequestedCall
 
 
 def use(chat, name, broken=False, **arguments):
@@ -130,3 +130,85 @@ def test_recall_gives_what_was_said(chat):
 def test_an_empty_file_says_so(chat):
     (chat.settings.folder / "empty").touch()
     assert use(chat, "read_file", path="empty") == ("(an empty file)", False)
+
+
+# -- hostile arguments: links in circles, endless numbers, files that are no files ---------------------------
+
+
+@pytest.fixture
+def agreeing(tmp_path):
+    """A chat whose user agrees to one write."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    return make_conversation(folder=folder, ui=ScriptedUser("yes"))
+
+
+@pytest.mark.parametrize("name", ["read_file", "list_dir", "write_file"])
+def test_a_link_that_leads_to_itself_is_told(agreeing, name):
+    (agreeing.settings.folder / "loop").symlink_to("loop")
+    text, failed = use(agreeing, name, path="loop/x", content="x")
+    assert failed
+    assert "loop" in text
+    assert agreeing.ui.asked == []
+
+
+def test_a_folder_with_such_a_link_is_listed(agreeing):
+    (agreeing.settings.folder / "loop").symlink_to("loop")
+    assert use(agreeing, "list_dir") == ("a.txt  14 bytes\nloop", False)
+
+
+def test_a_name_that_is_no_text_is_listed_as_text(agreeing):
+    """A provider takes no halves of characters, and a name has one line."""
+    with open(os.path.join(os.fsencode(agreeing.settings.folder), b"b\xff\nc"), "w"):  # noqa: PTH123, PTH118
+        pass
+    text, failed = use(agreeing, "list_dir")
+    assert not failed
+    assert text.encode("utf-8").decode() == "a.txt  14 bytes\nb\ufffd\\nc  0 bytes"
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), "1e999", [], {}])
+def test_a_number_that_is_none_is_passed_over(agreeing, number):
+    assert use(agreeing, "read_file", path="a.txt", first_line=number, lines=number) == (
+        "one\ntwo\nthree\n",
+        False,
+    )
+
+
+def test_behind_the_last_line_there_is_nothing_to_read_on(agreeing):
+    """A model that does as it is told would ask for ever."""
+    assert use(agreeing, "read_file", path="a.txt", first_line=2) == ("two\nthree\n[lines 2-3 of 3]", False)
+    assert use(agreeing, "read_file", path="a.txt", first_line=4) == ("(the file ends with line 3)", False)
+    assert use(agreeing, "read_file", path="a.txt", first_line=10**30)[0] == "(the file ends with line 3)"
+
+
+def test_what_is_no_file_is_not_replaced(agreeing):
+    os.mkfifo(agreeing.settings.folder / "pipe")
+    assert use(agreeing, "write_file", path="pipe", content="x") == ("This is no file; name another.", True)
+    assert agreeing.ui.asked == []
+
+
+def test_a_folder_that_becomes_a_link_while_one_is_asked_is_not_followed(agreeing, tmp_path):
+    folder = agreeing.settings.folder / "sub"
+    folder.mkdir()
+    (tmp_path / "outside").mkdir()
+
+    class Swaps(ScriptedUser):
+        def choose(self, question, answers, about=None):
+            folder.rmdir()
+            folder.symlink_to(tmp_path / "outside")
+            return super().choose(question, answers, about)
+
+    agreeing.ui = Swaps("yes")
+    text, failed = use(agreeing, "write_file", path="sub/a.txt", content="x")
+    assert failed
+    assert "outside" in text
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_large_change_is_shown_in_no_time(agreeing):
+    old = "".join(f"{number % 700}\n" for number in range(40_000))
+    (agreeing.settings.folder / "a.txt").write_text(old)
+    use(agreeing, "write_file", path="a.txt", content=old[::-1])
+    assert len(agreeing.ui.text) < 5_000
+    assert "too large to be shown line by line" in agreeing.ui.text

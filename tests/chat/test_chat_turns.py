@@ -6,7 +6,7 @@ from chat_builders import ScriptedUser, make_conversation, notes, said, say
 import refold
 from refold.chat import turns
 from refold.chat.events import Interrupted, ReasoningReceived, ReplyReceived, Retried, ToolFinished
-from refold.clients.chat import Delta
+from refold.clients import Delta
 from refold.errors import AnswerFailed, Overflow
 from refold.stores import open_store
 from scripted_chat import calls, fails, overflows, says

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from fake_provider import PATIENT, FakeProvider
+from refold import Ask
 from refold.clients import open_client
-from refold.core.compaction.flow import Ask
 
 WIRES = ("chat", "responses", "anthropic", "gemini", "compatible")
 

@@ -6,8 +6,6 @@ import sys
 import pytest
 
 from refold.clients import Client, is_address, open_client
-from refold.clients.fallback import Fallback
-from refold.clients.http.retry_after import read_retry_after
 from refold.errors import RefoldError
 
 KEYS = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "GEMINI_API_KEY": "g"}
@@ -112,7 +110,7 @@ def test_an_address_is_known_by_its_scheme(text, yes):
 def test_several_addresses_are_a_chain():
     for several in ("anthropic:a, http://h/v1#b", ["anthropic:a", "http://h/v1#b"]):
         chain = open_client(several, environment=KEYS)
-        assert isinstance(chain, Fallback)
+        assert isinstance(chain, Client)
         assert (chain.name, chain.model) == ("anthropic:a, http://h/v1#b", "a")
     one = open_client("http://h/v1#b")
     assert open_client([one]) is one
@@ -150,21 +148,3 @@ def test_a_base_address_may_end_with_the_version_or_not(provider, end):
     environment = {"ANTHROPIC_BASE_URL": provider.url + end}
     open_client("anthropic:m", environment=environment).ask("What?")
     assert provider.seen[0].path == "/v1/messages"
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({"retry-after": "2.5"}, 2.5),
-        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90.0),
-        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
-        ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "1e999"}, None),
-        ({"retry-after": "Thu, 01 Jan 99999 00:00:00 GMT"}, None),
-    ],
-)
-def test_what_a_provider_says_about_waiting(headers, wait):
-    assert read_retry_after(headers, 10.0) == wait

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fake_provider import data, finished_but_open, says, sends, slowly, stream, whole
+from refold import Answer, Ask
 from refold.clients import Client
-from refold.core.compaction.flow import Answer, Ask
 
 SPOKEN = {"streamed": says, "whole": whole}
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from fake_provider import PATIENT, says
+from refold import Ask
 from refold.clients import open_client
 from refold.core.compaction.cached_prefix import CachedPrefix
-from refold.core.compaction.flow import Ask
 
 TOOL = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
 WORDS = "Sum it up."

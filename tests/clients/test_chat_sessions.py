@@ -10,7 +10,7 @@ from test_chat_wires import CALLS, TOOLS
 
 import refold
 from fake_provider import PATIENT, VLLM, says, sends, status, stream
-from refold.clients.chat import Delta, open_chat_client
+from refold.clients import Delta, open_chat_client
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 LOOP = next(

@@ -14,7 +14,7 @@ import pytest
 import fake_provider as fake
 import refold
 from fake_provider import HURRIED, LLAMA_CPP, PATIENT, VLLM, FakeProvider, data, says, sends, status, stream
-from refold.clients.chat import Delta, open_chat_client
+from refold.clients import Delta, open_chat_client
 from refold.errors import AnswerFailed, Overflow
 
 WAIT = 10.0
@@ -269,7 +269,7 @@ def test_closing_the_client_from_another_thread(provider, connect):
 
 PROGRAM = """
 import sys
-from refold.clients.chat import open_chat_client
+from refold.clients import open_chat_client
 client = open_chat_client(sys.argv[1])
 try:
     for part in client.chat([client.user("?")]):

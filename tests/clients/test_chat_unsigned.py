@@ -4,7 +4,7 @@ import pytest
 
 import refold
 from fake_provider import FakeProvider, data
-from refold.clients.chat import Reply, open_chat_client
+from refold.clients import Reply, open_chat_client
 
 
 def stream(*blocks):

@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from fake_provider import PATIENT, data, says, sends, status, whole
-from refold.clients.chat import ChatClient, Delta, Reply, RequestedCall, open_chat_client
+from refold.clients import ChatClient, Delta, Reply, RequestedCall, open_chat_client
 from refold.errors import AnswerFailed, RefoldError
 
 TOOLS = [

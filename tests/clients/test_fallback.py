@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from fake_provider import LLAMA_CPP, FakeProvider, says, status
+from refold import Ask
 from refold.clients import open_client
-from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, Overflow
 
 

@@ -5,7 +5,7 @@ import sys
 
 ASKS = """
 from refold.clients import open_client
-from refold.core.compaction.flow import Ask
+from refold import Ask
 from refold.errors import AnswerFailed
 try:
     open_client("http://127.0.0.1:9/v1#m", connect_seconds=2).ask(Ask("hi"))

@@ -6,9 +6,9 @@ import pytest
 
 import refold
 from fake_provider import LLAMA_CPP, says, status
+from refold import Ask
 from refold.calls.summariser import choose_answerer, summariser_window
 from refold.clients import open_client
-from refold.core.compaction.flow import Ask
 from refold.errors import RefoldError
 
 HISTORY = [

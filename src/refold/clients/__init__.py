@@ -10,11 +10,23 @@
 
 A client returns what the provider said, also if it is empty, cut off, a refusal or a tool call: the caller
 decides whether that is a summary. It raises `AnswerFailed` if nobody answered in time. Keys come from the
-environment only. Several threads and event loops may use one client at the same time. `clients.chat` holds
-conversations with the same models.
+environment only. Several threads and event loops may use one client at the same time. `open_chat_client`
+opens the same models for conversations with tools.
 """
 
 from refold.clients.addresses import is_address, open_client
+from refold.clients.chat import ChatClient, Delta, Reply, RequestedCall, open_chat_client
 from refold.clients.contract import BUILT_IN, GROUP, Client
 
-__all__ = ["BUILT_IN", "GROUP", "Client", "is_address", "open_client"]
+__all__ = [
+    "BUILT_IN",
+    "GROUP",
+    "ChatClient",
+    "Client",
+    "Delta",
+    "Reply",
+    "RequestedCall",
+    "is_address",
+    "open_chat_client",
+    "open_client",
+]

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_provider import BODIES, stream
+from refold import Answer, Ask
 from refold.clients.http.exchange import MAX_REFUSAL_BYTES, ask, fail, step
-from refold.clients.http.failures import Failure
+from refold.clients.http.failures import Failure, read_retry_after
+from refold.clients.http.sse import Event, SseParser
 from refold.clients.http.sync_bridge import BackgroundCall, Cancelled
+from refold.clients.http.transport import _explain_network_error
 from refold.clients.http.wire import Head, Request, Target
 from refold.clients.providers import anthropic, gemini, openai_chat, openai_responses
-from refold.core.compaction.flow import Answer, Ask
 
 WIRES = {
     "chat": openai_chat.WIRE,
@@ -207,3 +209,78 @@ def test_a_call_that_is_cancelled_before_it_runs():
     call.cancel()
     with pytest.raises(Cancelled):
         next(call.pieces())
+
+
+# -- events out of bytes -------------------------------------------------------------------------------------
+
+
+def read(*chunks):
+    parser = SseParser()
+    return [event for chunk in chunks for event in parser.feed(chunk)] + list(parser.close())
+
+
+@pytest.mark.parametrize(
+    ("raw", "events"),
+    [
+        (b"data: one\n\ndata: two\n\n", [Event("one"), Event("two")]),
+        (b"data: one\r\rdata: two\r\n\r\n", [Event("one"), Event("two")]),
+        (b"data: one\ndata:two\ndata\n\n", [Event("one\ntwo\n")]),
+        (b"event: error\ndata: x\n\ndata: y\n\n", [Event("x", "error"), Event("y")]),
+        (b": hello\n\ndata: x\n: there\n\n", [Event("x")]),
+        (b"\xef\xbb\xbfdata: x\n\n", [Event("x")]),
+        (b"data: \xef\xbb\xbfx\n\n", [Event("\ufeffx")]),
+        (b"id: 7\nretry: 10\nfoo: bar\ndata:  two blanks\n\n", [Event(" two blanks")]),
+        (b"event: ping\n\n", []),
+        (b"data:\n\n", []),
+        (b"data: no end", [Event("no end")]),
+        (b"data: \xff\n\n", [Event("\ufffd")]),
+        (b"", []),
+    ],
+)
+def test_framing(raw, events):
+    assert read(raw) == events
+    assert read(*[bytes([byte]) for byte in raw]) == events
+
+
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+
+@given(st.lists(st.lists(TEXTS, min_size=1, max_size=3), max_size=4), ENDS, st.data())
+def test_cuts_change_nothing(texts, end, cuts):
+    raw = "".join("".join(f"data: {line}{end}" for line in lines) + end for lines in texts).encode()
+    places = sorted(cuts.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    chunks = [raw[a:b] for a, b in zip([0, *places], [*places, len(raw)], strict=True)]
+    assert read(*chunks) == [Event("\n".join(lines)) for lines in texts]
+
+
+# -- errors and waits ----------------------------------------------------------------------------------------
+
+
+def test_a_certificate_that_is_not_trusted_is_told_and_not_tried_again():
+    class ConnectError(Exception):
+        """As the library raises it."""
+
+    failure = _explain_network_error(
+        ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), has_begun=False
+    )
+    assert "certificate" in failure.reason
+    assert not failure.is_transient
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
+        ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "Thu, 01 Jan 99999 00:00:00 GMT"}, None),
+    ],
+)
+def test_what_a_provider_says_about_waiting(headers, wait):
+    assert read_retry_after(headers, 10.0) == wait

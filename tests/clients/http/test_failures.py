@@ -13,9 +13,8 @@ import stamina
 import fake_provider as fake
 import refold
 from fake_provider import HURRIED, LLAMA_CPP, PATIENT, VLLM, says, sends, status
+from refold import Ask
 from refold.clients import open_client
-from refold.clients.http.transport import _explain_network_error
-from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, Overflow, RefoldError
 
 SECRET = "test-key-0123456789"
@@ -339,17 +338,6 @@ def test_a_response_that_ends_without_its_output_is_told(provider, opened):
     provider.script = [sends(fake.data({"type": "response.completed", "response": {"status": "completed"}}))]
     with pytest.raises(AnswerFailed, match="gave nothing in its answer"):
         opened("responses").ask(Ask("?"))
-
-
-def test_a_certificate_that_is_not_trusted_is_told_and_not_tried_again():
-    class ConnectError(Exception):
-        """As the library raises it."""
-
-    failure = _explain_network_error(
-        ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), has_begun=False
-    )
-    assert "certificate" in failure.reason
-    assert not failure.is_transient
 
 
 def test_one_client_serves_many_at_once(provider, opened):

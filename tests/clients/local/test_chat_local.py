@@ -4,7 +4,7 @@ import pytest
 
 import refold
 from local_model import model_path
-from refold.clients.chat import ChatClient, Delta, Reply, RequestedCall, open_chat_client
+from refold.clients import ChatClient, Delta, Reply, RequestedCall, open_chat_client
 from refold.errors import AnswerFailed
 
 

@@ -19,11 +19,11 @@ import pytest
 
 import refold
 from local_model import model_path
+from refold import Ask
 from refold.clients import Client, is_address, open_client
 from refold.clients.local import gguf, model_files
 from refold.clients.local import server as local_server
 from refold.clients.local.server import SERVERS, usable_processors
-from refold.core.compaction.flow import Ask
 from refold.errors import AnswerFailed, FormatError, Overflow, RefoldError
 
 QUESTION = Ask("What is the capital of France?", max_tokens=12)
@@ -222,10 +222,11 @@ def test_no_server_outlives_its_program(tmp_path):
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == -signal.SIGKILL, ran.stderr
-    ends = time.monotonic() + 30
-    while _runs(int(ran.stdout)):
-        assert time.monotonic() < ends
+    for _ in range(600):  # it ends by itself; a busy machine may take a while
+        if not _runs(int(ran.stdout)):
+            break
         time.sleep(0.05)
+    assert not _runs(int(ran.stdout))
 
 
 def _runs(process_id):

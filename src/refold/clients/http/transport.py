@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from refold.clients.http.deadlines import RETRY_AFTER_SECONDS, Deadlines
 from refold.clients.http.exchange import Exchange, fail, step
-from refold.clients.http.failures import Failure
-from refold.clients.http.retry_after import read_retry_after
+from refold.clients.http.failures import Failure, read_retry_after
 from refold.clients.http.wire import Head, Request, Target
 from refold.errors import RefoldError
 

@@ -9,11 +9,11 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange
 from refold.session.drivers import SessionFlow
-from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart, ContextWarning
+from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import LEAST_HIT, find_cached_prefix
-from refold.session.steps.context import ContextState, context_state, to_conversation
+from refold.session.steps.context import ContextState, context_state, to_conversation, warn_listeners
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
 
@@ -147,17 +147,7 @@ def _warn_of_cap(state: SessionState, outcome: Outcome) -> str:
     """Warn listeners once that a cap forbids to ask a model; returns why, or ""."""
     why = next((report.reason for report in outcome.receipt.stages if report.capped), "")
     if why and not state.accounting.spending.warned:
-        budget = outcome.budget
-        state.events.add(
-            ContextWarning(
-                session=state.name,
-                at=state.now(),
-                level=budget.level,
-                used=budget.used,
-                room=budget.room,
-                reason=why,
-            )
-        )
+        warn_listeners(state, outcome.budget, why)
     if why or outcome.receipt.calls:
         state.accounting.note_cap_warning(warned=bool(why))
     return why

@@ -7,6 +7,7 @@ from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.events import ContextWarning
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 
@@ -23,6 +24,20 @@ def context_state(state: SessionState) -> SessionFlow[ContextState]:
     """Return how full the context is now."""
     window = yield from find_window(state)
     return ContextState(window, measure_context(state, window, state.request))
+
+
+def warn_listeners(state: SessionState, budget: Budget, reason: str = "") -> None:
+    """Warn listeners of a level, or of a cap on the cost of summaries."""
+    state.events.add(
+        ContextWarning(
+            session=state.name,
+            at=state.now(),
+            level=budget.level,
+            used=budget.used,
+            room=budget.room,
+            reason=reason,
+        )
+    )
 
 
 def find_window(state: SessionState) -> SessionFlow[Window]:

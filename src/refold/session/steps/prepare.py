@@ -7,13 +7,18 @@ from typing import Any
 from refold.calls.compact import CompactionOptions, build_task
 from refold.core.compaction.pipeline import shrink
 from refold.session.drivers import SessionFlow
-from refold.session.events import ContextWarning
 from refold.session.results import Ready
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import offer_to_queue, should_prepare_fold
 from refold.session.steps.compact import compact_if_due
-from refold.session.steps.context import context_state, find_window, measure_context, to_conversation
+from refold.session.steps.context import (
+    context_state,
+    find_window,
+    measure_context,
+    to_conversation,
+    warn_listeners,
+)
 from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import reload_if_stale, retry_on_conflict
 from refold.session.steps.take_in import take_in
@@ -38,11 +43,7 @@ def prepare(
     context = yield from context_state(state)
     budget, accounting = context.budget, state.accounting
     if state.events.is_new_level(budget.level):
-        state.events.add(
-            ContextWarning(
-                session=state.name, at=state.now(), level=budget.level, used=budget.used, room=budget.room
-            )
-        )
+        warn_listeners(state, budget)
     accounting.note_refusal(refused=False)
     attempt = yield from compact_if_due(state, context)
     if attempt.fold:

@@ -19,9 +19,8 @@ from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
 from refold.stores.disk import map_errors, sync_folder
-from refold.stores.jsonl.check import find_defects, salvage_file
 from refold.stores.jsonl.key_file import KeyFile
-from refold.stores.jsonl.search import FileSearch
+from refold.stores.jsonl.scan import FileSearch, find_defects, salvage_file
 from refold.stores.jsonl.session_file import SessionFile, peek_info
 from refold.stores.lease_table import LeaseRecord, LeaseTable
 from refold.stores.text import name_hash

@@ -1,0 +1,162 @@
+"""Reads session files from end to end, beside their indexes: full-text search, check and salvage."""
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refold.core.log.entries import Entry
+from refold.stores import Defect, Place, SearchHit
+from refold.stores.disk import map_errors, open_file
+from refold.stores.jsonl.rows import Row, has_known_kind, parse_row, read_rows, refuse_newer, to_entry
+from refold.stores.paths import ParentCheck
+from refold.stores.word_index import TextHit, WordIndex
+
+
+def find_defects(path: Path) -> Iterator[Defect]:
+    """Yield rows that are damaged, and good ones that contradict each other."""
+    inspection = _Inspection(path)
+    with map_errors(path), open_file(path) as file:
+        for row in read_rows(file):
+            for what, seq in inspection.examine(row):
+                yield Defect(
+                    session=inspection.session, what=f"{path.name}, line {row.number}: {what}", seq=seq
+                )
+
+
+def salvage_file(path: Path) -> Iterator[tuple[str, Place, Entry]]:
+    """Yield every entry whose row is good; the file's name stands for a session whose name is lost."""
+    session = path.stem
+    with map_errors(path), open_file(path) as file:
+        for row in read_rows(file):
+            value = row.value or {}
+            if "refold" in value:
+                session = value.get("session", session)
+            elif "place" in value and has_known_kind(value):
+                yield session, Place(*value["place"]), to_entry(value)
+
+
+class _Inspection:
+    """State of an examination: the rows of one file seen so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.session = path.stem
+        self._parents = ParentCheck()
+        self._version = 0
+        self._seq = 0
+        self._gap = False
+        """True after a damaged row: from there on numbers and places cannot be compared any more."""
+
+    def examine(self, row: Row) -> Iterator[tuple[str, int | None]]:
+        """Yield what is wrong with the next row, each with the number of its entry."""
+        value = row.value
+        if value is None:
+            if row.terminated:
+                self._gap = True
+                yield "damaged", None
+        elif row.number == 1:
+            self.session = value.get("session", self.session) if "refold" in value else self.session
+            if "refold" not in value:
+                yield "the row that names the session is missing", None
+        elif "place" in value:
+            yield from self._examine_entry(value)
+        elif "head" in value:
+            if not self._gap and Place(*value["head"]) not in self._parents:
+                yield "the head points to a place without an entry", value["head"][1]
+            if not self._gap and value["version"] != self._version + 1:
+                yield f"head {value['version']} follows head {self._version}", None
+            self._version = value["version"]
+            if not row.terminated:
+                yield "damaged at its end", None
+        else:
+            yield "not a row of a log", None
+
+    def _examine_entry(self, value: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
+        place, behind = Place(*value["place"]), Place(*value["behind"])
+        entry = to_entry(value)
+        if not entry.sound:
+            yield f"entry {entry.name} does not match its name", place.seq
+        if not self._gap and (behind not in self._parents or place.seq != self._seq + 1):
+            yield f"entry {entry.name} follows an entry that is not there", place.seq
+        if wrong := self._parents.add(entry, place, behind):
+            yield wrong, place.seq
+        self._seq = place.seq
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a file has been read."""
+
+    number: int
+    session: str = ""
+    at: int = 0
+    rows: int = 0
+
+
+class FileSearch:
+    """Word index over the rows of many files. Remembers offsets, not texts, so that it stays small."""
+
+    def __init__(self) -> None:
+        self._words = WordIndex()
+        self._files: dict[Path, _Progress] = {}
+        self._paths: list[Path] = []
+        self._file = array("L")
+        self._at = array("Q")
+        self._size = array("Q")
+        """For each text of the word index its file, and its row there."""
+
+    def search(
+        self, query: str, paths: Sequence[Path], *, only: Path | None, limit: int, some: bool = False
+    ) -> list[SearchHit]:
+        """Return the best hits, best first."""
+        for path in paths:
+            if only is None or path == only:
+                self._index_new_rows(path)
+        among = None
+        if only is not None:
+            wanted = self._files[only].number if only in self._files else -1
+
+            def among(text: int) -> bool:
+                return self._file[text] == wanted
+
+        hits = self._words.search(query, limit=limit, among=among, some=some)
+        return [hit for text_hit in hits if (hit := self._read_hit(text_hit))]
+
+    def _index_new_rows(self, path: Path) -> None:
+        progress = self._files.get(path)
+        if progress is None:
+            progress = self._files[path] = _Progress(len(self._paths))
+            self._paths.append(path)
+        with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
+            waiting: list[tuple[Row, str]] = []  # entries count once the head behind them is there
+            for row in read_rows(file, progress.at, progress.rows + 1):
+                value = row.value if row.terminated else None
+                if value and "place" in value:
+                    if value["text"] and has_known_kind(value):
+                        waiting.append((row._replace(value=None), value["text"]))
+                elif value:
+                    refuse_newer(value, path)
+                    progress.session = value.get("session", progress.session)
+                    for entry, text in waiting:
+                        self._words.add(text)
+                        self._file.append(progress.number)
+                        self._at.append(entry.at)
+                        self._size.append(entry.size)
+                    waiting = []
+                    progress.at, progress.rows = row.end, row.number
+
+    def _read_hit(self, hit: TextHit) -> SearchHit | None:
+        path = self._paths[self._file[hit.text]]
+        with map_errors(path), open_file(path) as file:
+            value = parse_row(os.pread(file, self._size[hit.text], self._at[hit.text]))
+        if value is None:
+            return None  # damaged since it was indexed: `check` reports it
+        return SearchHit(
+            session=self._files[path].session,
+            entry=to_entry(value),
+            place=Place(*value["place"]),
+            score=hit.score,
+        )

@@ -1,10 +1,10 @@
-"""Refold's policies as methods of CompactBench (an Apache-2.0 package), and a reader that needs no model.
+"""Make our policies methods of CompactBench (an Apache-2.0 package), with a reader that needs no model.
 
     compactbench run --method path/to/refold/evals/compactbench.py:Refold --provider ...
 
-A method gives a text and a state in six sections. The text is the view that the policy makes; where a talk is
-so short that nothing is gained by folding it, the text is empty and nobody is asked: the ledger alone tells
-it (`states`). `Reader` is the stand-in of `reader` as a provider: no model, and the same for every method.
+A method returns a text and a state in six sections. The text is the view that the policy makes. For a talk
+too short to fold, the text is empty and no model is asked: only the ledger fills the state (`reader.states`).
+`Reader` is the stand-in of `reader.stand_in` as a provider: no model, and the same for every method.
 """
 
 from typing import Any, ClassVar, Final
@@ -22,19 +22,20 @@ from refold.core.facts.ledger import LEDGER_SHARE
 from refold.evals.methods import Wire, count_tokens, iter_texts
 from refold.evals.reader.stand_in import reply
 from refold.evals.reader.states import make_state
+from refold.policies import presets
 
 SHARE: Final = 0.5
-"""Tokens of the view, as a share of the talk's."""
+"""Tokens of the view, as a share of the talk."""
 LEAST: Final = 400
-"""Tokens below which no talk is folded: the words around a summary would take more than they save."""
+"""Tokens below which no talk is folded: the wrapper of a summary would take more than it saves."""
 TEXT_CHARS: Final = 8_000
-"""What CompactBench takes of a text."""
+"""Characters that CompactBench accepts of a text."""
 TEXT_TOKENS: Final = TEXT_CHARS // 5
-"""So that a text is not cut: English has four characters to a token, and its marks take some."""
+"""A text of so many tokens is not cut: English has about four characters a token, plus markup."""
 
 
 class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so
-    """The house policy; CompactBench's provider is asked for the summary."""
+    """The default policy; CompactBench's provider writes the summary."""
 
     name: ClassVar[str] = "refold"
     version: ClassVar[str] = "1.0.0"
@@ -44,7 +45,7 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
     async def compact(
         self, transcript: Any, config: dict[str, Any] | None = None, previous_artifact: Any = None
     ) -> Any:
-        """The artifact of a talk; earlier artifacts are not needed, for the talk is whole."""
+        """Return the artifact of a talk; earlier artifacts are not needed, because the talk is whole."""
         del config, previous_artifact
         messages = [{"role": turn.role.value, "content": turn.content} for turn in transcript.turns]
         return CompactionArtifact(
@@ -55,7 +56,7 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
         )
 
     async def _text(self, messages: Wire) -> str:
-        """The view that the policy makes; nothing where the talk is short."""
+        """Return the view that the policy makes; nothing if the talk is short."""
         size = count_tokens(messages)
         if size <= LEAST:
             return ""
@@ -81,30 +82,26 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
 
 
 def _spoken(message: dict[str, Any]) -> str:
-    """A message with its speaker, without whom nobody knows what was asked and what was answered."""
+    """Return a message with its speaker, so that question and answer can be told apart."""
     text = "\n".join(iter_texts(message))
     return text if text.startswith("<") else f"{str(message.get('role', '')).upper()}: {text}"
 
 
 class RefoldWithoutModel(Refold):
-    """The same without a model."""
+    """The default policy without a model."""
 
     name: ClassVar[str] = "refold-without-model"
     asks: ClassVar[bool] = False
 
 
-class Opal(Refold):
-    """The preset of that name."""
-
-    name: ClassVar[str] = "refold-opal"
-    policy: ClassVar[str] = "opal"
-
-
-class Neurolink(Refold):
-    """The preset of that name."""
-
-    name: ClassVar[str] = "refold-neurolink"
-    policy: ClassVar[str] = "neurolink"
+def __getattr__(name: str) -> type[Refold]:
+    """Return the preset of a name as a method: `compactbench.py:Opal`."""
+    preset = name.lower()
+    if preset not in presets.PRESETS:
+        raise AttributeError(f"no method {name!r} here")
+    method = type(name, (Refold,), {"name": f"refold-{preset}", "policy": preset})
+    globals()[name] = method  # CompactBench compares classes, so that each is made once
+    return method
 
 
 class Reader(Provider):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so
@@ -113,7 +110,7 @@ class Reader(Provider):  # type: ignore[misc,unused-ignore]  # CompactBench want
     key: ClassVar[str] = "refold-reader"
 
     async def complete(self, request: Any) -> Any:
-        """What the stand-in says."""
+        """Return the answer of the stand-in."""
         text = reply(request.prompt, as_json=bool(request.response_format))
         return CompletionResponse(
             text=text,

@@ -16,7 +16,7 @@ from refold.evals.tables import print_rows
 ASKS: Final = True
 EXAMPLES: Final = """\
   refold eval retention DATASET
-  refold eval retention DATASET --policy refold --policy opal --sample 3
+  refold eval retention DATASET --policy all --sample 3
   refold eval retention DATASET --ask local --json retention.json
   refold eval retention DATASET --only planted --folds 1,3,10
   refold eval retention DATASET --peer langchain='python adapter.py'

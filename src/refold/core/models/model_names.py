@@ -14,14 +14,16 @@ from pkgutil import get_data
 from typing import Final
 
 _ROWS: Final = json.loads(get_data(__package__, "data/providers.json") or b"")["providers"]
-_PROVIDERS: Final = {spelling: name for name, row in _ROWS.items() for spelling in row["spellings"].split()}
+_PROVIDERS: Final[dict[str, str]] = {
+    spelling: name for name, row in _ROWS.items() for spelling in row["spellings"].split()
+}
 ROUTERS: Final = frozenset(name for name, row in _ROWS.items() if row.get("router"))
 """They pass a request on; the provider behind them in the name has the window."""
 HOSTS: Final = frozenset(name for name, row in _ROWS.items() if row.get("host"))
 """They serve other makers' models under limits of their own; the maker's window says nothing about those."""
 
 # Patterns are texts: `re` compiles each when it is first used and keeps it, so that an import costs nothing.
-_MAKERS: Final = {name: row["models"] for name, row in _ROWS.items() if "models" in row}
+_MAKERS: Final[dict[str, str]] = {name: row["models"] for name, row in _ROWS.items() if "models" in row}
 
 _BEDROCK: Final = (
     r"(?:(?:us|eu|apac|au|jp|ca|global|us-gov)\.)?"

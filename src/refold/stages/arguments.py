@@ -23,7 +23,7 @@ class TrimArguments:
     """Shorten each long value in the arguments of calls before the tail."""
 
     keep: Keep | None = None
-    """What is recent; None: only open calls are."""
+    """The rule for recent messages; None: only open calls are recent."""
     limit: int = 2_000
     name: str = "arguments"
     thins: ClassVar[bool] = True

@@ -100,11 +100,11 @@ _OWN_TITLES: Final = frozenset({*TITLES, LAST, OUTPUTS})
 
 @dataclass(frozen=True, slots=True)
 class Staying:
-    """What stays in the view beside the digest and need not be shown in it."""
+    """Names and words that stay in the view beside the digest and need not be shown in it."""
 
     names: frozenset[str]
     said: str
-    """What people say there."""
+    """Words of people there."""
     answered: bool
     """True if the model speaks there behind what leaves."""
 

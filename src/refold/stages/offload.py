@@ -14,7 +14,7 @@ class Offload:
     """Replace media by markers, before the tail or everywhere."""
 
     keep: Keep | None = None
-    """What is recent; None: nothing is."""
+    """The rule for recent messages; None: none is recent."""
     name: str = "offload"
     thins: ClassVar[bool] = True
 

@@ -58,7 +58,7 @@ FACTS_SLACK: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Leaving:
-    """What leaves in one fold."""
+    """The messages that leave in one fold."""
 
     task: Task
     segment: Segment
@@ -120,7 +120,7 @@ class Summarize:
     instructions: str | None = None
     """The caller's own instructions in place of the prompt."""
     focus: str = ""
-    """What every summary pays attention to; the focus of one compaction is added to it."""
+    """The subject that every summary pays attention to; the focus of one compaction is added to it."""
     originals: bool = False
     """True if the model sees the original messages, False for those that cheaper stages have left."""
     vocabulary: Vocabulary = file_operations.COMMON_TOOLS

@@ -84,7 +84,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """How large the history may be after compaction.
+    """The size that the history may have after compaction.
 
     `max(floor((base * fraction - fixed - spare) / margin), floor(base * least))`, where base is the room or
     the window and `fixed` is what is not history: system prompt, tools, prompt, files.
@@ -100,7 +100,7 @@ class Target:
     most: int | None = None
     """Tokens of history to aim at in a large room: it is folded before it is full, so it pays to go far."""
     most_from: int = 0
-    """What a large room is; a smaller one is folded because it is full, and keeps its share."""
+    """Tokens of a large room; a smaller one is folded because it is full, and keeps its share."""
     below: bool = False
     """Stay under the number; for a target at the trigger's own line, where compaction would start again."""
 
@@ -161,9 +161,9 @@ class Budget:
     messages: int
     characters: int
     count_source: str
-    """Where the token counts come from: `estimate`, `given`, `usage+estimate`, a system's name."""
+    """Source of the token counts: `estimate`, `given`, `usage+estimate`, a system's name."""
     window_source: str
-    """Where the window comes from: `given`, `table`, `prefix`, `provider default`, `fallback`, ..."""
+    """Source of the window: `given`, `table`, `prefix`, `provider default`, `fallback`, ..."""
     trigger_tokens: int | None = None
     """Tokens at which compaction starts by itself; None for never."""
 

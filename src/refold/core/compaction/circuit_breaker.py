@@ -66,7 +66,7 @@ class Breaker:
     """The time it was opened; None while it is closed."""
     reason: str = ""
     cooldown: float = 0.0
-    """How long it stays open, or stayed the last time."""
+    """Seconds it stays open, or stayed open the last time."""
     last_opened: float | None = None
     emergencies: int = 0
     last_emergency: float | None = None
@@ -115,7 +115,7 @@ class Allowed:
 
     yes: bool
     reason: str = ""
-    """Why it may not, or why only one may."""
+    """The reason why it may not, or why only one may."""
     until: float | None = None
     """The time to ask again."""
 

@@ -1,4 +1,4 @@
-"""Where a history may be cut. Knows the rules of providers and nothing of budgets.
+"""The places where a history may be cut. Knows the rules of providers and nothing of budgets.
 
 Each rule of a provider names ranges of messages that must stay together; a cut is legal where it splits no
 range. Positions are cuts: cutting at i puts message i into the tail.

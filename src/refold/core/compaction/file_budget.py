@@ -1,4 +1,4 @@
-"""How much of the window attached files may take, one by one and together. Reads no file, knows no model.
+"""The share of the window that attached files may take. Reads no file, knows no model.
 
 A share of what is left of the window goes to files. Small files pass unchecked, very large ones are shown
 by a preview. Together they are served from the smallest up, so that one huge log does not push out ten short
@@ -47,7 +47,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """What to do with one file before it is read."""
+    """The treatment of one file before it is read."""
 
     clip: bool
     max_chars: int | None = None
@@ -56,7 +56,7 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class FittedFile:
-    """What became of a file; `content` is empty where it was left out."""
+    """A file within its budget; `content` is empty where it was left out."""
 
     content: str
     path: str | None

@@ -41,7 +41,7 @@ class Ask(str):
     max_tokens: int | None
     """Tokens the answer may have."""
     purpose: str
-    """What the answer is for, e.g. `summary`, `chunk 2/5`, `merge`."""
+    """The use of the answer, e.g. `summary`, `chunk 2/5`, `merge`."""
     prefix: CachedPrefix | None
     """The cached conversation behind which the same can be asked; other clients use the text."""
     closing: str
@@ -78,13 +78,13 @@ class Answer:
 
     text: str
     finish: str = "stop"
-    """Why it ended: `stop`, `length`, `tool_calls`, `refusal`, or the provider's own word."""
+    """The reason why it ended: `stop`, `length`, `tool_calls`, `refusal`, or the provider's own word."""
     calls: int = 0
-    """How many tool calls it made instead of answering."""
+    """Number of tool calls it made instead of answering."""
     reasoning: str = ""
     model: str = ""
     provider: str = ""
-    """Who answered: `anthropic`, `openai`, or the address of a server; empty where unknown."""
+    """The provider: `anthropic`, `openai`, or the address of a server; empty where unknown."""
     input_tokens: int | None = None
     """Tokens of the whole input, cached or not."""
     output_tokens: int | None = None
@@ -154,42 +154,42 @@ async def ask_in_parallel(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
 
 def _ask_sync(ask: Answerer, question: Ask) -> Reply:
     try:
-        said = ask(question)
+        answer = ask(question)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
         return Failed(error)
-    if inspect.isawaitable(said):
-        if inspect.iscoroutine(said):
-            said.close()
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
         raise TypeError("this model is asynchronous: use `await refold.acompact(...)`")
-    return _read_answer(said)
+    return _read_answer(answer)
 
 
 async def _ask_async(ask: Answerer, question: Ask) -> Reply:
     try:
-        said = ask(question)
-        return _read_answer(await said if inspect.isawaitable(said) else said)
+        answer = ask(question)
+        return _read_answer(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
         return Failed(error)
 
 
-def _read_answer(said: Any) -> Reply:
+def _read_answer(value: Any) -> Reply:
     """Accept what a callable gave: an `Answer`, or a text with or without reasoning."""
-    if isinstance(said, Answer):
-        return said
-    if isinstance(said, str):
-        text, reasoning = split_reasoning(said)
+    if isinstance(value, Answer):
+        return value
+    if isinstance(value, str):
+        text, reasoning = split_reasoning(value)
         return Answer(text=text, reasoning=reasoning)
-    return Failed(AnswerFailed(f"the model gave {type(said).__name__} where text was expected"))
+    return Failed(AnswerFailed(f"the model gave {type(value).__name__} where text was expected"))
 
 
-def split_reasoning(said: str) -> tuple[str, str]:
+def split_reasoning(text: str) -> tuple[str, str]:
     """Split an answer from the reasoning that the model wrote before it between tags.
 
     >>> split_reasoning("<think>easy</think> Four.")
     ('Four.', 'easy')
     """
-    reasoning = _REASONING.match(said)
-    return (said[reasoning.end() :], reasoning[2]) if reasoning else (said, "")
+    reasoning = _REASONING.match(text)
+    return (text[reasoning.end() :], reasoning[2]) if reasoning else (text, "")
 
 
 def run_together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:

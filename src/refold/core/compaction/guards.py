@@ -1,4 +1,4 @@
-"""Which messages stay in every view, by the policy's guards and the caller's pins."""
+"""Messages that stay in every view, by the policy's guards and the caller's pins."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _REASONS: Final = {
     "pins": "pinned",
     "system": "system prompt",
 }
-"""Why each guard keeps a message, the weakest reason first."""
+"""The reason for which each guard keeps a message, the weakest first."""
 
 
 def find_guarded(

@@ -1,4 +1,4 @@
-"""What to keep: the contract of a keep rule, helpers for writing one, and the rule of the policy `refold`.
+"""Keep rules: their contract, helpers for writing one, and the rule of the policy `refold`.
 
 A `Keep` value names what stays; `Keep.segment` gives the segment [start, end) that leaves, or None. Leading
 system messages are never part of a segment. The rules of other systems live in `policies`.
@@ -21,12 +21,12 @@ class Segment:
     start: int
     end: int
     turn: int | None = None
-    """Where the turn begins that the end splits, if it splits one."""
+    """The start of the turn that the end splits, if it splits one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredHistory:
-    """What a `Keep` may look at: messages with their sizes, and the numbers of the window."""
+    """The history as a `Keep` sees it: messages with their sizes, and the numbers of the window."""
 
     messages: Sequence[Message]
     sizes: Sequence[int]
@@ -48,7 +48,7 @@ class MeasuredHistory:
 
     @property
     def head(self) -> int:
-        """How many system messages (not summaries) lead the history."""
+        """Number of system messages (not summaries) that lead the history."""
         for index, message in enumerate(self.messages):
             if message.role != "system" or message.is_summary:
                 return index

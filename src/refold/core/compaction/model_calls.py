@@ -29,13 +29,13 @@ class ModelCall:
     estimated: bool = False
     """True if the tokens are our estimate, because none were reported."""
     dollars: float | None = None
-    """What it cost; None where no price is known."""
+    """Its cost; None where no price is known."""
     prefixed: bool = False
     """True if it was asked behind the cached conversation."""
 
     @property
     def spent(self) -> Spent:
-        """What it took, as a sum to add up."""
+        """Its tokens and its cost, as a sum."""
         return Spent(
             calls=1,
             input=self.prompt_tokens,

@@ -36,7 +36,7 @@ Too low runs stages in vain; too high skips stages that could have reached the g
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of one stage."""
+    """The result of one stage."""
 
     stage: str
     accepted: bool
@@ -52,7 +52,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a pipeline did."""
+    """The result of a pipeline."""
 
     messages: tuple[Message, ...]
     edits: tuple[Edit, ...] = ()
@@ -61,7 +61,7 @@ class Result:
     """Number of the last stage that was accepted, counted from 1; 0 for none."""
     tokens: int = 0
     mended: int = 0
-    """How many messages were repaired afterwards."""
+    """Number of messages that were repaired afterwards."""
 
 
 @dataclass(slots=True)

@@ -41,7 +41,7 @@ class Policy:
     trigger: Trigger
     levels: Levels = Levels()
     target: Target | None = None
-    """How large the history may be afterwards; None: one successful stage is enough."""
+    """The size of the history afterwards; None: one successful stage is enough."""
     forced_share: float | None = None
     """When compaction is forced below its target: the share of the history to aim at; None: do nothing."""
     forced_once: bool = False
@@ -51,13 +51,13 @@ class Policy:
     """True if the first stages that only thin out tool traffic are skipped together where no summariser is
     there and the words alone are over the goal."""
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
-    """What stays in every view."""
+    """Messages that stay in every view."""
     user_words: int = 0
     """Tokens of the user's own messages to keep, newest first."""
     user_words_fraction: float = 1.0
     """The same as a share of the room; the smaller one holds."""
     orphans: Orphans = "call"
-    """What happens to a tool result without its call."""
+    """The treatment of a tool result without its call."""
     missing: str = UNAVAILABLE
     """The text that stands for a missing result."""
     learns: bool = True
@@ -65,13 +65,13 @@ class Policy:
     tokens_of_all: bool = True
     """True if reported tokens include system prompt and tools, False for the history alone."""
     checkpoint: int | None = None
-    """Where the current thread begins."""
+    """The start of the current thread."""
     summariser: str | None = None
     """The model that summarises, where the system names one."""
     file_fraction: float = 0.6
     """The share of what remains that files may take."""
     paid: Paid | None = None
-    """What differs in a session whose tokens have a price."""
+    """The differences in a session whose tokens have a price."""
 
     @property
     def where_paid(self) -> "Policy":

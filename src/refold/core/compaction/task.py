@@ -45,7 +45,7 @@ class Task:
     shape: Shape = CANONICAL
     force: bool = False
     focus: str = ""
-    """What a summary should pay attention to, in the caller's words."""
+    """The subject that a summary pays attention to, in the caller's words."""
     model: bool = False
     """True if a summariser model is available."""
     ask_window: int = 32_768
@@ -53,7 +53,7 @@ class Task:
     ask_price: Price | None = None
     """The price of the summariser, for answers that do not name their model."""
     allowance: Allowance | None = None
-    """What summaries may still cost; None for no limit."""
+    """The money that summaries may still cost; None for no limit."""
     prefix: CachedPrefix | None = None
     """The cached conversation, where a summary can be asked for as one more turn of it."""
     checkpoint: int | None = None
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def measured(self) -> MeasuredHistory:
-        """What a `Keep` may look at."""
+        """The history as a `Keep` sees it."""
         guarded = 0 if self.target is None else sum(self.sizes[index] for index in self.protected)
         return MeasuredHistory(
             self.messages,
@@ -114,7 +114,7 @@ class Task:
         return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
 
     def tail_start(self, keep: Keep | None) -> int:
-        """Where the tail begins that a rule keeps; the end of the history where there is no rule."""
+        """The start of the tail that a rule keeps; the end of the history where there is no rule."""
         if keep is None:
             return len(self.messages)
         segment = keep.segment(self.measured)

@@ -47,7 +47,7 @@ _TODO_TEXTS: Final = ("content", "step", "title", "text", "task")
 """Argument names under which plan tools of agents keep their items, and items their text."""
 _VALUE: Final = re.compile(r"(?<!\w)\d[\w.,:%/-]{0,40}")
 _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
-"""What stands between a name and its value."""
+"""Signs between a name and its value."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
 """A line of a search: `src/app.py:12: ...`."""
 
@@ -64,7 +64,7 @@ _KIND_BONUS_SEEN: Final = {
     ID: -0.1,
     CONSTANT: -0.1,
 }
-"""The same for names that were only seen in output."""
+"""Bonuses for names that were only seen in output."""
 _DUNDER_BONUS: Final = -0.4
 """Names such as `__init__` stand everywhere and name nothing."""
 _PROJECT_FILE_BONUS: Final = 0.7

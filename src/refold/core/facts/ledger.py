@@ -16,9 +16,9 @@ from refold.core.facts.words import assigned_name
 from refold.core.tokens.estimate import estimate
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
-"""What holds beyond the moment: rules, and facts and habits that nobody has to say again (`standing`)."""
+"""Kinds that hold beyond the moment: rules, and facts and habits that nobody has to repeat (`standing`)."""
 USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
-"""What only a user's own words can be."""
+"""Kinds that only come from a user's own words."""
 KINDS: Final = USER_KINDS | {
     *(
         "decision",
@@ -76,11 +76,11 @@ class Fact:
     """The number of the message that said it."""
     weight: float = 1.0
     uses: int = 1
-    """How many times it was said."""
+    """Number of times it was said."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes it the same fact as another."""
+        """Facts with the same key are one fact."""
         if self.kind == "value":
             return "value", self.about.lower()
         if self.kind in USER_KINDS:
@@ -226,7 +226,7 @@ def _is_stale(fact: Fact, corrected: dict[str, int], succeeded: dict[str, int]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactReport:
-    """What became of each fact of a ledger."""
+    """The fate of each fact of a ledger."""
 
     kept: tuple[Fact, ...] = ()
     """Facts that a text has."""
@@ -237,7 +237,7 @@ class FactReport:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many were kept, repaired, and are reachable by handle."""
+        """Numbers of facts that were kept, repaired, and are reachable by handle."""
         return len(self.kept), len(self.repaired), len(self.reachable)
 
     @property

@@ -59,7 +59,7 @@ class Page:
     seen: set[str] = field(default_factory=set)
     """Words and names that are shown already; a name among them is not shown again."""
     beside: str = ""
-    """What people say in messages that stay beside the page."""
+    """Words of people in messages that stay beside the page."""
     facts: dict[str, list[Fact]] = field(default_factory=dict)
     """The facts of each section."""
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {FILES: {}, VALUES: {}})

@@ -54,7 +54,7 @@ _compile = partial(compile_patterns, room="summaries")
 
 @dataclass(slots=True)
 class Speech:
-    """What one kind of speaker said: its lines as sets of words, and its names."""
+    """The words of one kind of speaker: lines as sets of words, and names."""
 
     lines: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
     """The words of each line, and its names."""
@@ -111,7 +111,7 @@ class Speech:
 
 @dataclass(slots=True)
 class Speakers:
-    """What was said, by who said it."""
+    """The words of people, of the model, in its calls, and of tools."""
 
     people: Speech = field(default_factory=Speech)
     model: Speech = field(default_factory=Speech)
@@ -120,10 +120,10 @@ class Speakers:
 
     def find_source(self, sentence: str, heading: str) -> str | None:
         """Find who gave the order in a sentence: "tool", "assistant"; None for a person or no order."""
-        claims_wish = _compile(r"\b(?:{})\b", "wish_headings").search(heading) is not None
-        claims_wish = claims_wish or is_instruction(sentence)
+        claims_request = _compile(r"\b(?:{})\b", "wish_headings").search(heading) is not None
+        claims_request = claims_request or is_instruction(sentence)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks")
-        strong = claims_wish or order.search(sentence) is not None
+        strong = claims_request or order.search(sentence) is not None
         words, names = _find_words(sentence), _find_names(sentence)
         people = self.people.support(words)
         if people < _SAME:
@@ -142,7 +142,7 @@ class Speakers:
         if (names & self.model.names) - known - self.tools.names:
             return "assistant"
         # What the model said itself is quoted only where the summary claims more than the model's own plan.
-        return "assistant" if claims_wish and model >= _SAME and model > people else None
+        return "assistant" if claims_request and model >= _SAME and model > people else None
 
 
 def _is_plan(sentence: str, heading: str) -> bool:

@@ -118,7 +118,7 @@ class Connection:
             self._disconnect()
 
     def after_fork(self) -> None:
-        """Forget the parent's connection, and a lock that one of its threads may have held."""
+        """In a child process, forget the parent's connection, and a lock that its threads may have held."""
         self._lock = threading.RLock()
         if self._raw is not None:
             _INHERITED.append(self._raw)
@@ -253,5 +253,5 @@ def _forget_parents() -> None:
         connection.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget_parents)

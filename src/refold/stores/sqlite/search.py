@@ -4,7 +4,6 @@ Scripts without spaces between words are taken letter by letter, in texts and in
 """
 
 import re
-from functools import partial
 from heapq import nlargest
 from typing import Final
 
@@ -39,6 +38,8 @@ _WITH_IN: Final = (
     " WHERE words MATCH ? AND entries.session = ? ORDER BY words.rowid DESC LIMIT ?"
 )
 _HAS: Final = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid = ?"
+_ENTRY: Final = select_entries("WHERE id = ?")
+_NAME: Final = "SELECT name FROM sessions WHERE id = ?"
 _IS_BEHIND: Final = "SELECT (SELECT through FROM indexed) < (SELECT ifnull(max(id), 0) FROM entries)"
 
 
@@ -101,7 +102,15 @@ def search(
         hits = _rank(raw, " AND ".join(quoted), number, limit)
     if not hits and len(quoted) > 1:
         hits = _rank_by_word_count(raw, quoted, number, limit)
-    return list(map(partial(_read_hit, raw), hits))
+    results = []
+    for entry, score in hits:
+        stored = [parse_intact_row(row) for row in raw.execute(_ENTRY, (entry,)).fetchall()]
+        names = raw.execute(_NAME, (stored[0].session,)).fetchall() if stored else []
+        if not names:
+            raise LogCorrupt("the search index names an entry that is not there: check the store")
+        name = decode_text(names[0][0])
+        results.append(SearchHit(session=name, entry=stored[0].entry, place=stored[0].place, score=score))
+    return results
 
 
 def _entries_with(raw: RawConnection, word: str, session: int | None) -> set[int]:
@@ -133,12 +142,3 @@ def _rank_by_word_count(
             others = (entry for entry in best if entry not in entries)
             entries |= {entry for entry in others if raw.execute(_HAS, (word, entry)).fetchall() == [(1,)]}
     return [(entry, score(entry)) for entry in nlargest(limit, best, key=score)]
-
-
-def _read_hit(raw: RawConnection, hit: tuple[int, float]) -> SearchHit:
-    entry, score = hit
-    for row in raw.execute(select_entries("WHERE id = ?"), (entry,)).fetchall():
-        stored = parse_intact_row(row)
-        for (name,) in raw.execute("SELECT name FROM sessions WHERE id = ?", (stored.session,)).fetchall():
-            return SearchHit(session=decode_text(name), entry=stored.entry, place=stored.place, score=score)
-    raise LogCorrupt("the search index names an entry that is not there: check the store")

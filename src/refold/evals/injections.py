@@ -13,6 +13,7 @@ from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.attacks import Attack, insert_attack, make_attacks
 from refold.evals.datasets import read_dataset
+from refold.evals.measures.planted_facts import parse_folds
 from refold.evals.methods import (
     TAIL,
     WINDOW,
@@ -24,7 +25,6 @@ from refold.evals.methods import (
     open_methods,
 )
 from refold.evals.peers import parse_peer
-from refold.evals.retention import parse_folds
 from refold.evals.survival import WORST, ObedientSummariser, find_fate
 from refold.evals.tables import bootstrap_interval, write_json
 

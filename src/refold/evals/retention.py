@@ -49,7 +49,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     """Run every measure that the data allows."""
-    parse_folds(args.folds)
+    planted_facts.parse_folds(args.folds)
     if not all(0 < share < 1 for share in args.share or SHARES):
         raise RefoldError("--share takes parts of the history between 0 and 1, as in 0.08")
     if args.sample is not None and args.sample < 1:
@@ -68,17 +68,6 @@ def run(args: Namespace, screen: Screen) -> int:
     finally:
         for other in others:
             other.close()
-
-
-def parse_folds(text: str) -> list[int]:
-    """Parse numbers of folds such as `1,3,10`."""
-    try:
-        rounds = sorted({int(word) for word in text.split(",")})
-    except ValueError:
-        rounds = []
-    if not rounds or rounds[0] < 1 or rounds[-1] > 100:
-        raise RefoldError(f"--folds takes numbers from 1 to 100, as in 1,3,10, not {text!r}")
-    return rounds
 
 
 def _describe_run(args: Namespace, others: list[Peer]) -> dict[str, Any]:
@@ -106,7 +95,7 @@ def _measure_all(args: Namespace, found: Dataset, comparison: Comparison) -> Ite
 
 
 def _measure_planted(args: Namespace, found: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:
-    pool, rounds = planted_facts.collect_talks(found, args.seed), parse_folds(args.folds)
+    pool, rounds = planted_facts.collect_talks(found, args.seed), planted_facts.parse_folds(args.folds)
     sets = [(f"constraints ({name})", planted_facts.read_rules(name)) for name in planted_facts.SETS]
     for name, planted in (*sets, ("facts", planted_facts.make_facts(FACTS, args.seed))):
         yield from planted_facts.measure_planted(name, planted, pool, comparison, rounds)

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any, Final
 
 from refold.core.messages.speakers import is_program_text
+from refold.errors import RefoldError
 from refold.evals.datasets import Dataset
 from refold.evals.methods import Comparison, Method, Trial, Wire, count_tokens
 from refold.evals.tables import Tally, make_row
@@ -161,6 +162,17 @@ def measure_planted(
             fold_rounds(Rounds(way, comparison, pool, max(rounds)), history, at, look)
     for (fold, way_name), tally in tallies.items():
         yield make_row(f"{name}, {format_fold_count(fold)}", way_name, tally, folds=fold)
+
+
+def parse_folds(text: str) -> list[int]:
+    """Parse numbers of folds such as `1,3,10`."""
+    try:
+        rounds = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        rounds = []
+    if not rounds or rounds[0] < 1 or rounds[-1] > 100:
+        raise RefoldError(f"--folds takes numbers from 1 to 100, as in 1,3,10, not {text!r}")
+    return rounds
 
 
 def format_fold_count(fold: int) -> str:

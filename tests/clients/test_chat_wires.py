@@ -421,10 +421,13 @@ def test_thoughts_between_tags_are_parted_as_they_stream(provider, connect, said
 
 def test_tools_of_the_session_go_along(provider, connect, wire):
     """`session.recall_tool()` has the wire's shape already."""
-    from refold.session.steps.recall_tool import schema
-
     client = connect(wire)
-    converse(client, [client.user("?")], tools=[*TOOLS, schema(client.format)])
+    with refold.open("x", store="memory:", window=4_000, format=client.format) as session:
+        for number in range(40):
+            session.say(client.user(f"note {number} " + "words " * 60))
+        assert session.compact().compacted
+        recall = session.recall_tool()
+    converse(client, [client.user("?")], tools=[*TOOLS, recall])
     sent = json.dumps(provider.seen[0].json["tools"])
     assert sent.count('"name": "look"') == sent.count('"name": "recall"') == 1
 

@@ -6,8 +6,6 @@ import pytest
 
 import refold
 from fake_provider import LLAMA_CPP, says, status
-from refold import Ask
-from refold.calls.summariser import choose_answerer, summariser_window
 from refold.clients import open_client
 from refold.errors import RefoldError
 
@@ -83,12 +81,15 @@ def test_a_session_whose_model_fails_keeps_its_log_and_goes_on(provider):
     assert view[-1] == HISTORY[-1]
 
 
-def test_who_answers_threads_and_who_event_loops(provider):
-    client = open_client(f"{provider.url}/v1#m", window=9_000)
-    assert choose_answerer(client)(Ask("?")).text == "A summary."
-    assert asyncio.run(choose_answerer(client, asynchronous=True)(Ask("?"))).text == "A summary."
-    assert summariser_window(client) == 9_000
-    assert choose_answerer(None) is None
+@pytest.mark.parametrize("window", [1_500, 100_000])
+def test_a_question_fits_the_window_of_the_client(provider, window):
+    """A small summariser is asked in several questions, each of which it can read."""
+    provider.script = [says(SUMMARY)]
+    client = open_client(f"{provider.url}/v1#m", window=window)
+    refold.compact(HISTORY, ask=client, window=8_000, force=True)
+    sizes = [refold.count(seen.json["messages"]) for seen in provider.seen]
+    assert max(sizes) <= window
+    assert (len(sizes) > 1) == (window == 1_500)
 
 
 @pytest.mark.parametrize("wrong", [7, {"a": 1}, object()])

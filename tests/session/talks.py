@@ -4,6 +4,7 @@ import json
 
 import refold
 from refold import formats
+from refold.core.compaction.circuit_breaker import Limits
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.testing import Scripted
 
@@ -81,6 +82,11 @@ def folding(turns=40, *, size=800, answer=SUMMARY, **choices):
     ready = session.prepare(history)
     assert ready.fold is not None
     return session, history, ready
+
+
+def limits(**fields):
+    """How often a session may be compacted."""
+    return Limits(**fields)
 
 
 def kinds(session, *only):

@@ -14,6 +14,7 @@ from talks import (
     dumped,
     folding,
     kinds,
+    limits,
     opened,
     reply,
     sound,
@@ -26,7 +27,6 @@ from talks import (
 )
 
 import refold
-from refold.core.compaction.circuit_breaker import Limits
 from refold.errors import RefoldError
 from refold.testing import Scripted
 
@@ -365,7 +365,7 @@ def test_six_an_hour_survive_reopening_behind_many_turns(tmp_path, clock):
 def test_over_the_room_while_the_breaker_is_open_folds_without_the_model(clock):
     model = Scripted(RuntimeError("dead"))
     policy = refold.presets.get("refold")
-    with opened(ask=model, now=clock, policy=policy, limits=Limits(folds_without_turn=1)) as session:
+    with opened(ask=model, now=clock, policy=policy, limits=limits(folds_without_turn=1)) as session:
         history = talk(40, size=800)
         assert session.prepare(history).fold
         asked = len(model.asked)

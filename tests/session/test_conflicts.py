@@ -146,3 +146,24 @@ def test_ctrl_c_right_behind_a_write_loses_nothing(store, monkeypatch):
     one.say([reply("d"), *talk(40, size=800)])
     assert one.compact(target=1_500).compacted
     assert one.view() == opened(store).view()
+
+
+def test_an_error_while_a_branch_begins_leaves_no_wrong_view():
+    """The sums of a place are read between leaving a branch and writing the new one."""
+    store = open_store("memory:")
+    session = refold.open("talk", store=store, window=8_000, ask=Scripted(SUMMARY))
+    history = talk(40, size=800)
+    assert session.prepare(history).fold
+    read = store.read
+
+    def fail(name, place, **choices):
+        if choices.get("kinds") == ("usage", "fold", "attempt"):
+            raise OSError("cannot be read")
+        return read(name, place, **choices)
+
+    store.read = fail
+    with pytest.raises(OSError, match="cannot be read"):
+        session.prepare([*history[:30], user("edited"), reply("yes")])
+    store.read = read
+    assert session.say("goes on") == "#82"
+    assert session.view() == opened(store).view()

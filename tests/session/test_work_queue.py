@@ -4,10 +4,9 @@ import asyncio
 import json
 
 import pytest
-from talks import SUMMARY, opened, talk, user
+from talks import SUMMARY, limits, opened, talk, user
 
 import refold
-from refold.core.compaction.circuit_breaker import Limits
 from refold.stores import open_store
 from refold.testing import Scripted
 
@@ -72,7 +71,7 @@ def test_a_worker_whose_lease_went_to_another_writes_nothing(store):
 
 
 def test_the_breaker_is_asked_before_a_session_is_offered(store):
-    session = opened(store=store, **FULL, limits=Limits(per_hour=1))
+    session = opened(store=store, **FULL, limits=limits(per_hour=1))
     session.say([user("question " * 30), {"role": "assistant", "content": "answer " * 30}] * 4)
     three_quarters(session)
     refold.work(store, ask=Scripted(SUMMARY))

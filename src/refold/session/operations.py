@@ -253,7 +253,7 @@ def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
 def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
     """Return every fold of this branch, oldest first."""
     entries = yield from read_log(state, kinds=FOLDS)
-    made = []
+    listed = []
     for entry in entries:
         fold = state.view.fold(entry.name)
         if entry.value.get("trigger") == "repair" or fold is None:
@@ -262,7 +262,7 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
         covering = state.view.covering(entry.name)
         before, after = state.accounting.fold_sizes[entry.name]
         first, last = min((r.first for r in removed), default=0), max((r.last for r in removed), default=0)
-        made.append(
+        listed.append(
             FoldMade(
                 name=entry.name,
                 handle=f"#{first}-#{last}" if removed else "",
@@ -276,14 +276,14 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
                 spent=Spent.read(entry.beside.get("spent")),
             )
         )
-    return made
+    return listed
 
 
 def stats(state: SessionState) -> SessionFlow[Stats]:
     """Return what fills the context now, beside what all requests cost together."""
     current = yield from budget(state)
-    accounting, made = state.accounting, state.shortening_folds()
-    standing = [accounting.fold_sizes[fold.name] for fold in made if fold.standing]
+    accounting, folded = state.accounting, state.shortening_folds()
+    standing = [accounting.fold_sizes[fold.name] for fold in folded if fold.standing]
     return Stats(
         session=state.name,
         said=state.view.said,
@@ -295,7 +295,7 @@ def stats(state: SessionState) -> SessionFlow[Stats]:
         level=current.level,
         should_compact=current.should_compact,
         folds=len(standing),
-        unfolded=len(made) - len(standing),
+        unfolded=len(folded) - len(standing),
         tokens_saved=sum(before - after for before, after in standing),
         totals=accounting.totals,
         spent=accounting.spending.own,

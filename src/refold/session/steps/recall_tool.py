@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from refold.core.messages.message import Message
-from refold.core.messages.transcript import house_layout
+from refold.core.messages.transcript import default_layout
 from refold.errors import RefoldError
 from refold.session.drivers import SessionFlow
 from refold.session.state.session_state import SessionState
@@ -68,7 +68,7 @@ def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> Se
             return str(error)
         match = recall.HANDLE.fullmatch(str(handle).strip())
         first = int(match[1]) if match else 1
-        text = "\n\n".join(house_layout(number, message) for number, message in enumerate(messages, first))
+        text = "\n\n".join(default_layout(number, message) for number, message in enumerate(messages, first))
         if len(text) <= ANSWER_CHARS:
             return text
         last = first + len(items) - 1

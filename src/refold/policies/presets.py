@@ -1,4 +1,4 @@
-"""Policies by name: the five systems and the house's own default, each made by a function with its knobs.
+"""Policies by name: the five systems and the default, each made by a function with its knobs.
 
 `get("ripple", keep_recent_messages=3)` gives Ripple's policy with one knob turned, and is the same as
 `ripple(keep_recent_messages=3)`. A knob's default is the number its document prints; the reasons are in the
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
-from refold.policies.house import THRIFTY, refold
+from refold.policies.default import THRIFTY, refold
 from refold.policies.systems.codebuddy import codebuddy
 from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
 from refold.policies.systems.opal import opal

@@ -12,7 +12,7 @@ from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.usage import Usage
 from refold.formats import Format
-from refold.policies.house import house_counter
+from refold.policies.default import default_counter
 from refold.replay.reused_names import ReusedName, find_reused_names
 
 SECONDS: Final = 20.0
@@ -62,7 +62,7 @@ class Recorded:
     @cached_property
     def counter(self) -> Counter:
         """The counter, the same for every policy."""
-        return house_counter(self.model)
+        return default_counter(self.model)
 
     @cached_property
     def read(self) -> tuple[Message, ...]:

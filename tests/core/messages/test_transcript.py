@@ -40,7 +40,7 @@ STYLES = [
     umwelten_layout,
     neurolink_layout,
     opal_layout,
-    transcript.house_layout,
+    transcript.default_layout,
 ]
 
 # -- what is inside cannot end the data --------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_opal_shows_200_characters_of_arguments_and_500_of_a_result():
 
 
 def test_the_house_numbers_and_labels():
-    style = transcript.house_layout
+    style = transcript.default_layout
     assert style(7, user("hi")) == "#7 user: hi"
     assert style(7, user()) == "#7 user: "
     assert style(7, result("c1", "out", name="read")) == "#7 tool result (read):\nout"
@@ -248,10 +248,10 @@ def test_the_house_numbers_and_labels():
 
 def test_the_house_shows_words_whole_and_tool_output_as_head_and_tail():
     """The house's page, summariser sees: head and tail of 2,000 characters, everything else whole."""
-    assert transcript.house_layout(0, user("w" * 50_000)) == "#0 user: " + "w" * 50_000
-    said = transcript.house_layout(0, result("c1", "a" * 5_000 + "b" * 5_000))
+    assert transcript.default_layout(0, user("w" * 50_000)) == "#0 user: " + "w" * 50_000
+    said = transcript.default_layout(0, result("c1", "a" * 5_000 + "b" * 5_000))
     assert said == f"#0 tool result (c1):\n{'a' * 1_000}\n[... 8000 characters left out ...]\n{'b' * 1_000}"
-    said = transcript.house_layout(0, calls(ToolCall("c1", "write", "a" * 5_000 + "b" * 5_000)))
+    said = transcript.default_layout(0, calls(ToolCall("c1", "write", "a" * 5_000 + "b" * 5_000)))
     assert said == f"#0 calls write: {'a' * 600}\n[... 9200 characters left out ...]\n{'b' * 200}"
 
 

@@ -20,7 +20,7 @@ from refold.core.models.model_names import (
     parse_model_name,
     provider_of,
 )
-from refold.core.models.windows import FALLBACK, Price, Table, Window, house_table, lookup, parse_overlay
+from refold.core.models.windows import FALLBACK, Price, Table, Window, builtin_table, lookup, parse_overlay
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -94,7 +94,7 @@ def test_an_alias_on_which_the_registries_disagree_takes_the_smaller_window():
     ],
 )
 def test_every_big_provider_is_listed_and_has_a_default(provider):
-    assert len(house_table().models[provider]) >= 5
+    assert len(builtin_table().models[provider]) >= 5
     assert lookup("no-such-model-at-all", provider=provider).source == "provider default"
 
 
@@ -109,7 +109,7 @@ def test_the_table_is_small_sorted_and_has_one_model_a_line():
 
 
 def test_every_row_makes_sense_and_says_where_it_comes_from():
-    for window in house_table().rows():
+    for window in builtin_table().rows():
         assert 0 < window.tokens <= 10_000_000, window
         assert window.output_tokens is None or 0 < window.output_tokens <= window.tokens, window
         assert window.input_tokens is None or 0 < window.input_tokens < window.tokens, window
@@ -322,7 +322,7 @@ def test_whatever_a_model_is_called_there_is_a_window(model, provider):
 
 @given(
     st.sampled_from(
-        [f"{provider}/{model}" for provider, models in house_table().models.items() for model in models]
+        [f"{provider}/{model}" for provider, models in builtin_table().models.items() for model in models]
     )
 )
 def test_every_row_is_found_under_its_own_name(name):
@@ -446,7 +446,7 @@ def test_a_name_that_several_hosts_list_and_nobody_claims_takes_the_smallest():
 
 
 def test_importing_windows_does_not_read_the_table():
-    code = "import refold.core.models.windows as w; assert w.house_table.cache_info().currsize == 0"
+    code = "import refold.core.models.windows as w; assert w.builtin_table.cache_info().currsize == 0"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -13,7 +13,7 @@ from refold.cli.output.screen import Screen
 from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.settings import Settings
-from refold.core.models.windows import Window, house_table
+from refold.core.models.windows import Window, builtin_table
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldWarning, WindowUnknown
 
@@ -46,11 +46,16 @@ def run(args: Namespace, screen: Screen) -> int:
     """List the models of this name, and show which window the library would use."""
     settings = config.load()
     name = (args.name or "").strip()
-    windows = [
-        *house_table().rows(),
-        *(each for each in settings.windows.values() if isinstance(each, Window)),
-    ]
-    rows = sorted((window for window in windows if _matches(name, window)), key=_title)
+    windows = [each for each in settings.windows.values() if isinstance(each, Window)]
+    wanted = name.lower()
+
+    def is_meant(window: Window) -> bool:
+        title = _title(window).lower()
+        if "*" in wanted:
+            return fnmatchcase(title, wanted) or fnmatchcase(window.model.lower(), wanted)
+        return wanted.replace(":", "/") in title
+
+    rows = sorted(filter(is_meant, [*builtin_table().rows(), *windows]), key=_title)
     used = _find_window(name, args.policy, settings) if name and "*" not in name else None
     how = "" if used is None else _HOW.get(used.source, used.source)
     if used is not None and used.source == "overlay":
@@ -73,13 +78,6 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _title(window: Window) -> str:
     return f"{window.provider}/{window.model}" if window.provider else window.model
-
-
-def _matches(name: str, window: Window) -> bool:
-    title, wanted = _title(window).lower(), name.lower()
-    if "*" in wanted:
-        return fnmatchcase(title, wanted) or fnmatchcase(window.model.lower(), wanted)
-    return wanted.replace(":", "/") in title
 
 
 def _find_window(name: str, policy: str | None, settings: Settings) -> Window | None:

@@ -2,7 +2,7 @@
 
 A layout turns one message into a block of text, or into "" to leave it out. Content is neutralised first:
 anything that looks like one of the tags a prompt uses loses its angle bracket, so that it can neither close
-the data section nor open another one. Holds the house's own layout and what every layout needs; the layouts
+the data section nor open another one. Holds the default layout and what every layout needs; the layouts
 of other systems belong to their policies.
 """
 
@@ -29,7 +29,7 @@ _INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
 """Marks of another chat template, which knows capitals only."""
 
 SHOWN_CHARS: Final = 2_000
-"""Head and tail of tool output that the house shows a summariser; lower loses more, higher costs more."""
+"""Head and tail of tool output that the default layout shows a summariser; lower loses more, higher costs more."""
 
 # The head of the arguments mostly names the file or the command; of a written text the middle may go.
 _ARGUMENT_HEAD: Final = 600
@@ -43,7 +43,7 @@ def neutralise(text: str) -> str:
     return _TAGS.sub("&lt;", text)
 
 
-def house_layout(index: int, message: Message) -> str:
+def default_layout(index: int, message: Message) -> str:
     """Lay out number, label and words; tool output as head and tail, media as markers."""
     lines = [
         f"#{index} tool result ({part.name or part.call_id}):\n{_head_and_tail(part.text)}"

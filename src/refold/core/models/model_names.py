@@ -61,7 +61,7 @@ class ModelName:
 
 
 def canonical_provider(provider: str) -> str:
-    """Return the house's name of a provider.
+    """Return the name under which our tables list a provider.
 
     >>> [canonical_provider(name) for name in ("Google AI", "vertex_ai", "my-host")]
     ['google', 'vertex', 'my-host']

@@ -1,4 +1,4 @@
-"""What tokens cost: prices of the house table, sums of calls, and when a compaction pays; asks no network.
+"""What tokens cost: prices of the built-in table, sums of calls, and when a compaction pays; asks no network.
 
 Prices per token: in p, cache read r, cache write w, out o. A context of L tokens shrinks to L'; its summary
 has s tokens and k tokens stand behind it. If the summary is asked for as one more turn of the cached
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from refold.core.models.model_names import parse_model_name
-from refold.core.models.windows import Price, house_table
+from refold.core.models.windows import Price, builtin_table
 from refold.core.tokens.usage import Usage
 
 MILLION: Final = 1_000_000
@@ -26,12 +26,12 @@ _COUNTS: Final = ("calls", "input", "output", "cache_read", "cache_write", "unpr
 
 
 def find_price(model: str | None) -> Price | None:
-    """Return the price of a model by the house table; None if none is known.
+    """Return the price of a model by the built-in table; None if none is known.
 
     >>> find_price("anthropic:claude-sonnet-4-5")
     Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
     """
-    window = house_table().find(parse_model_name(model)) if model and model.strip() else None
+    window = builtin_table().find(parse_model_name(model)) if model and model.strip() else None
     return None if window is None else window.price
 
 

@@ -1,6 +1,6 @@
 """How large a model's window is: exact name, longest prefix, provider default, fallback; asks no network.
 
-The house table is package data, read at the first look and kept. `scripts/build_windows.py` writes it.
+The built-in table is package data, read at the first look and kept. `scripts/build_windows.py` writes it.
 """
 
 import json
@@ -21,7 +21,7 @@ __all__ = [
     "Price",
     "Table",
     "Window",
-    "house_table",
+    "builtin_table",
     "lookup",
     "parse_overlay",
     "provider_of",
@@ -29,7 +29,7 @@ __all__ = [
 
 
 @lru_cache(maxsize=1)
-def house_table() -> Table:
+def builtin_table() -> Table:
     """Return the table of true numbers."""
     from importlib.resources import files  # slow to import, and a caller who gives a window needs no table
 
@@ -39,7 +39,7 @@ def house_table() -> Table:
         provider, _, model = key.partition("/")
         models.setdefault(provider, {})[model] = row
     sources = {letter: (name, day) for letter, (name, day) in raw["sources"].items()}
-    return Table("house", models=models, defaults=raw["defaults"], sources=sources)
+    return Table("built-in", models=models, defaults=raw["defaults"], sources=sources)
 
 
 def lookup(
@@ -52,15 +52,15 @@ def lookup(
 ) -> Window:
     """Find the window of a model.
 
-    `table` is the house's by default; `overlay` wins over it; `fallback` is the table's own by default, and
-    None forbids one. A model that falls back is named in a `RefoldWarning`; None falls back in silence.
+    `table` is the built-in one by default; `overlay` wins over it; `fallback` is the table's own by default,
+    and None forbids one. A model that falls back is named in a `RefoldWarning`; None falls back in silence.
 
     >>> lookup("gpt-4o-2024-08-06").tokens, lookup("openai:gpt-5").input_tokens
     (128000, 272000)
     """
     if not isinstance(model, str | None):
         raise TypeError(f"a model is named by a string, not by {type(model).__name__}")
-    table = table or house_table()
+    table = table or builtin_table()
     if model and model.strip():
         listed = _find_window(table, model, provider)
         window = apply_overlay(parse_model_name(model, provider), listed, overlay) if overlay else None

@@ -1,4 +1,4 @@
-"""The words around a summary that say what it is: the house's own, and what every wrapper needs.
+"""The words around a summary that say what it is: the default one, and what every wrapper needs.
 
 The user's last request is quoted if it leaves with the rest, so that it is in every view. The wrappers of
 other systems belong to their policies.

@@ -54,7 +54,7 @@ PROVIDER_FACTORS: Final[Mapping[str, float]] = {
     "mistral": 1.26,
     "bedrock": 1.23,
 }
-"""Its document, "Provider Multipliers", by the house's names of providers; all others are 1.0."""
+"""Its document, "Provider Multipliers", by our names of providers; all others are 1.0."""
 
 
 def neurolink(

@@ -1,4 +1,4 @@
-"""The house's own policy, `refold`: cheapest stages first, floors that need no model and always end.
+"""The default policy, `refold`: cheapest stages first, floors that need no model and always end.
 
 Its knobs, their thrifty setting, and its counter for each provider. docs/systems/refold.md explains it;
 decision 15 tells how the numbers of when to fold were found.
@@ -12,7 +12,7 @@ from typing import Final
 from refold.core.compaction.budget import Reserve, Target, Trigger
 from refold.core.compaction.keep_rules import RecentRoom
 from refold.core.compaction.policy import Paid, Policy
-from refold.core.messages.transcript import house_layout
+from refold.core.messages.transcript import default_layout
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import wrap_summary
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, MemoizedCount, count_media_tokens
@@ -64,7 +64,7 @@ def refold(
     least_gain: float = 0.10,
     unknown_window: int | None = 128_000,
 ) -> Policy:
-    """The house: cheapest stages first, to 55 % of the room; the floors need no model and always end.
+    """The default: cheapest stages first, to 55 % of the room; the floors need no model and always end.
 
     With `history_tokens` a large window is not filled, because every turn pays for what is carried on. A
     session does that by itself with `paid_history_tokens` if its model has a price.
@@ -80,7 +80,7 @@ def refold(
     summarize = Summarize(
         keep=keep,
         prompt="refold",
-        style=house_layout,
+        style=default_layout,
         frame=wrap_summary,
         output_tokens=summary_tokens,
         least_gain=least_gain,
@@ -89,8 +89,8 @@ def refold(
     )
     policy = Policy(
         name="refold",
-        counter=house_counter(None),
-        counters=house_counter,
+        counter=default_counter(None),
+        counters=default_counter,
         window=partial(lookup, fallback=unknown_window),
         reserve=Reserve(fraction=reserve_fraction, most=reserve_tokens, by_model=True),
         output=max_output,
@@ -143,7 +143,7 @@ def refold(
     return replace(policy, paid=paid)
 
 
-def house_counter(model: str | None) -> Counter:
+def default_counter(model: str | None) -> Counter:
     """Return the calibrated estimate, times what the provider's tokenizer is known to add."""
     return _provider_counter((provider_of(model) if model else None) or "")
 

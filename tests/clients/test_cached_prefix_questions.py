@@ -85,7 +85,7 @@ def test_everything_before_the_question_is_what_was_sent(provider, client, shape
 
 @pytest.mark.parametrize("shape", ["anthropic", "openai", "responses"])
 def test_tools_in_nobodys_shape_are_put_into_the_wires(provider, client, shape):
-    """As a talker sends them; a system prompt as text stands where the wire has it."""
+    """As a chat client sends them; a system prompt as text stands where the wire has it."""
     held = prefix(shape, tools=(TOOL,), system="Be kind.")
     client(shape, held.model).ask(question(held))
     (seen,) = provider.seen

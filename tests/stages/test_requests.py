@@ -14,7 +14,7 @@ from refold.core.messages.message import Message
 from refold.core.models.windows import Price
 from refold.core.summaries import wrappers
 from refold.core.tokens.estimate import estimate
-from refold.policies.house import house_counter
+from refold.policies.default import default_counter
 from refold.policies.systems.keep_rules import LastMessages
 from refold.stages import requests
 from refold.stages.requests import (
@@ -248,7 +248,7 @@ def test_the_number_of_requests_is_bounded():
 # -- behind the cached conversation --------------------------------------------------------------------------
 
 
-COUNTER = house_counter(None)
+COUNTER = default_counter(None)
 PROSE = "we looked at the parser and changed the second rule of the grammar again " * 30
 TOLD = "## What the user wants\nThe user wants the parser mended.\n## Done\nThe second rule was changed."
 PREFIX = CachedPrefix(
@@ -263,7 +263,7 @@ MESSAGES = tuple(Message("user" if i % 2 == 0 else "assistant", f"message {i} {P
 STAGE = Summarize(
     keep=LastMessages(messages=2),
     prompt="refold",
-    style=transcript.house_layout,
+    style=transcript.default_layout,
     frame=wrappers.wrap_summary,
     ledger_tokens=500,
     originals=True,

@@ -101,11 +101,9 @@ class Log(Protocol):
 
     def sessions(self) -> list[SessionInfo]:
         """List all sessions, most recently changed first."""
-        ...
 
     def head(self, session: str) -> Head | None:
         """Return the head of a session, or None if there is no such session."""
-        ...
 
     def append(
         self,
@@ -125,7 +123,6 @@ class Log(Protocol):
 
         Raises `StoreFull` if the disk is full and `StoreBusy` if other processes held the store for too long.
         """
-        ...
 
     def read(
         self,
@@ -144,11 +141,9 @@ class Log(Protocol):
 
         Reads in pages, so that a long log needs little memory. Sees everything appended before the call.
         """
-        ...
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
         """Find entries by name on all branches; names that do not exist are left out."""
-        ...
 
 
 class Search(Protocol):
@@ -162,7 +157,6 @@ class Search(Protocol):
         A hit has every word of the query or, if no entry has, most of them. With `some` one word is enough,
         and rare words weigh more.
         """
-        ...
 
 
 class Notes(Protocol):
@@ -170,11 +164,9 @@ class Notes(Protocol):
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key, or None."""
-        ...
 
     def put_note(self, key: str, value: str) -> None:
         """Set the value of a key; durable on return."""
-        ...
 
 
 class Leases(Protocol):
@@ -182,22 +174,18 @@ class Leases(Protocol):
 
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
         """Lease a session, or renew the lease of the same holder; None while another holder has it."""
-        ...
 
     def release(self, lease: Lease) -> None:
         """End a lease; does nothing if the session has a newer lease."""
-        ...
 
     def offer(self, session: str) -> None:
         """Add a session to the queue of those that need work, unless it is in there."""
-        ...
 
     def take(self, *, holder: str, seconds: float) -> Lease | None:
         """Remove the oldest session from the queue and lease it; None if the queue is empty.
 
         A session whose lease expires before it is released goes back to its place in the queue.
         """
-        ...
 
 
 class Store(Log, Search, Notes, Leases, Protocol):
@@ -206,19 +194,15 @@ class Store(Log, Search, Notes, Leases, Protocol):
     @property
     def address(self) -> str:
         """Address that opens this store again, without secrets."""
-        ...
 
     def check(self) -> Iterator[Defect]:
         """Examine everything that is stored and yield each defect."""
-        ...
 
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
         """Yield every readable entry with its session and place, in the order it was stored."""
-        ...
 
     def close(self) -> None:
         """Close files and connections; may be called twice."""
-        ...
 
 
 _BUILT_IN: Final = {

@@ -1,7 +1,7 @@
 """When to compact: window, reserve, room, used tokens and levels. Knows nothing of how to shrink."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
@@ -137,13 +137,7 @@ class Breakdown:
 
     def as_dict(self) -> dict[str, int]:
         """The parts by name."""
-        return {
-            "system": self.system,
-            "history": self.history,
-            "prompt": self.prompt,
-            "tools": self.tools,
-            "files": self.files,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

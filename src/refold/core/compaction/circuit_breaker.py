@@ -20,7 +20,7 @@ cool-down the breaker is half-open, so nobody waits longer than two cool-downs.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
@@ -75,37 +75,28 @@ class Breaker:
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON, without the limits."""
-        return {
-            "attempts": list(self.attempts),
-            "since_turn": self.since_turn,
-            "opened": self.opened,
-            "reason": self.reason,
-            "cooldown": self.cooldown,
-            "last_opened": self.last_opened,
-            "emergencies": self.emergencies,
-            "last_emergency": self.last_emergency,
-            "seen": self.seen,
-        }
+        state = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "limits"}
+        return state | {"attempts": list(self.attempts)}
 
     @classmethod
     def from_json(cls, value: Any, limits: Limits | None = None) -> "Breaker":
         """Read the state from JSON; fields that cannot be read are left at their defaults."""
-        fields = value if isinstance(value, dict) else {}
-        attempts = fields.get("attempts")
+        state = value if isinstance(value, dict) else {}
+        attempts = state.get("attempts")
         times = [_read_time(at) for at in attempts] if isinstance(attempts, list) else []
-        cooldown = _read_time(fields.get("cooldown"))
-        reason = fields.get("reason")
+        cooldown = _read_time(state.get("cooldown"))
+        reason = state.get("reason")
         return cls(
             limits=limits or Limits(),
             attempts=tuple(at for at in times if at is not None)[-_KEPT:],
-            since_turn=_read_count(fields.get("since_turn")),
-            opened=_read_time(fields.get("opened")),
+            since_turn=_read_count(state.get("since_turn")),
+            opened=_read_time(state.get("opened")),
             reason=reason if isinstance(reason, str) else "",
             cooldown=cooldown or 0.0,
-            last_opened=_read_time(fields.get("last_opened")),
-            emergencies=_read_count(fields.get("emergencies")),
-            last_emergency=_read_time(fields.get("last_emergency")),
-            seen=_read_time(fields.get("seen")) or 0.0,
+            last_opened=_read_time(state.get("last_opened")),
+            emergencies=_read_count(state.get("emergencies")),
+            last_emergency=_read_time(state.get("last_emergency")),
+            seen=_read_time(state.get("seen")) or 0.0,
         )
 
 

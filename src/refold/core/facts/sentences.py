@@ -120,7 +120,7 @@ def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
     """Give the kind of a sentence; `body` is the sentence without its lead-in."""
     lists = word_lists()
     asks = sentence.endswith(("?", "？"))
-    may_match = not sentence.isascii() or not lists.triggers.isdisjoint(words)
+    may_match = not sentence.isascii() or not lists["triggers"].isdisjoint(words)
     if may_match and compile_patterns("{}", "correction").search(body):
         return "correction"
     if may_match and not asks:
@@ -131,20 +131,20 @@ def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
             return "preference"
     if not asks and holds >= _HOLDS:
         return "standing"
-    asks = asks or not lists.questions.isdisjoint(words[:1])
-    speaks = not lists.speaker.isdisjoint(words) or "我" in body
+    asks = asks or not lists["questions"].isdisjoint(words[:1])
+    speaks = not lists["speaker"].isdisjoint(words) or "我" in body
     early = words[1:6]
-    tells = _is_past(words) or not (lists.past.isdisjoint(early) and lists.present.isdisjoint(early))
+    tells = _is_past(words) or not (lists["past"].isdisjoint(early) and lists["present"].isdisjoint(early))
     return "statement" if (speaks or tells) and not asks else "request"
 
 
 def _score_specific(body: str, words: list[str]) -> float:
     """Score how much of a sentence cannot be guessed."""
     lists = word_lists()
-    number = not lists.numbers.isdisjoint(words) or any(word[0].isdigit() for word in words)
+    number = not lists["numbers"].isdisjoint(words) or any(word[0].isdigit() for word in words)
     names = min(3, len(capitalised_words(body)))
     return number + 0.5 * (
-        names + (not lists.times.isdisjoint(words)) + (not lists.speaker.isdisjoint(words))
+        names + (not lists["times"].isdisjoint(words)) + (not lists["speaker"].isdisjoint(words))
     )
 
 
@@ -157,30 +157,30 @@ def _score_holding(body: str, words: list[str]) -> float:
     if len(words) < 2:
         return -2.0
     lists = word_lists()
-    if words[0] in lists.first_person and not lists.agreed.isdisjoint(words[1:3]):
+    if words[0] in lists["first_person"] and not lists["agreed"].isdisjoint(words[1:3]):
         return 1.2
     present = frozenset(words)
     # Each step is a feature of a rule (plus) or of a passing remark (minus). The sizes were set on the
     # planted rules of `refold eval retention`; a rule has about two features (docs/decisions/0012-facts.md).
-    score = 0.5 * min(2, len(present & lists.general)) + 0.5 * (not present.isdisjoint(lists.negations))
-    score += 0.4 * (not present.isdisjoint(lists.modals)) + 0.5 * (not present.isdisjoint(lists.habits))
+    score = 0.5 * min(2, len(present & lists["general"])) + 0.5 * (not present.isdisjoint(lists["negations"]))
+    score += 0.4 * (not present.isdisjoint(lists["modals"])) + 0.5 * (not present.isdisjoint(lists["habits"]))
     score += (
         0.6 * body.endswith(_POLITE_ENDS)
         + _score_subject(body, words)
         - 0.3 * (body[0].islower() or not body.endswith((".", "!", "。")))
     )
-    score -= 1.2 * (not present.isdisjoint(lists.past) or _is_past(words)) + 0.5 * body.endswith("!")
-    points_back = not present.isdisjoint(lists.pointers) or not lists.owners.isdisjoint(words[:3])
-    score -= 0.5 * points_back + 0.8 * (not present.isdisjoint(lists.plans))
+    score -= 1.2 * (not present.isdisjoint(lists["past"]) or _is_past(words)) + 0.5 * body.endswith("!")
+    points_back = not present.isdisjoint(lists["pointers"]) or not lists["owners"].isdisjoint(words[:3])
+    score -= 0.5 * points_back + 0.8 * (not present.isdisjoint(lists["plans"]))
     score -= (
-        0.5 * (not present.isdisjoint(lists.hedges))
+        0.5 * (not present.isdisjoint(lists["hedges"]))
         + 2.0 * (_CODE.match(body) is not None)
         + 0.8 * (words[0] == "here's")
     )
     # A plan or a feeling may also stand behind a few words of another kind.
     score -= 1.0 * any(
-        (word in lists.first_person_be and not lists.feelings.isdisjoint(words[at + 1 : at + 4]))
-        or (word in lists.first_person and not lists.wants.isdisjoint(words[at + 1 : at + 3]))
+        (word in lists["first_person_be"] and not lists["feelings"].isdisjoint(words[at + 1 : at + 4]))
+        or (word in lists["first_person"] and not lists["wants"].isdisjoint(words[at + 1 : at + 3]))
         for at, word in enumerate(words[1:6], start=1)
     )
     is_lookup = _ID_OR_ADDRESS.search(body) is not None and not assigned_name(body)
@@ -193,7 +193,7 @@ def _is_past(words: list[str]) -> bool:
     return any(
         word.endswith("ed")
         and len(word) > 4
-        and (before not in lists.passive_before if place < 3 else before in lists.doers)
+        and (before not in lists["passive_before"] if place < 3 else before in lists["doers"])
         for place, (before, word) in enumerate(pairwise(words[:10]))
     )
 
@@ -202,20 +202,20 @@ def _score_subject(body: str, words: list[str]) -> float:
     """Score the beginning: a person's plan or feeling, a pointer back, or a matter of its own."""
     lists = word_lists()
     first = words[0]
-    plans = first in lists.plans or (
-        first in lists.first_person_be and not lists.feelings.isdisjoint(words[1:3])
+    plans = first in lists["plans"] or (
+        first in lists["first_person_be"] and not lists["feelings"].isdisjoint(words[1:3])
     )
-    wants = first in lists.first_person and not (
-        lists.wants.isdisjoint(words[1:3]) and lists.feelings.isdisjoint(words[1:4])
+    wants = first in lists["first_person"] and not (
+        lists["wants"].isdisjoint(words[1:3]) and lists["feelings"].isdisjoint(words[1:4])
     )
     if plans or wants:
         return -1.5
     if first in {"you", "it's", "it"}:
-        return 1.0 if not lists.modals.isdisjoint(words[1:2]) else -0.5
+        return 1.0 if not lists["modals"].isdisjoint(words[1:2]) else -0.5
     if first in {"when", "where"} and "," in body:
         return 1.0
-    if first in lists.manners:
+    if first in lists["manners"]:
         return 1.3
-    if first in lists.pointers or first in lists.questions or first in {"your", "you're"}:
+    if first in lists["pointers"] or first in lists["questions"] or first in {"your", "you're"}:
         return -0.5
-    return 0.7 if first in lists.first_person or first in lists.first_person_be else 1.0
+    return 0.7 if first in lists["first_person"] or first in lists["first_person_be"] else 1.0

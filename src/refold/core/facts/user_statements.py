@@ -72,9 +72,9 @@ class Statements:
             rare = 1.0 / (1.0 + (times - 1) / max(8, len(self.facts)))
             if word in people:
                 values[word] = 0.0
-            elif word in lists.numbers or any(letter.isdigit() for letter in word):
+            elif word in lists["numbers"] or any(letter.isdigit() for letter in word):
                 values[word] = 1.8 * rare
-            elif word in names or word in lists.times:
+            elif word in names or word in lists["times"]:
                 values[word] = 1.4 * rare
             else:
                 values[word] = _COMMON_WORD * rare if word in common else rare
@@ -146,7 +146,7 @@ def choose_statements(
 def _speaker_factor(fact: Fact) -> float:
     """Weigh whose matter it is: what people tell of themselves most, what they ask for least."""
     words = split_words(fact.text)
-    own = not word_lists().speaker.isdisjoint(words)
+    own = not word_lists()["speaker"].isdisjoint(words)
     person = bool(fact.about)
     asked = fact.kind == "request" and (not person or fact.text.endswith("?"))
     whose = 1.0 if own or (person and "you" not in words and "your" not in words) else 0.6

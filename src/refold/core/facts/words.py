@@ -5,7 +5,6 @@ that import refold never look for facts.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -31,41 +30,10 @@ def read_toml(name: str, room: str = "facts") -> dict[str, Any]:
     return tomllib.loads(read_data(name, room))
 
 
-@dataclass(frozen=True, slots=True)
-class WordLists:
-    """The lists of `data/words.toml`; the reason for each stands there."""
-
-    speaker: frozenset[str]
-    numbers: frozenset[str]
-    times: frozenset[str]
-    stop: frozenset[str]
-    triggers: frozenset[str]
-    feelings: frozenset[str]
-    wants: frozenset[str]
-    first_person: frozenset[str]
-    first_person_be: frozenset[str]
-    plans: frozenset[str]
-    pointers: frozenset[str]
-    owners: frozenset[str]
-    hedges: frozenset[str]
-    agreed: frozenset[str]
-    manners: frozenset[str]
-    past: frozenset[str]
-    present: frozenset[str]
-    general: frozenset[str]
-    negations: frozenset[str]
-    modals: frozenset[str]
-    habits: frozenset[str]
-    questions: frozenset[str]
-    passive_before: frozenset[str]
-    doers: frozenset[str]
-
-
 @cache
-def word_lists() -> WordLists:
-    """Give the word lists, read once."""
-    lists = {name: frozenset(words.split()) for name, words in read_toml("words.toml").items()}
-    return WordLists(**lists)
+def word_lists() -> dict[str, frozenset[str]]:
+    """Give the lists of `data/words.toml` by name, read once; the reason for each stands there."""
+    return {name: frozenset(words.split()) for name, words in read_toml("words.toml").items()}
 
 
 @cache
@@ -105,7 +73,7 @@ def split_words(sentence: str) -> list[str]:
 
 def content_words(sentence: str) -> list[str]:
     """Give the words with a content of their own, each once; pairs of letters for scripts without spaces."""
-    stop = word_lists().stop
+    stop = word_lists()["stop"]
     words = [
         word for word in split_words(sentence) if word not in stop and (len(word) > 2 or word[0].isdigit())
     ]

@@ -102,7 +102,7 @@ def _find_names(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
 
 def _is_name(found: str) -> bool:
     first = found.split(maxsplit=1)[0]
-    return first not in _NO_NAMES and first.lower() not in word_lists().stop
+    return first not in _NO_NAMES and first.lower() not in word_lists()["stop"]
 
 
 def _cut_after_name(clause: str, name: str) -> str:

@@ -13,8 +13,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.messages.text_cutting import first_line
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
-from refold.session.steps.recall import HANDLE
-from refold.session.steps.recall_tool import ANSWER_CHARS
+from refold.session.steps.recall import ANSWER_CHARS, HANDLE
 
 MAX_HITS: Final = 5
 """Messages that `/recall` lists; the search orders them by relevance, and five fit a screen."""

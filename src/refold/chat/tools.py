@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from refold.chat.display import Note
 from refold.clients.chat import RequestedCall
 from refold.core.messages.text_cutting import first_line
-from refold.session.steps.recall_tool import schema
+from refold.session.steps.recall import schema
 
 if TYPE_CHECKING:
     from refold.chat.conversation import Conversation

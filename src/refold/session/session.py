@@ -18,14 +18,12 @@ from refold.session.operations import SAME
 from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
-from refold.session.steps.export import export
-from refold.session.steps.import_exported import import_from
+from refold.session.steps.export import export, import_from
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
-from refold.session.steps.recall import original, recall
-from refold.session.steps.recall_tool import answer_recall, recall_tool
+from refold.session.steps.recall import answer_recall, original, recall, recall_tool
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold")

@@ -127,7 +127,7 @@ def store_file(name: str) -> Store:
 
 def import_transcript(store: Store, session: str, transcript: "Transcript", source: str) -> tuple[int, int]:
     """Write a transcript into a new session; returns how many messages and folds it has."""
-    from refold.session.steps.import_exported import import_exported
+    from refold.session.steps.export import import_exported
     from refold.transcripts.agents.export_session import export_recording
 
     exported = export_recording(transcript, session)

@@ -20,7 +20,7 @@ from refold.session.steps.load import load_at_head, spending_at
 from refold.stores import START, Place
 
 if TYPE_CHECKING:
-    from refold.session.state.spending_totals import SpendingTotals
+    from refold.session.state.accounting import SpendingTotals
 
 PAGE: Final = 500
 """Names that are looked up in the store at once: few calls, and no statement over SQLite's 999 parameters."""

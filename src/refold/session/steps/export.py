@@ -1,18 +1,30 @@
-"""Write a session as files, without loss; the forms of the files are in `formats.systems`."""
+"""Write a session as files and read it back, without loss; the forms of the files are in `formats.systems`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from refold.core.log.entries import Entry
-from refold.errors import StoreError
+from refold import formats
+from refold.core.log.entries import ROOT, Entry, Kind, make_entry
+from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, changes_to_json, project
+from refold.errors import RefoldError, StoreError
+from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
-from refold.formats.systems.file_forms import MARKERS, is_export_file, refuse_unknown_form, write_files
+from refold.formats.systems.file_forms import (
+    MARKERS,
+    TAGGED,
+    is_export_file,
+    read_files,
+    refuse_unknown_form,
+    write_files,
+)
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.load import read_log
+from refold.session.steps.append import commit, mark_entry, message_entries
+from refold.session.steps.load import fill_view, load, read_log
+from refold.session.steps.read_entries import fold_messages, system_items
 
 _ITEM: Final = ("wire", "message")
 """Keys under which a fold keeps a message of its own: in a wire format, or as a value of ours."""
@@ -83,3 +95,116 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         why = getattr(error, "strerror", None) or error
         raise StoreError(f"{folder} cannot be written: {why}") from error
+
+
+# -- and back ----------------------------------------------------------------------------------------------
+
+
+def import_from(state: SessionState, directory: str) -> SessionFlow[int]:
+    """Read an exported folder into a session that is empty; returns the number of messages."""
+    exported: Exported = yield StoreCall(partial(_read_folder, Path(directory)))
+    return (yield from import_exported(state, exported, directory))
+
+
+def import_exported(state: SessionState, exported: Exported, name: str) -> SessionFlow[int]:
+    """Begin a session with the messages and folds of another one; `name` is for error messages."""
+    yield from load(state)
+    if state.head is not None:
+        raise RefoldError(f"session {state.name!r} is there already: import into a new one")
+    own = exported.format == canonical.FORMAT.name
+    items = [canonical.from_json(item) for item in exported.said] if own else list(exported.said)
+    wire = formats.get(exported.format) if exported.format else formats.detect(items)
+    yield from fill_view(state, (), wire)
+    try:
+        entries = _to_entries(state, exported, items)
+    except RefoldError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RefoldError(f"{name} cannot be imported: {error}") from error
+    if entries:
+        yield from commit(state, entries)
+    yield from load(state)
+    return len(items)
+
+
+def _read_folder(folder: Path) -> Exported:
+    try:
+        if (folder / TAGGED).exists():
+            paths = [folder / TAGGED]
+        else:
+            paths = [
+                path
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and path.suffix in (".jsonl", ".json")
+            ]
+        return read_files({p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in paths})
+    except (OSError, ValueError, RecursionError) as error:
+        raise RefoldError(f"{folder} is no exported session: {error}") from error
+
+
+def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -> list[Entry]:
+    """Return everything as entries; what could not be read back is refused before it is written."""
+    entries: list[Entry] = []
+    if exported.system:
+        system = [state.to_stored(item) for item in exported.system]
+        entries.append(mark_entry(state, "system", system, {"format": state.wire.name}))
+        state.wire.parse(system_items(entries[0]))
+    messages = message_entries(state, items, state.wire.parse(items))
+    names: dict[str, str] = {}
+    number = 0
+    for said, kind, value in _order_marks(exported):
+        entries += messages[number:said]
+        number = max(number, said)
+        parent, at = entries[-1].name if entries else ROOT, state.now()
+        if kind == "fold":
+            body, about = _to_fold_body(exported, value, names), {"format": exported.format}
+            entry = make_entry("fold", body, parent=parent, said=number, about=about, at=value.at or at)
+            fold_messages(entry)
+            names[value.name] = entry.name
+        else:
+            body = {"fold": names[value]} if kind == "unfold" else value
+            entry = make_entry(kind, body, parent=parent, said=number, at=at)
+        entries.append(entry)
+    entries += messages[number:]
+    project(entries)
+    return entries
+
+
+def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
+    """Return folds and checkpoints, each with the number of messages before it; then unfolds and pins."""
+    last = len(exported.said)
+    marks: list[tuple[int, Kind, Any]] = [
+        (min(max(place, 0), last), "checkpoint", {"name": name, "said": place})
+        for name, place in exported.checkpoints.items()
+    ]
+    said = 0
+    for fold in exported.folds:
+        removed = [item.last for c in fold.changes for item in c.removed if isinstance(item, MessageRange)]
+        said = min(last, max([said, fold.said, *removed]))
+        marks.append((said, "fold", fold))
+    marks.sort(key=lambda mark: mark[0])
+    marks += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
+    return marks + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]
+
+
+def _to_fold_body(exported: Exported, fold: ExportedFold, names: dict[str, str]) -> dict[str, Any]:
+    """Return the body of a fold's entry, under the new names of the folds it mentions."""
+
+    def rename(items: tuple[ViewItem, ...]) -> tuple[ViewItem, ...]:
+        return tuple(
+            Replacement("" if item.fold == fold.name else names[item.fold], item.place)
+            if isinstance(item, Replacement)
+            else item
+            for item in items
+        )
+
+    beside = fold.facts.get("beside", [{}] * len(fold.put))
+    key = "message" if exported.format == canonical.FORMAT.name else "wire"
+    return {
+        **{name: fact for name, fact in fold.facts.items() if name != "beside"},
+        "stages": list(fold.stages),
+        "changes": changes_to_json(
+            [Change(rename(one.removed), rename(one.inserted)) for one in fold.changes]
+        ),
+        "messages": [{key: item, **facts} for item, facts in zip(fold.put, beside, strict=True)],
+    }

@@ -18,9 +18,9 @@ from refold.errors import Conflict, LogCorrupt, RefoldError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
+from refold.session.state.accounting import SpendingTotals
 from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.session_state import SessionState
-from refold.session.state.spending_totals import SpendingTotals
 from refold.session.steps.read_entries import (
     breaker_event,
     fold_messages,

@@ -145,7 +145,7 @@ def test_whatever_ends_it_the_session_goes_on(provider, chat, tmp_path, kind):
     with chatting(provider, *where) as program:
         assert program.stdout.read(7) == b"Half of"
         program.send_signal(kind)
-        assert program.wait(20) == (-9 if kind == signal.SIGKILL else 128 + kind)
+        assert program.wait(300) == (-9 if kind == signal.SIGKILL else 128 + kind)
     assert chat("again\n", *where).out == "Whole.\n"
     kept = "Half of\n\n[interrupted]" if kind == signal.SIGINT else "[no answer]"
     contents = [message["content"] for message in provider.seen[-1].json["messages"]]
@@ -157,7 +157,7 @@ def test_a_closed_output_ends_the_chat(provider):
     with chatting(provider, "--store", "memory:") as program:
         assert program.stdout.read(10) == b"word word "
         program.stdout.close()
-        assert program.wait(20) == 141
+        assert program.wait(300) == 141
         assert program.stderr.read() == b""
 
 

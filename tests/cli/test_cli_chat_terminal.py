@@ -143,7 +143,7 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
         terminal.expect(r"/retry\nUp again\.")
         ready(terminal)
         terminal.enter("/retry")
-        terminal.expect("the last words were answered")
+        terminal.expect("the last message has its answer")
     contents = [message["content"] for message in provider.seen[1].json["messages"]]
     assert contents[1:3] == ["go", "Half of an answer\n\n[interrupted]"]
     assert contents[3].endswith("again")

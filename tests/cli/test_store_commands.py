@@ -591,7 +591,7 @@ def test_nobody_reads_any_more(tmp_path):
         session.say(talk(1500))
     with started("show", "long", "--all", "--store", address, stdout=subprocess.PIPE) as program:
         program.stdout.close()
-        assert program.wait(60) == 141
+        assert program.wait(300) == 141
         assert program.stderr.read() == b""
 
 

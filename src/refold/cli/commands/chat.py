@@ -153,7 +153,7 @@ def _open_interface(screen: Screen) -> "TerminalInterface":
 def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "ChatSettings":
     from refold.chat.conversation import ChatSettings
     from refold.cli.options.knobs import make_policy, refuse_unknown_policy
-    from refold.clients.chat import open_chat_client
+    from refold.clients import open_chat_client
     from refold.config import settings as config
 
     if settings.policy is not None and not args.policy:
@@ -199,8 +199,13 @@ def set_threshold(policy: "Policy", threshold: float | None, *, off: bool) -> "P
 def find_address(name: str | None, variables: Mapping[str, str]) -> str:
     """The address of a model: as it is written, by the model's own name, or the model on this machine."""
     if name is None:
-        if _has_local_model(variables):
-            return "local"
+        from refold.clients.local.model_files import model_file
+
+        try:
+            if find_spec("xllamacpp") is not None and model_file("", variables):
+                return "local"
+        except RefoldError:  # the library is installed, but no model has been fetched
+            pass
         raise Refused(NO_MODEL)
     if clients.is_address(name):
         return name
@@ -208,15 +213,3 @@ def find_address(name: str | None, variables: Mapping[str, str]) -> str:
     if scheme is not None:
         return f"{scheme}:{name}"
     raise WrongUse(f"{name!r} is no address: write openai:{name} or http://HOST/v1#{name}")
-
-
-def _has_local_model(variables: Mapping[str, str]) -> bool:
-    if find_spec("xllamacpp") is None:
-        return False
-    from refold.clients.local.model_files import model_file
-
-    try:
-        model_file("", variables)
-    except RefoldError:
-        return False
-    return True

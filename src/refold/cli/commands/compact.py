@@ -1,6 +1,5 @@
 """`refold compact`: shorten a conversation and write the result; the original stays as it is."""
 
-import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Final
@@ -54,7 +53,9 @@ def run(args: Namespace, screen: Screen) -> int:
     """Compact, write the result, and report on standard error."""
     inputs = read_inputs(args, screen)
     source = inputs.source
-    path = _file_in_place(args, source) if args.in_place else choose_destination(args.out, source.path)
+    if args.in_place and source.transcript is not None:
+        raise WrongUse(f"--in-place: {source.name} is a transcript and is never changed: use -o")
+    path = choose_destination(args.out, source.path, in_place=args.in_place)
     answerer = ask.open_answerer(args, screen, inputs.settings.ask)
     with inputs.work("compacting", screen):
         outcome = compact.compact(source.document.messages, ask=answerer, **inputs.compact_options())
@@ -71,23 +72,16 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({"file": source.name, **_outcome_data(outcome, inputs)})
     if not args.quiet:
         screen.flush()
-        _report(outcome, screen)
-        if args.verbose:
-            _report_stages(outcome, screen)
+        _report(outcome, screen, verbose=args.verbose)
         if path is not None:
-            _report_file(args, backup, screen)
+            # The path as the caller wrote it: a relative one stays relative.
+            named = Path(args.file if args.in_place else args.out)
+            kept = (
+                "" if backup is None else str(backup if named.is_symlink() else named.with_name(backup.name))
+            )
+            text = f"written to {screen.short(str(named), 400)}"
+            screen.note(text + (f"; the original is {screen.short(kept, 400)}" if kept else ""))
     return DONE if outcome.fits else REFUSED
-
-
-def _file_in_place(args: Namespace, source: Source) -> Path:
-    """The file that the result replaces: the source itself."""
-    if args.out is not None:
-        raise WrongUse("--in-place and -o exclude each other: choose one")
-    if source.transcript is not None:
-        raise WrongUse(f"--in-place: {source.name} is a transcript and is never changed: use -o")
-    if source.path is None:
-        raise WrongUse("--in-place needs a file: standard input cannot be written back")
-    return Path(os.path.realpath(source.path))
 
 
 def _wrap(source: Source, outcome: Outcome) -> str:
@@ -121,7 +115,7 @@ def _outcome_data(outcome: Outcome, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _report(outcome: Outcome, screen: Screen) -> None:
+def _report(outcome: Outcome, screen: Screen, *, verbose: bool) -> None:
     """Print on standard error what was done."""
     if outcome.compacted:
         share = format_saving(outcome.tokens_before, outcome.tokens_after)
@@ -141,24 +135,9 @@ def _report(outcome: Outcome, screen: Screen) -> None:
     for call in outcome.receipt.calls:
         if call.failed:
             screen.note(screen.tint(f"the model failed: {screen.short(call.failed, 300)}", "yellow"))
-
-
-def _report_stages(outcome: Outcome, screen: Screen) -> None:
-    for report in outcome.receipt.stages:
+    for report in outcome.receipt.stages if verbose else ():
         mark = "done" if report.accepted else "passed over"
         sizes = f" {report.tokens_before:,} → {report.tokens_after:,}" if report.accepted else ""
         screen.note(f"  {report.stage}: {mark}{sizes}; {screen.short(report.reason, 120)}")
-    if outcome.summary:
-        screen.note("")
-        for line in outcome.summary.splitlines():
-            screen.note(f"  {screen.short(line, screen.width - 4)}".rstrip())
-
-
-def _report_file(args: Namespace, backup: Path | None, screen: Screen) -> None:
-    """Print where the result is, as the caller named it: a relative path stays relative."""
-    named = Path(args.file if args.in_place else args.out)
-    text = f"written to {screen.short(str(named), 400)}"
-    if backup is not None:
-        beside = backup if named.is_symlink() else named.with_name(backup.name)
-        text += f"; the original is {screen.short(str(beside), 400)}"
-    screen.note(text)
+    for line in ["", *outcome.summary.splitlines()] if verbose and outcome.summary else ():
+        screen.note(f"  {screen.short(line, screen.width - 4)}".rstrip())

@@ -48,18 +48,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     """Show all settings, one, or the file."""
-    if args.rest:
-        _refuse_writing(args)
+    _refuse_writing(args)
     path = config.find_file(os.environ, Path())
     file = None if path is None else str(path)
     if args.name == PATH:
-        return _show_file(args, file, screen)
+        if args.json:
+            screen.json({"file": file})
+        elif file is not None:
+            screen.line(file)
+        else:
+            screen.note(
+                f"no file is read: there is no {config.FILE} here, and none in your folder of settings"
+            )
+        return DONE if args.json or file is not None else REFUSED
     settings = config.load()
     if settings.policy is not None:
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
     rows = {name: _setting_data(name, settings) for name in SETTINGS}
     if args.name is not None:
-        return _show_one(args, rows, screen)
+        name = _setting_name(args.name)
+        value = rows[name]["value"]
+        if args.json:
+            screen.json({"name": name, **rows[name]})
+        elif value is not None:
+            screen.line(_format_value(value))
+        return DONE if args.json or value is not None else REFUSED
     known = [*(f"REFOLD_{name.upper()}" for name in SETTINGS), *OTHER_VARIABLES]
     unknown = {
         name: next(iter(get_close_matches(name, known, 1)), None)
@@ -80,6 +93,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _refuse_writing(args: Namespace) -> None:
     """Refuse to set a value, and say where it is set."""
+    if not args.rest:
+        return
     words = [word for word in (args.name, *args.rest) if word not in ("set", "=")]
     name = _setting_name(words[0]) if words else "policy"
     value = words[1] if len(words) > 1 else "VALUE"
@@ -110,27 +125,6 @@ def _setting_data(name: str, settings: config.Settings) -> dict[str, Any]:
         "variable": f"REFOLD_{name.upper()}",
         "default": SETTINGS[name].default,
     }
-
-
-def _show_file(args: Namespace, file: str | None, screen: Screen) -> int:
-    if args.json:
-        screen.json({"file": file})
-        return DONE
-    if file is None:
-        screen.note(f"no file is read: there is no {config.FILE} here, and none in your folder of settings")
-        return REFUSED
-    screen.line(file)
-    return DONE
-
-
-def _show_one(args: Namespace, rows: Mapping[str, dict[str, Any]], screen: Screen) -> int:
-    name = _setting_name(args.name)
-    value = rows[name]["value"]
-    if args.json:
-        screen.json({"name": name, **rows[name]})
-    elif value is not None:
-        screen.line(_format_value(value))
-    return DONE if value is not None or args.json else REFUSED
 
 
 def _show_settings(rows: Mapping[str, dict[str, Any]], settings: config.Settings, screen: Screen) -> None:

@@ -132,6 +132,9 @@ class _Stage:
 
 def _play(session: "Session", task: Sequence[dict[str, Any]], window: int, stage: _Stage) -> None:
     """Say each message, prepare a request before each reply, and compare with a session without folds."""
+    from refold.calls.conversation import MeasureOptions, read_conversation
+    from refold.policies import presets
+
     sent = requests = 0
     for message in task:
         if message["role"] == "assistant":
@@ -143,7 +146,13 @@ def _play(session: "Session", task: Sequence[dict[str, Any]], window: int, stage
         words = f"{calls[0]['name']} {calls[0]['arguments']}" if calls else str(message["content"] or "")
         stage.move_meter(session.budget(), clean(words))
     stage.say()
-    unfolded = _sizes_without_folds(task, window)
+    # The same requests if nothing is ever folded.
+    whole = read_conversation(list(task), MeasureOptions(policy=presets.get("refold"), window=window))
+    unfolded, units = [], 0
+    for spoken, size in zip(whole.messages, whole.sizes, strict=True):
+        if spoken.role == "assistant":
+            unfolded.append(whole.counter.tokens(units))
+        units += size
     refused = next((number for number, size in enumerate(unfolded, 1) if size > window), 0)
     total = f"Tokens sent in {requests} requests: {sent:,}."
     if refused:
@@ -151,20 +160,6 @@ def _play(session: "Session", task: Sequence[dict[str, Any]], window: int, stage
         stage.say(f"{sum(unfolded):,}, and from request {refused} on the model would have refused them.")
     else:
         stage.say(f"{total} Nothing had to be folded: a smaller --window shows folds.")
-
-
-def _sizes_without_folds(task: Sequence[dict[str, Any]], window: int) -> list[int]:
-    """The tokens of each request if nothing is ever folded."""
-    from refold.calls.conversation import MeasureOptions, read_conversation
-    from refold.policies import presets
-
-    whole = read_conversation(list(task), MeasureOptions(policy=presets.get("refold"), window=window))
-    sizes, total = [], 0
-    for message, size in zip(whole.messages, whole.sizes, strict=True):
-        if message.role == "assistant":
-            sizes.append(whole.counter.tokens(total))
-        total += size
-    return sizes
 
 
 def _recall(session: "Session", stage: _Stage, model: str | None) -> None:

@@ -62,7 +62,13 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(entry_line(entry, view, screen))
         for change in changes:
             screen.line()
-            _show_change(change, entry.name, reader, screen, full=args.full)
+            kept = {f"#{number}" for run in change.kept for number in range(run.first, run.last + 1)}
+            for one in reader.read(change.removed, entry.name):
+                if one.handle not in kept:
+                    _show_side("-", one, screen, full=args.full)
+            for one in reader.read(change.inserted, entry.name):
+                stays = one.handle.startswith("#")
+                _show_side(" " if stays else "+", one, screen, full=args.full or not stays)
     return DONE
 
 
@@ -124,16 +130,6 @@ def _change_data(change: Change, own: str, reader: _Reader) -> dict[str, Any]:
         ]
         for side, pieces in (("took", change.removed), ("put", change.inserted))
     }
-
-
-def _show_change(change: Change, own: str, reader: _Reader, screen: Screen, *, full: bool) -> None:
-    kept = {number for run in change.kept for number in range(run.first, run.last + 1)}
-    for one in reader.read(change.removed, own):
-        if not (one.handle.startswith("#") and int(one.handle[1:]) in kept):
-            _show_side("-", one, screen, full=full)
-    for one in reader.read(change.inserted, own):
-        stays = one.handle.startswith("#")
-        _show_side(" " if stays else "+", one, screen, full=full or not stays)
 
 
 def _show_side(mark: str, one: _Side, screen: Screen, *, full: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from refold import formats
 from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.raw import STDIN
-from refold.cli.input.sources import Source, read_source
+from refold.cli.input.sources import read_source
 from refold.cli.input.stores import import_transcript, open_session, use_store
 from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_store
 from refold.cli.output.screen import Screen
@@ -52,21 +52,16 @@ def run(args: Namespace, screen: Screen) -> int:
             session.say(source.document.messages)
             said = session.state.view.said
     if source is not None:
-        _report_left_out(source, screen)
+        transcript, document = source.transcript, source.document
+        is_own_shape = transcript is not None and document.format == transcript.format
+        if transcript is not None and transcript.folds and not is_own_shape:
+            why = "in another shape its messages are not the same"
+            screen.note(f"left out: the compactions of {transcript.agent}; {why}")
+        if document.system is not None or (document.tools and not is_own_shape):
+            screen.note("left out: the system prompt or tools beside the messages; they go with each request")
     if args.json:
         screen.json({"session": args.session, "messages": said, "folds": folds})
     else:
         what = format_count(said, "message") + " said" + f" and {format_count(folds, 'fold')}" * bool(folds)
         screen.line(f"{what} in {screen.short(args.session, 60)}; `refold show` shows it")
     return DONE
-
-
-def _report_left_out(source: Source, screen: Screen) -> None:
-    """Print what a session has no place for."""
-    document, transcript = source.document, source.transcript
-    is_own_shape = transcript is not None and document.format == transcript.format
-    if transcript is not None and transcript.folds and not is_own_shape:
-        agent = transcript.agent
-        screen.note(f"left out: the compactions of {agent}; in another shape its messages are not the same")
-    if document.system is not None or (document.tools and not is_own_shape):
-        screen.note("left out: the system prompt or tools beside the messages; they go with each request")

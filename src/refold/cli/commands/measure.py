@@ -41,11 +41,17 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({**about, **to_data(budget), "history": kinds})
         return DONE
     screen.headline(inputs.source.name, [wire, format_count(budget.messages, "message"), f"policy {policy}"])
+    verdict = "Compaction never starts by itself under this policy."
+    if budget.trigger_tokens is not None:
+        left = f"{budget.trigger_tokens - budget.used:,} tokens"
+        verdict = f"Not yet: {left} are left until compaction starts."
+    if budget.should_compact and budget.trigger_tokens is not None:
+        verdict = screen.paint("It is time to compact:", "bold") + " `refold plan` shows how."
     for lines in (
         _meter(budget, screen),
         [f"  {line}" for line in _numbers(inputs, conversation)],
         [f"  {line}" for line in _contents(budget, kinds, screen)],
-        [_verdict(budget, screen)],
+        [verdict],
     ):
         screen.line()
         for line in lines:
@@ -117,11 +123,3 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
         drawn = strip(size, whole, min(40, room), screen)
         lines.append(f"{line}  {screen.paint(drawn, 'dim' if is_kind else 'cyan')}".rstrip())
     return lines
-
-
-def _verdict(budget: Budget, screen: Screen) -> str:
-    if budget.trigger_tokens is None:
-        return "Compaction never starts by itself under this policy."
-    if budget.should_compact:
-        return screen.paint("It is time to compact:", "bold") + " `refold plan` shows how."
-    return f"Not yet: {budget.trigger_tokens - budget.used:,} tokens are left until compaction starts."

@@ -114,9 +114,13 @@ def _show(plan: Plan, model: str | None, screen: Screen) -> None:
         screen.line()
         screen.line(f"Nothing would change: {screen.short(explain_no_change(plan), 400)}")
         return
+    staying: dict[str, list[int]] = {}
+    for one in plan.refuses:
+        staying.setdefault(one.why, []).append(one.tokens)
+    rows = [[why, _count_messages(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in staying.items()]
     for title, lines in (
         ("leaves or is shortened", _leaving_lines(plan.leaves, screen)),
-        ("stays", _staying_lines(plan)),
+        ("stays", align_columns(rows, "lrr") or ["nothing"]),
         ("costs", _cost_lines(plan, model)),
     ):
         screen.line()
@@ -165,14 +169,6 @@ def _leaving_lines(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
         if len(group) > SHOWN:
             lines.append(f"    and {len(group) - SHOWN:,} more")
     return lines
-
-
-def _staying_lines(plan: Plan) -> list[str]:
-    groups: dict[str, list[int]] = {}
-    for staying in plan.refuses:
-        groups.setdefault(staying.why, []).append(staying.tokens)
-    rows = [[why, _count_messages(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in groups.items()]
-    return align_columns(rows, "lrr") or ["nothing"]
 
 
 def _cost_lines(plan: Plan, model: str | None) -> list[str]:

@@ -49,7 +49,14 @@ def run(args: Namespace, screen: Screen) -> int:
     with use_session(args, files=True) as session:
         handle = _find_handle(session, args.query.strip())
         if handle is not None:
-            _show_originals(session, handle, args, screen)
+            items = session.original(handle)
+            if args.json:
+                screen.data(dump_list([message_data(item) for item in items]) + "\n")
+                return DONE
+            first = re.match(r"\[?#(\d+)", handle)
+            for number, item in enumerate(items, int(first[1]) if first else 0):
+                message = parse_stored(item, session.state.wire.name)
+                show_message(screen, f"#{number}" if first else "", message, brief=False)
             return DONE
         hits = session.recall(args.query, limit=args.limit)
     if args.json:
@@ -77,17 +84,6 @@ def _find_handle(session: "Session", word: str) -> str | None:
         raise Refused(f"several entries begin with {word!r}: write more of the name")
     # A full name may belong to an entry of another branch, which is not in this list.
     return next(iter(kinds), word if word != start else None)
-
-
-def _show_originals(session: "Session", handle: str, args: Namespace, screen: Screen) -> None:
-    items = session.original(handle)
-    if args.json:
-        screen.data(dump_list([message_data(item) for item in items]) + "\n")
-        return
-    first = re.match(r"\[?#(\d+)", handle)
-    for number, item in enumerate(items, int(first[1]) if first else 0):
-        message = parse_stored(item, session.state.wire.name)
-        show_message(screen, f"#{number}" if first else "", message, brief=False)
 
 
 def _show_hit(hit: "Hit", query: str, screen: Screen) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.ask import add_ask_options, open_answerer
@@ -170,8 +170,17 @@ def _play_all(inputs: Inputs, recorded: Recorded, screen: Screen) -> list[Run]:
                     done = before * len(recorded.requests) + number
                     now.show(f"replaying under {name}", done, whole)
 
-                options: dict[str, Any] = {"window": window, "price": price, "ask": answerer, "told": show}
-                options["summaries"] = "passed over" if args.without_model else "stand-in"
-                options["cache_seconds"], options["asked"] = args.cache_seconds, args.ask or ""
-                runs.append(play(recorded, policy, **options))
+                runs.append(
+                    play(
+                        recorded,
+                        policy,
+                        window=window,
+                        price=price,
+                        ask=answerer,
+                        asked=args.ask or "",
+                        summaries="passed over" if args.without_model else "stand-in",
+                        cache_seconds=args.cache_seconds,
+                        progress=show,
+                    )
+                )
     return runs

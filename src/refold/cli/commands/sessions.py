@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
@@ -13,9 +13,11 @@ from refold.cli.output.log_lines import format_age
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import UNCUT, Screen
 from refold.core.models.prices import Spent
-from refold.stores import SessionInfo, Store
 from refold.transcripts import FoundSession, find
 from refold.transcripts.agents import AGENTS
+
+if TYPE_CHECKING:
+    from refold.stores import SessionInfo
 
 EXAMPLES: Final = """\
   refold sessions
@@ -53,11 +55,16 @@ def run(args: Namespace, screen: Screen) -> int:
         return _list_agent(args, screen)
     if args.limit is not None:
         raise WrongUse("--limit goes with --agent: a store's sessions are all listed")
-    address, infos, spent = store_address(args), [], {}
+    address = store_address(args)
+    infos: list[SessionInfo] = []
+    spent: dict[str, Spent] = {}
     if address != DEFAULT or store_exists(address):  # a first call without a store is no error
         with use_store(args) as store:
             address, infos = store.address, store.sessions()
-            spent = _read_costs(store, infos)
+            spent = {info.name: Spent() for info in infos}
+            for info in infos[:MOST_READ]:
+                if (head := store.head(info.name)) is not None:
+                    spent[info.name] = read_spent(store, info.name, head)
     if args.json:
         rows = [{**to_data(info), "spent": spent[info.name].as_dict()} for info in infos]
         screen.json({"store": address, "sessions": rows})
@@ -72,16 +79,6 @@ def run(args: Namespace, screen: Screen) -> int:
     else:
         screen.line("no sessions yet: `refold import` begins one, and so does refold.open() in a program")
     return DONE
-
-
-def _read_costs(store: Store, infos: list[SessionInfo]) -> dict[str, Spent]:
-    """The cost of each session; only the newest sessions are read."""
-    costs = {info.name: Spent() for info in infos}
-    for info in infos[:MOST_READ]:
-        head = store.head(info.name)
-        if head is not None:
-            costs[info.name] = read_spent(store, info.name, head)
-    return costs
 
 
 def _list_agent(args: Namespace, screen: Screen) -> int:

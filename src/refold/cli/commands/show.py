@@ -46,8 +46,17 @@ def run(args: Namespace, screen: Screen) -> int:
     wire = formats.get(args.format) if args.format else None
     if args.all or args.log:
         with use_store(args, files=True) as store:
-            show = _show_log if args.log else _show_all
-            show(args, store, find_head(store, args.session), screen)
+            head = find_head(store, args.session)
+            view = read_view(store, args.session, head)
+            if args.all:
+                _show_all(args, store, head, view, screen)
+                return DONE
+            entries = store.read(args.session, head.place)
+            if args.json:
+                print_stream(screen, {"session": args.session}, "entries", map(entry_data, entries))
+                return DONE
+            for entry in entries:
+                screen.line(entry_line(entry, view, screen))
         return DONE
     with use_session(args, files=True) as session:
         items = session.view()
@@ -57,7 +66,7 @@ def run(args: Namespace, screen: Screen) -> int:
         elif args.json:
             about = {"session": args.session, "said": view.said, "seen": len(items)}
             messages = (
-                {"handle": _full_handle(item), "message": message_data(message)}
+                {"handle": _name_item(item, view)[0], "message": message_data(message)}
                 for item, message in zip(loaded.view_items, items, strict=True)
             )
             print_stream(screen, about, "messages", messages)
@@ -70,26 +79,20 @@ def run(args: Namespace, screen: Screen) -> int:
             screen.headline(args.session, facts)
             screen.line()
             for item, message in zip(loaded.view_items, loaded.messages, strict=True):
-                handle, about_it = _short_handle(item, view)
+                _, handle, about_it = _name_item(item, view)
                 show_message(screen, handle, message, facts=about_it, brief=args.brief)
     return DONE
 
 
-def _short_handle(item: ViewItem | None, view: View) -> tuple[str, list[str]]:
-    """The handle of a message of the view for people, and facts about it."""
+def _name_item(item: ViewItem | None, view: View) -> tuple[str | None, str, list[str]]:
+    """The handle of a message of the view for programs, the one for people, and facts about the message."""
     if item is None:
-        return "", []
+        return None, "", []
     if isinstance(item, Replacement):
         runs = view.originals(item)
-        return short_name(item.fold), [f"in place of {format_span(runs)}"] if runs else []
-    return f"#{item.first}", ["pinned"] if item.first in view.pins else []
-
-
-def _full_handle(item: ViewItem | None) -> str | None:
-    """The handle of a message of the view for programs."""
-    if item is None:
-        return None
-    return f"#{item.first}" if isinstance(item, MessageRange) else f"{item.fold}/{item.place}"
+        facts = [f"in place of {format_span(runs)}"] if runs else []
+        return f"{item.fold}/{item.place}", short_name(item.fold), facts
+    return f"#{item.first}", f"#{item.first}", ["pinned"] if item.first in view.pins else []
 
 
 def print_stream(screen: Screen, about: dict[str, Any], key: str, values: Iterable[Any]) -> None:
@@ -114,8 +117,7 @@ def _make_is_visible(view: View) -> Callable[[int], bool]:
     return is_visible
 
 
-def _show_all(args: Namespace, store: Store, head: Head, screen: Screen) -> None:
-    view = read_view(store, args.session, head)
+def _show_all(args: Namespace, store: Store, head: Head, view: View, screen: Screen) -> None:
     is_visible = _make_is_visible(view)
     entries = store.read(args.session, head.place, kinds=SAID)
     if args.json:
@@ -135,13 +137,3 @@ def _show_all(args: Namespace, store: Store, head: Head, screen: Screen) -> None
     for entry in entries:
         facts = ["folded"] * (not is_visible(entry.said)) + ["pinned"] * (entry.said in view.pins)
         show_message(screen, f"#{entry.said}", parse_entry(entry), facts=facts, brief=args.brief)
-
-
-def _show_log(args: Namespace, store: Store, head: Head, screen: Screen) -> None:
-    entries = store.read(args.session, head.place)
-    if args.json:
-        print_stream(screen, {"session": args.session}, "entries", map(entry_data, entries))
-        return
-    view = read_view(store, args.session, head)
-    for entry in entries:
-        screen.line(entry_line(entry, view, screen))

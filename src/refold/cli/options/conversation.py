@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +56,17 @@ class Inputs:
         """The arguments of `measure`, under the first policy or under another."""
         args, document = self.args, self.source.document
         chosen = make_policy(policy or self.policies[0], args.knobs or ())
+        tools = _parse_json(args.tools, "--tools") if args.tools else document.tools
+        if isinstance(tools, dict):  # a request body with its tools, or a single tool
+            tools = tools["tools"] if isinstance(tools.get("tools"), list) else [tools]
+        usage = _parse_json(args.usage, "--usage") if args.usage else None
+        if args.usage and read_usage(usage) is None:
+            raise WrongUse("--usage holds no number: give the tokens, or the JSON of a provider's usage")
         return dict(  # noqa: C408  # the names are those of parameters
             model=self.model,
             window=parse_size(args.window, "--window") if args.window else self.settings.window,
             system=read_text_argument(args.system, "--system") if args.system else document.system,
-            tools=_parse_tools(args.tools, document.tools),
+            tools=tools if isinstance(tools, list) else None,
             prompt=read_text_argument(args.prompt, "--prompt") if args.prompt else None,
             files=[
                 {"content": read_text_argument(f"@{name}", "--attach"), "path": str(Path(name))}
@@ -68,7 +74,7 @@ class Inputs:
             ],
             policy=config.apply_settings(chosen, self.settings),
             count=args.count,
-            usage=_parse_usage(args.usage) if args.usage else None,
+            usage=usage,
             format=document.format,
         )
 
@@ -154,16 +160,3 @@ def _parse_json(text: str, option: str) -> Any:
         return json.loads(read_text_argument(text, option))
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{option} is not JSON: {error}") from None
-
-
-def _parse_tools(argument: str | None, default: Any) -> Sequence[Any] | None:
-    value = _parse_json(argument, "--tools") if argument else default
-    value = value["tools"] if isinstance(value, dict) and isinstance(value.get("tools"), list) else value
-    return [value] if isinstance(value, dict) else value if isinstance(value, list) else None
-
-
-def _parse_usage(text: str) -> Any:
-    value = _parse_json(text, "--usage")
-    if read_usage(value) is None:
-        raise WrongUse("--usage holds no number: give the tokens, or the JSON of a provider's usage")
-    return value

@@ -11,8 +11,14 @@ from refold.cli.exit_status import Refused, WrongUse, describe_os_error
 from refold.cli.output.screen import Screen
 
 
-def choose_destination(out: str | None, source: Path | None) -> Path | None:
-    """The file to write, or None for standard output; refuses the input itself."""
+def choose_destination(out: str | None, source: Path | None, *, in_place: bool = False) -> Path | None:
+    """The file to write, or None for standard output; the input itself only with `in_place`."""
+    if in_place:
+        if out is not None:
+            raise WrongUse("--in-place and -o exclude each other: choose one")
+        if source is None:
+            raise WrongUse("--in-place needs a file: standard input cannot be written back")
+        return Path(os.path.realpath(source))
     if out is None or out == "-":
         return None
     path = Path(os.path.realpath(out))

@@ -7,7 +7,7 @@ from typing import Final
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import drop_empty_columns
 from refold.core.tokens.units import format_count
-from refold.replay import NONE, PlayedFold, Recorded, Run
+from refold.replay import NONE, Recorded, Run
 
 HEIGHT: Final = 4
 """Lines of a chart: a sawtooth is visible, and five policies fit on one screen."""
@@ -129,25 +129,18 @@ def _show_folds(run: Run, screen: Screen) -> None:
     screen.line()
     screen.line(screen.paint(f"  folds of {run.policy}", "bold"))
     rows = [["turn", "tokens", "", "after", "cost", "pays after", "came", "paid", "facts", "by"]]
-    rows += [_fold_row(fold) for fold in run.folds[:LISTED]]
+    for fold in run.folds[:LISTED]:
+        needed = "-" if fold.turns_needed is None else f"{fold.turns_needed:,.1f} turns"
+        paid = "-" if fold.paid is None else "yes" if fold.paid else "no"
+        facts = f"{fold.kept} of {fold.reused}" if fold.reused else ""
+        sizes = [f"{fold.tokens_before:,}", "→", f"{fold.tokens_after:,}"]
+        ends = [format_money(fold.dollars), needed, f"{fold.turns_came:,}", paid, facts]
+        rows.append([f"{fold.turn:,}", *sizes, *ends, ", ".join(fold.stages)])
     front, align = drop_empty_columns([row[:-1] for row in rows], "rrlrrrrlr")
     rows = [[*cells, row[-1]] for cells, row in zip(front, rows, strict=True)]
     screen.table(rows, f"{align}L", indent="    ", head=False)
     if len(run.folds) > LISTED:
         screen.line(f"    and {len(run.folds) - LISTED:,} more: --json has them all")
-
-
-def _fold_row(fold: PlayedFold) -> list[str]:
-    return [
-        f"{fold.turn:,}",
-        *(f"{fold.tokens_before:,}", "→", f"{fold.tokens_after:,}"),
-        format_money(fold.dollars),
-        "-" if fold.turns_needed is None else f"{fold.turns_needed:,.1f} turns",
-        f"{fold.turns_came:,}",
-        "-" if fold.paid is None else "yes" if fold.paid else "no",
-        f"{fold.kept} of {fold.reused}" if fold.reused else "",
-        ", ".join(fold.stages),
-    ]
 
 
 def reading_notes(runs: Sequence[Run]) -> list[str]:

@@ -64,7 +64,7 @@ def test_a_fold_does_to_a_view_what_its_edits_do_to_the_messages(given_view, dat
     message_of = dict(zip(atoms, shown, strict=True))
     message_of |= {Replacement(made.name, place): message for place, message in enumerate(found.inserted)}
     after = [atom for piece in step(view, made).items for atom in single(piece)]
-    assert shown[:fixed] + [message_of[atom] for atom in after] == editing.apply(shown, some)
+    assert shown[:fixed] + [message_of[atom] for atom in after] == editing.apply_edits(shown, some)
     assert all(message_of[atom] is shown[atoms.index(atom)] for atom in after if atom in atoms)
 
 

@@ -134,7 +134,7 @@ def test_an_unfolded_fold_under_a_later_one_stays_covered(talk, data):
 def test_a_fold_changes_the_view_as_its_edits_change_the_messages(talk, data):
     assume(talk.view.items)
     some = data.draw(edits(talk.shown))
-    wanted = editing.apply(talk.shown, some)
+    wanted = editing.apply_edits(talk.shown, some)
     talk.fold(some)
     assert talk.shown == wanted
 

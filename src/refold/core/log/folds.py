@@ -104,7 +104,6 @@ def _write_draft(stretches: Sequence[_Stretch], items: Sequence[ViewItem | None]
 def _join_ranges(items: Iterable[ViewItem | None]) -> tuple[ViewItem, ...]:
     """Return the items that are not None; ranges that meet become one."""
     joined: list[ViewItem] = []
-    for item in items:
-        if item is not None:
-            append_item(joined, item)
+    for item in (item for item in items if item is not None):
+        append_item(joined, item)
     return tuple(joined)

@@ -18,7 +18,7 @@ from typing import Any
 import refold
 import refold.testing
 
-NOT_PUBLIC = {"drive"}
+NOT_PUBLIC = {"run_flow"}
 """Methods of a session that serve its own inside, whatever their names say."""
 MADE_BY_OPEN = {"Session", "AsyncSession"}
 """Classes that nobody makes by hand."""

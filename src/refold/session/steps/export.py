@@ -1,4 +1,4 @@
-"""Write a session as files and read it back, without loss; the forms of the files are in `formats.systems`."""
+"""Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
 import os
 from collections.abc import Mapping, Sequence

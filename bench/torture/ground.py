@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.core.log.entries import ROOT as NO_PARENT
-from refold.core.log.entries import Entry, entry
+from refold.core.log.entries import Entry, make_entry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # files that need no disk
@@ -122,7 +122,7 @@ def tell(file: int, *words: Any) -> None:
 def message(token: str, before: Entry | None = None, *, padding: int = 0) -> Entry:
     """A message that says a token, behind another one."""
     text = f"{token} {'lorem ipsum ' * (padding // 12)}".strip()
-    return entry(
+    return make_entry(
         "said",
         {"role": "user", "content": text},
         parent=before.name if before else NO_PARENT,

@@ -46,4 +46,4 @@ say 'Another provider: thinking blocks, tool results in user messages, the syste
 show 'refold compact examples/long-agent-session.anthropic.json --window 32k |
     refold validate - --format anthropic'
 
-printf '\n%sThe result is build/tour/shorter.json. `refold --help` tells more.%s\n' "$dim" "$plain"
+printf '\n%sThe result is build/tour/shorter.json. See `refold --help` for more.%s\n' "$dim" "$plain"

@@ -75,8 +75,8 @@ class TestLoads:
 
     @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a b":['])
     def test_nesting_of_any_depth_is_refused_with_its_place(self, opening):
-        told = refused(opening * 100_000)
-        assert told.startswith("is nested deeper than can be read, at line 1 column ")
+        message = refused(opening * 100_000)
+        assert message.startswith("is nested deeper than can be read, at line 1 column ")
         assert refused('["' + '\\"' * 10 + '",' + "[" * 100_000 + "]" * 100_000 + "]").startswith(
             "is nested deeper"
         )
@@ -98,7 +98,7 @@ class TestLoads:
         assert documents._find_too_long("[1, 2]") == 0
 
     @pytest.mark.parametrize(
-        ("text", "told"),
+        ("text", "message"),
         [
             ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
             (
@@ -109,8 +109,8 @@ class TestLoads:
             ('[{"a": {"z": 1, "z": 1}}, {"b": 1, "b": 1}]', "[0].a: the key 'z' occurs twice"),
         ],
     )
-    def test_keys_that_occur_twice_are_refused_with_their_path(self, text, told):
-        assert refused(text) == told
+    def test_keys_that_occur_twice_are_refused_with_their_path(self, text, message):
+        assert refused(text) == message
 
     def test_long_keys_are_shown_short(self):
         assert len(refused(json.dumps({"k" * 1000: 1})[:-1] + ", " + json.dumps({"k" * 1000: 1})[1:])) < 120

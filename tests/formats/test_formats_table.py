@@ -8,14 +8,13 @@ import pytest
 from wire_cases import EXAMPLES, NAMES
 
 from refold import Message, formats
-from refold.core.messages.wire_rules import Shape
 from refold.errors import FormatError
 from refold.formats import Format, detect, detect_or_none, get, names
 
 USER = {"role": "user", "content": "hi"}
 PLUGGED = Format(
     name="mine",
-    shape=Shape(name="mine"),
+    shape=get("openai").shape,
     recognise=lambda item: "",
     parse=lambda items: (),
     render=lambda messages: [],
@@ -121,8 +120,8 @@ class TestGet:
 
     def test_importing_the_room_loads_no_format(self):
         """The house wants a fast import: formats and the metadata of packages are read when asked for."""
-        told = subprocess.run([sys.executable, "-c", ROOM_ALONE], capture_output=True, text=True, check=True)
-        assert told.stdout == "[]\n"
+        done = subprocess.run([sys.executable, "-c", ROOM_ALONE], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
 
 
 class TestDetect:

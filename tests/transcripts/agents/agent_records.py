@@ -21,7 +21,7 @@ EXAMPLES = {
 SUMMARY = make_transcripts.SUMMARY
 
 
-def told(values, agent=None):
+def read_values(values, agent=None):
     """The recording in some records."""
     return read([Record(value, line) for line, value in enumerate(values, start=1)], agent=agent)
 
@@ -58,8 +58,8 @@ class Claude:
         return self.user([{"type": "tool_result", "tool_use_id": call, "content": text}], **fields)
 
     @property
-    def told(self):
-        return told(self.lines, "claude-code")
+    def recording(self):
+        return read_values(self.lines, "claude-code")
 
 
 def text(words):

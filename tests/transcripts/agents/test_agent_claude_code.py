@@ -1,9 +1,6 @@
 """Claude Code: lines that make one message, branches, compactions, and links that lead nowhere."""
 
-from agent_records import Claude, text, told, use
-
-from refold.transcripts.agents import Record, claude_code
-from refold.transcripts.agents.claude_code import recognise
+from agent_records import Claude, read_values, text, use
 
 BOUNDARY = {"subtype": "compact_boundary", "content": "Conversation compacted"}
 
@@ -17,7 +14,7 @@ def test_lines_of_one_message_are_joined_and_the_last_usage_counts():
         "m1", use("a"), usage={"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7}
     )
     file.result("a")
-    recording = file.told
+    recording = file.recording
     roles = [one["role"] for one in recording.messages]
     assert roles == ["user", "assistant", "user"]
     assert [block["type"] for block in recording.messages[1]["content"]] == ["thinking", "tool_use"]
@@ -34,7 +31,7 @@ def test_a_block_that_grew_takes_the_place_of_its_beginning():
     file.assistant(
         "m1", {**use("a"), "input": {"x": 1}}, text("Done"), {"type": "odd"}, {"type": "odd", "n": 1}, 7
     )
-    blocks = file.told.messages[1]["content"]
+    blocks = file.recording.messages[1]["content"]
     odd = [{"type": "odd"}, {"type": "odd", "n": 1}]
     assert blocks == [text("I will look"), {**use("a"), "input": {"x": 1}}, text("Done"), *odd]
 
@@ -48,7 +45,7 @@ def test_results_of_parallel_calls_beside_the_path_belong_to_it():
     file.result("a", "A", parent=first)
     file.result("b", "B", parent=second)
     file.assistant("m2", text("both"))
-    recording = file.told
+    recording = file.recording
     assert [one["role"] for one in recording.messages] == ["user", "assistant", "user", "assistant"]
     assert [block["content"] for block in recording.messages[2]["content"]] == ["A", "B"]
     assert recording.abandoned == 0
@@ -62,7 +59,7 @@ def test_other_calls_beside_the_path_come_along_with_their_results():
     file.result("b", "B", parent=beside)
     file.result("a", "A", parent=first)
     file.assistant("m2", text("both"))
-    recording = file.told
+    recording = file.recording
     assert [block["id"] for block in recording.messages[1]["content"]] == ["a", "b"]
     assert sorted(block["content"] for block in recording.messages[2]["content"]) == ["A", "B"]
 
@@ -73,7 +70,7 @@ def test_a_branch_that_was_left_is_not_told_but_counted():
     file.assistant("m1", text("wrong way"))
     file.user("stop")
     file.assistant("m2", text("right way"), parent=begin)
-    recording = file.told
+    recording = file.recording
     assert "wrong" not in str(recording.messages)
     assert recording.abandoned == 2
 
@@ -93,7 +90,7 @@ def test_a_summary_stands_for_what_was_said_before_the_boundary():
     )
     file.user("the summary", isCompactSummary=True, isVisibleInTranscriptOnly=True)
     file.assistant("m1", text("not joined"))
-    recording = file.told
+    recording = file.recording
     (fold,) = recording.folds
     assert (fold.said, fold.trigger, fold.tokens_before, fold.tokens_after, fold.line) == (
         2,
@@ -123,7 +120,7 @@ def test_a_segment_that_was_preserved_is_still_seen():
         **BOUNDARY,
     )
     file.user("the summary", isCompactSummary=True)
-    recording = file.told
+    recording = file.recording
     assert recording.folds[0].kept == (1, 3)
     assert [one["content"] for one in recording.seen] == ["the summary", "kept 1", [text("kept 2")]]
 
@@ -142,7 +139,7 @@ def test_a_segment_that_is_not_there_keeps_nothing():
             **BOUNDARY,
         )
         copy.user("the summary", isCompactSummary=True)
-        assert copy.told.folds[0].kept == (0, 0)
+        assert copy.recording.folds[0].kept == (0, 0)
 
 
 def test_a_summary_without_its_boundary_is_a_compaction_all_the_same():
@@ -150,7 +147,7 @@ def test_a_summary_without_its_boundary_is_a_compaction_all_the_same():
     file.user("old")
     file.user("first", isCompactSummary=True)
     file.user("second", isCompactSummary=True)
-    recording = file.told
+    recording = file.recording
     assert [fold.said for fold in recording.folds] == [1, 1]
     assert [one["content"] for one in recording.seen] == ["second"]
 
@@ -163,7 +160,7 @@ def test_results_behind_a_compaction_are_not_joined_to_those_before():
     file.add("system", parent=None, logicalParentUuid=last, **BOUNDARY)
     file.user("the summary", isCompactSummary=True)
     file.result("b")
-    assert len(file.told.messages) == 4
+    assert len(file.recording.messages) == 4
 
 
 def test_a_result_that_stands_twice_is_told_once():
@@ -172,7 +169,7 @@ def test_a_result_that_stands_twice_is_told_once():
     file.assistant("m1", use("a"))
     file.result("a", "first")
     file.result("a", "again")
-    recording = file.told
+    recording = file.recording
     assert len(recording.messages) == 3
     assert [problem.rule for problem in recording.problems] == ["twice"]
 
@@ -184,7 +181,7 @@ def test_what_a_person_typed_meanwhile_is_said():
     file.add("attachment", attachment={"type": "queued_command", "prompt": ""})
     file.add("attachment", attachment={"type": "todo"})
     file.assistant("m1", text("ok"))
-    assert [one["content"] for one in file.told.messages][:2] == ["go", "and hurry"]
+    assert [one["content"] for one in file.recording.messages][:2] == ["go", "and hurry"]
 
 
 def test_errors_of_the_api_were_never_said():
@@ -192,7 +189,7 @@ def test_errors_of_the_api_were_never_said():
     file.user("go")
     file.assistant("m1", text("API Error"), isApiErrorMessage=True)
     file.assistant("m2", text("ok"))
-    assert len(file.told.messages) == 2
+    assert len(file.recording.messages) == 2
 
 
 def test_sub_agents_are_left_out_unless_the_file_is_about_nothing_else():
@@ -200,10 +197,10 @@ def test_sub_agents_are_left_out_unless_the_file_is_about_nothing_else():
     file.user("go")
     file.user("sub task", isSidechain=True)
     file.assistant("m1", text("ok"), parent="u1")
-    assert len(file.told.messages) == 2
+    assert len(file.recording.messages) == 2
     alone = Claude()
     alone.user("sub task", isSidechain=True)
-    assert len(alone.told.messages) == 1
+    assert len(alone.recording.messages) == 1
 
 
 def test_titles_in_their_order():
@@ -211,15 +208,15 @@ def test_titles_in_their_order():
     file.user("<command-name>clear</command-name>")
     file.user("meta", isMeta=True)
     file.user([text("do\nthis")])
-    assert file.told.title == "do this"
+    assert file.recording.title == "do this"
     file.lines.append({"type": "summary", "summary": "By summary", "leafUuid": "u1"})
-    assert file.told.title == "By summary"
+    assert file.recording.title == "By summary"
     file.lines.append({"type": "ai-title", "aiTitle": "By model", "sessionId": "s"})
-    assert file.told.title == "By model"
+    assert file.recording.title == "By model"
     file.lines.append({"type": "custom-title", "customTitle": "By hand", "sessionId": "s"})
-    assert file.told.title == "By hand"
+    assert file.recording.title == "By hand"
     file.lines.append({"type": "custom-title", "customTitle": "", "sessionId": "s"})
-    assert file.told.title == "By model"
+    assert file.recording.title == "By model"
 
 
 def test_a_missing_parent_is_bridged_and_told():
@@ -228,7 +225,7 @@ def test_a_missing_parent_is_bridged_and_told():
     file.user("one")
     file.assistant("m1", text("two"), parent="lost")
     file.user("three")
-    recording = file.told
+    recording = file.recording
     assert len(recording.messages) == 3
     assert [(problem.rule, problem.line) for problem in recording.problems] == [("parent", 2)]
 
@@ -236,7 +233,7 @@ def test_a_missing_parent_is_bridged_and_told():
 def test_a_first_record_without_its_parent_is_a_root():
     file = Claude()
     file.user("one", parent="lost")
-    assert len(file.told.messages) == 1
+    assert len(file.recording.messages) == 1
 
 
 def test_several_roots_give_the_tree_of_the_last_word():
@@ -244,7 +241,7 @@ def test_several_roots_give_the_tree_of_the_last_word():
     file = Claude()
     file.user("other")
     file.user("this", parent=None)
-    recording = file.told
+    recording = file.recording
     assert [one["content"] for one in recording.messages] == ["this"]
     assert recording.abandoned == 1
 
@@ -255,7 +252,7 @@ def test_links_that_go_round_end_and_are_told():
         file = Claude()
         for number, parent in enumerate(links):
             file.user(f"say {number}", parent=parent)
-        recording = file.told
+        recording = file.recording
         assert "cycle" in [problem.rule for problem in recording.problems]
         assert len({str(one) for one in recording.messages}) == len(recording.messages) > 0
 
@@ -268,7 +265,7 @@ def test_a_name_that_stands_twice_keeps_both():
     file.lines[-1]["uuid"] = "u1"
     file.lines[-1]["parentUuid"] = "u1"
     file.assistant("m1", text("three"), parent="u1")
-    recording = file.told
+    recording = file.recording
     assert [str(one["content"]) for one in recording.messages][:2] == ["one", "two"]
     assert recording.problems == ()
 
@@ -282,22 +279,15 @@ def test_odd_records_are_carried_and_counted():
         {"sessionId": "s"},
         {"type": 7},
     ]
-    recording = told(file.lines)
+    recording = read_values(file.lines)
     assert recording.agent == "claude-code"
     assert dict(recording.carried) == {"from-the-future": 1, "unknown": 2}
     assert recording.model is None
 
 
 def test_a_file_in_which_nobody_speaks_has_no_messages():
-    recording = told([{"type": "summary", "summary": "x", "leafUuid": "y"}])
+    recording = read_values([{"type": "summary", "summary": "x", "leafUuid": "y"}])
     assert (recording.agent, recording.messages, recording.seen) == ("claude-code", (), ())
-
-
-def test_what_is_recognised():
-    assert recognise({"type": "user", "uuid": "x", "sessionId": "y"})
-    assert recognise({"type": "summary", "leafUuid": "y"})
-    assert not recognise({"type": "user", "uuid": "x"})
-    assert not recognise({"type": ["user"], "uuid": "x"})
 
 
 def test_the_model_is_never_a_synthetic_one():
@@ -306,7 +296,7 @@ def test_the_model_is_never_a_synthetic_one():
     file.assistant("m1", text("ok"))
     file.assistant("m2", text("no response"))
     file.lines[-1]["message"]["model"] = "<synthetic>"
-    assert file.told.model == "claude-x"
+    assert file.recording.model == "claude-x"
 
 
 def test_an_assistant_may_say_plain_text():
@@ -315,7 +305,7 @@ def test_an_assistant_may_say_plain_text():
     file.assistant("m1")
     file.lines[-1]["message"]["content"] = "plain"
     file.assistant("m1", text("more"))
-    assert [one["content"] for one in file.told.messages] == ["go", "plain", [text("more")]]
+    assert [one["content"] for one in file.recording.messages] == ["go", "plain", [text("more")]]
 
 
 def test_records_in_one_long_chain():
@@ -330,5 +320,5 @@ def test_records_in_one_long_chain():
         }
         for n in range(50_000)
     ]
-    recording = claude_code.read([Record(line) for line in lines])
+    recording = read_values(lines, "claude-code")
     assert len(recording.messages) == 50_000

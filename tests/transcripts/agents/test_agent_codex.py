@@ -1,6 +1,6 @@
 """Codex: envelopes, compactions with and without a replacement, turns taken back, files of old."""
 
-from agent_records import told
+from agent_records import read_values
 
 
 def meta(**fields):
@@ -34,7 +34,7 @@ def words(messages):
 
 def test_a_replacement_stands_for_everything_before_it():
     """B19: the view starts from it."""
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item(message("user", "old")),
@@ -54,7 +54,7 @@ def test_a_replacement_stands_for_everything_before_it():
 
 
 def test_without_a_replacement_the_users_words_and_the_summary_stand():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item(message("user", "<environment_context>\n</environment_context>")),
@@ -68,7 +68,7 @@ def test_without_a_replacement_the_users_words_and_the_summary_stand():
 
 
 def test_the_users_words_are_kept_up_to_their_limit():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item(message("user", "a" * 50)),
@@ -81,7 +81,7 @@ def test_the_users_words_are_kept_up_to_their_limit():
 
 
 def test_turns_that_were_taken_back_are_not_told():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item(message("user", "one")),
@@ -97,7 +97,7 @@ def test_turns_that_were_taken_back_are_not_told():
     )
     assert words(recording.messages) == ["one", "a", "three"]
     assert (recording.abandoned, len(recording.folds), recording.usages) == (2, 1, ())
-    all_back = told(
+    all_back = read_values(
         [
             meta(),
             item(message("user", "one")),
@@ -109,7 +109,7 @@ def test_turns_that_were_taken_back_are_not_told():
 
 
 def test_usage_belongs_to_what_the_model_said_last():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             tokens(input_tokens=10),
@@ -128,20 +128,20 @@ def test_usage_belongs_to_what_the_model_said_last():
 
 def test_the_first_meta_is_the_files_own():
     """A fork copies those of its parents behind its own."""
-    recording = told([meta(id="own"), meta(id="parent"), item(message("user", "go"))])
+    recording = read_values([meta(id="own"), meta(id="parent"), item(message("user", "go"))])
     assert recording.session == "own"
     assert recording.cwd == "/w"
     assert recording.at == 1767225600.0
 
 
 def test_instructions_are_the_system_prompt():
-    assert told([meta(base_instructions={"text": "be good"})]).system == "be good"
-    assert told([meta(instructions="be good")]).system == "be good"
-    assert told([meta()]).system is None
+    assert read_values([meta(base_instructions={"text": "be good"})]).system == "be good"
+    assert read_values([meta(instructions="be good")]).system == "be good"
+    assert read_values([meta()]).system is None
 
 
 def test_files_of_old_have_no_envelopes():
-    recording = told(
+    recording = read_values(
         [
             {"id": "o1", "timestamp": "2025-05-07T00:00:00Z", "instructions": None},
             message("user", "hi"),
@@ -155,17 +155,17 @@ def test_files_of_old_have_no_envelopes():
 
 
 def test_events_alone_are_told_where_there_are_no_items():
-    recording = told(
+    recording = read_values(
         [meta(), event("user_message", message="hi"), event("agent_message", message="ho"), event("other")]
     )
     assert words(recording.messages) == ["hi", "ho"]
     assert recording.title == "hi"
-    with_items = told([meta(), item(message("user", "hi")), event("user_message", message="hi")])
+    with_items = read_values([meta(), item(message("user", "hi")), event("user_message", message="hi")])
     assert len(with_items.messages) == 1
 
 
 def test_what_is_never_sent_is_carried():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item({"type": "ghost_snapshot", "ghost_commit": {}}),
@@ -179,7 +179,7 @@ def test_what_is_never_sent_is_carried():
 
 
 def test_an_item_that_is_no_item_is_left_out_and_told():
-    recording = told(
+    recording = read_values(
         [
             meta(),
             item(message("user", "a")),

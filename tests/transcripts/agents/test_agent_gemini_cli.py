@@ -1,6 +1,6 @@
 """gemini-cli: messages that grow, steps back, and lists that replace what the model sees."""
 
-from agent_records import told
+from agent_records import read_values
 
 HEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "2026-01-01T00:00:00Z"}
 
@@ -20,7 +20,7 @@ def texts(messages):
 def test_a_message_written_again_takes_its_own_place():
     call = {"id": "c", "name": "run", "args": {"x": 1}}
     tokens = {"input": 100, "cached": 40, "output": 5, "thoughts": 2}
-    recording = told(
+    recording = read_values(
         [
             HEAD,
             user("a", "go"),
@@ -47,7 +47,7 @@ def test_a_message_written_again_takes_its_own_place():
 
 
 def test_a_step_back_takes_the_message_and_all_behind_it():
-    recording = told(
+    recording = read_values(
         [
             HEAD,
             user("a", "one"),
@@ -59,14 +59,14 @@ def test_a_step_back_takes_the_message_and_all_behind_it():
     )
     assert texts(recording.messages) == ["one", "four"]
     assert recording.abandoned == 2
-    cleared = told([HEAD, user("a", "one"), {"$rewindTo": "unknown"}])
+    cleared = read_values([HEAD, user("a", "one"), {"$rewindTo": "unknown"}])
     assert cleared.messages == ()
 
 
 def test_a_list_that_replaces_is_a_compaction():
     put = user("s", "the summary")
     note = {"id": "n", "type": "info", "content": "Compressed"}
-    recording = told(
+    recording = read_values(
         [
             HEAD,
             user("a", "one"),
@@ -84,17 +84,19 @@ def test_a_list_that_replaces_is_a_compaction():
 def test_a_list_after_a_compaction_may_go_on_or_back():
     put = user("s", "the summary")
     lines = [HEAD, user("a", "one"), {"$set": {"messages": [put]}}, user("b", "two"), user("c", "three")]
-    longer = told([*lines, {"$set": {"messages": [put, user("b", ""), user("c", ""), user("d", "four")]}}])
+    longer = read_values(
+        [*lines, {"$set": {"messages": [put, user("b", ""), user("c", ""), user("d", "four")]}}]
+    )
     assert texts(longer.seen) == ["the summary", "two", "three", "four"]
-    shorter = told([*lines, {"$set": {"messages": [put, user("b", "")]}}])
+    shorter = read_values([*lines, {"$set": {"messages": [put, user("b", "")]}}])
     assert texts(shorter.seen) == ["the summary", "two"]
     assert shorter.abandoned == 1
-    back = told([*lines, {"$rewindTo": "a"}])
+    back = read_values([*lines, {"$rewindTo": "a"}])
     assert (back.messages, back.folds) == ((), ())
 
 
 def test_a_compaction_in_the_middle_knows_its_place():
-    recording = told(
+    recording = read_values(
         [
             HEAD,
             user("a", "one"),
@@ -107,13 +109,13 @@ def test_a_compaction_in_the_middle_knows_its_place():
 
 
 def test_the_first_list_is_simply_said():
-    recording = told([{**HEAD, "messages": [user("a", "one"), gemini("b", "two")]}])
+    recording = read_values([{**HEAD, "messages": [user("a", "one"), gemini("b", "two")]}])
     assert texts(recording.messages) == ["one", "two"]
     assert recording.folds == ()
 
 
 def test_facts_are_set_later():
-    recording = told(
+    recording = read_values(
         [HEAD, user("a", "one"), {"$set": {"summary": "About gauges", "directories": ["/w", 3]}}, {"$set": 5}]
     )
     assert (recording.title, recording.cwd) == ("About gauges", "/w")
@@ -121,7 +123,7 @@ def test_facts_are_set_later():
 
 def test_content_has_many_shapes():
     part = {"text": "part"}
-    recording = told(
+    recording = read_values(
         [
             HEAD,
             user("a", part),

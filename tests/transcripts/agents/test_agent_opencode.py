@@ -1,6 +1,6 @@
 """opencode: steps, open calls, cleared outputs, finished and unfinished compactions."""
 
-from agent_records import told
+from agent_records import read_values
 
 SESSION = {
     "session": {"id": "ses_1", "title": "T", "directory": "/w", "time": {"created": 1_700_000_000_000}}
@@ -30,7 +30,7 @@ def tool(call, status="completed", **state):
 
 def test_each_step_is_a_message_and_its_results_follow():
     tokens = {"input": 1, "output": 2, "reasoning": 3, "cache": {"read": 10, "write": 5}}
-    recording = told(
+    recording = read_values(
         [
             SESSION,
             user("m1", text("go"), text("hidden", ignored=True)),
@@ -65,7 +65,7 @@ def test_each_step_is_a_message_and_its_results_follow():
 
 
 def test_an_output_that_was_cleared_is_said_but_no_longer_seen():
-    recording = told(
+    recording = read_values(
         [SESSION, user("m1", text("go")), assistant("m2", tool("a", output="long", time={"compacted": 1}))]
     )
     assert recording.messages[2]["content"] == "long"
@@ -74,7 +74,7 @@ def test_an_output_that_was_cleared_is_said_but_no_longer_seen():
 
 def test_a_finished_compaction_keeps_its_tail():
     marker = {"type": "compaction", "auto": True, "tail_start_id": "m3"}
-    recording = told(
+    recording = read_values(
         [
             user("m1", text("old")),
             assistant("m2", text("older")),
@@ -102,7 +102,7 @@ def test_without_a_tail_nothing_is_kept():
         user("m2", {"type": "compaction"}),
         assistant("m3", text("sum"), summary=True, finish="stop", parentID="m2"),
     ]
-    recording = told(lines)
+    recording = read_values(lines)
     assert recording.folds[0].kept == (1, 1)
     assert recording.folds[0].trigger == "manual"
 
@@ -114,7 +114,7 @@ def test_an_unfinished_compaction_is_none():
         {"parentID": "m2", "finish": "stop", "error": {"name": "x"}},
         {"finish": "stop"},
     ):
-        recording = told(
+        recording = read_values(
             [user("m1", text("old")), marker, assistant("m3", text("sum"), summary=True, **info)]
         )
         assert recording.folds == ()
@@ -123,7 +123,7 @@ def test_an_unfinished_compaction_is_none():
 
 
 def test_pictures_and_files_come_along():
-    recording = told(
+    recording = read_values(
         [
             user("m1", text("see"), {"type": "file", "mime": "image/png", "url": "data:image/png;base64,AA"}),
             user(
@@ -146,6 +146,6 @@ def test_pictures_and_files_come_along():
 
 def test_an_export_is_one_object():
     export = {"info": SESSION["session"], "messages": [user("m1", text("go"))]}
-    recording = told([export])
+    recording = read_values([export])
     assert (recording.agent, len(recording.messages)) == ("opencode", 1)
-    assert told([export | {"messages": [user("m1", text("go")), 3]}], "opencode").session == "ses_1"
+    assert read_values([export | {"messages": [user("m1", text("go")), 3]}], "opencode").session == "ses_1"

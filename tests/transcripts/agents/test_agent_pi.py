@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from agent_records import told
+from agent_records import read_values
 
 HEAD = {"type": "session", "version": 3, "id": "p1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}
 
@@ -30,7 +30,7 @@ def contents(messages):
 
 def test_the_latest_compaction_counts_and_older_ones_are_not_shown():
     """B18: a stale one that stands in what was kept is never rendered."""
-    recording = told(
+    recording = read_values(
         chain(
             say("user", "a"),
             say("assistant", [{"type": "toolCall", "id": "c", "name": "run", "arguments": {"x": 1}}]),
@@ -48,7 +48,7 @@ def test_the_latest_compaction_counts_and_older_ones_are_not_shown():
 
 
 def test_a_first_kept_entry_that_is_not_there_keeps_nothing():
-    recording = told(chain(say("user", "a"), compaction("gone"), say("user", "b")))
+    recording = read_values(chain(say("user", "a"), compaction("gone"), say("user", "b")))
     assert contents(recording.seen) == ["sum", "b"]
     assert [problem.rule for problem in recording.problems] == ["kept"]
 
@@ -61,29 +61,33 @@ def test_the_first_version_is_one_way_and_counts_entries():
         {"type": "compaction", "summary": "sum", "firstKeptEntryIndex": 2},
         say("user", "c"),
     ]
-    recording = told(lines)
+    recording = read_values(lines)
     assert recording.agent == "pi"
     assert contents(recording.seen) == ["sum", "b", "c"]
 
 
 def test_branches_that_were_left_are_counted():
-    recording = told(chain(say("user", "a"), say("user", "left"), {**say("user", "taken"), "parentId": "e0"}))
+    recording = read_values(
+        chain(say("user", "a"), say("user", "left"), {**say("user", "taken"), "parentId": "e0"})
+    )
     assert contents(recording.messages) == ["a", "taken"]
     assert recording.abandoned == 1
 
 
 def test_broken_links_are_told():
-    recording = told(chain(say("user", "a"), {**say("user", "b"), "parentId": "gone"}, say("user", "c")))
+    recording = read_values(
+        chain(say("user", "a"), {**say("user", "b"), "parentId": "gone"}, say("user", "c"))
+    )
     assert len(recording.messages) == 3
     assert [problem.rule for problem in recording.problems] == ["parent"]
-    recording = told(chain({**say("user", "a"), "parentId": "e1"}, say("user", "b")))
+    recording = read_values(chain({**say("user", "a"), "parentId": "e1"}, say("user", "b")))
     assert [problem.rule for problem in recording.problems] == ["cycle"]
 
 
 def test_every_role_has_its_message():
     picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     usage = {"input": 1, "output": 2, "cacheRead": 30, "cacheWrite": 4}
-    recording = told(
+    recording = read_values(
         chain(
             say("system", "be good"),
             {"type": "message", "message": {"role": "system", "sections": ["one", {"text": "two"}]}},
@@ -124,7 +128,7 @@ def test_every_role_has_its_message():
 
 
 def test_an_edit_shows_the_model_something_else():
-    recording = told(
+    recording = read_values(
         chain(
             say("user", "a secret"),
             say("user", "b"),
@@ -142,5 +146,5 @@ def test_an_edit_shows_the_model_something_else():
 
 
 def test_a_file_without_its_head_is_read():
-    recording = told(chain(say("user", "a"))[1:])
+    recording = read_values(chain(say("user", "a"))[1:])
     assert (recording.agent, recording.session, recording.cwd, recording.title) == ("pi", "", None, "a")

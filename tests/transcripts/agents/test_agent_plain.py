@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from agent_records import told
+from agent_records import read_values
 
 from refold.errors import FormatError
 from refold.transcripts.agents import plain
@@ -145,7 +145,7 @@ def test_what_is_no_conversation_is_refused():
 
 
 def test_messages_that_cannot_be_read_are_left_out():
-    recording = told(
+    recording = read_values(
         [{"role": "user", "content": "hi"}, {"content": "nobody"}, {"role": "assistant", "content": "ho"}]
     )
     assert len(recording.messages) == 2

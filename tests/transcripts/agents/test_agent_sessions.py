@@ -56,8 +56,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_view_of_the_session_is_what_the_model_saw(case):
-    told = CASES[case]
-    assert export_recording(told).view == told.seen
+    case_recording = CASES[case]
+    assert export_recording(case_recording).view == case_recording.seen
 
 
 def test_a_fold_that_was_brought_back_no_longer_stands():
@@ -78,13 +78,13 @@ def test_sizes_are_the_agents_own_else_what_was_reported():
 
 
 def test_leaving_messages_out_counts_everything_anew():
-    told = recording(
+    before = recording(
         "abcd",
         Compaction(said=3, kept=(1, 3), put=say("S")),
         usages=((1, Usage(input=1)), (3, Usage(input=2))),
         changed={1: {}, 3: {}},
     )
-    left = drop_messages(told, [1])
+    left = drop_messages(before, [1])
     assert (len(left.messages), left.places, left.folds[0].said, left.folds[0].kept) == (
         3,
         (0, 2, 3),

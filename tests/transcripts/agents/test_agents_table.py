@@ -1,14 +1,14 @@
 """Which agent wrote some records, and what all readers promise."""
 
 import pytest
-from agent_records import EXAMPLES, SUMMARY, told
+from agent_records import EXAMPLES, SUMMARY, read_values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refold
 from refold.errors import FormatError
 from refold.formats.shared.exported import view_items
-from refold.transcripts.agents import AGENTS, Record, read, recognise, seen
+from refold.transcripts.agents import AGENTS, Record, identify_record, read, recognise, seen
 from refold.transcripts.agents.export_session import export_recording
 
 
@@ -26,8 +26,11 @@ def test_an_agent_is_recognised_by_the_rest_of_a_file_without_its_beginning(agen
 
 def test_messages_are_nobodys():
     assert recognise([Record({"role": "user", "content": "hi"})]) is None
-    assert told([{"role": "user", "content": "hi"}]).agent == "plain"
-    assert told([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]).agent == "plain"
+    assert read_values([{"role": "user", "content": "hi"}]).agent == "plain"
+    assert (
+        read_values([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]).agent
+        == "plain"
+    )
 
 
 def test_an_unknown_agent_is_refused():
@@ -37,7 +40,7 @@ def test_an_unknown_agent_is_refused():
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_both_views_of_every_example_would_be_taken_by_a_provider(agent):
-    recording = told(EXAMPLES[agent])
+    recording = read_values(EXAMPLES[agent])
     assert refold.validate(list(recording.messages), recording.format) == []
     assert refold.validate(list(recording.seen), recording.format) == []
 
@@ -45,7 +48,7 @@ def test_both_views_of_every_example_would_be_taken_by_a_provider(agent):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_examples_own_compaction_is_understood(agent):
     """Everything that was said is there, and the model saw the summary and the rest."""
-    recording = told(EXAMPLES[agent])
+    recording = read_values(EXAMPLES[agent])
     (fold,) = recording.folds
     assert SUMMARY in str(fold.put)
     assert SUMMARY in str(recording.seen)
@@ -64,7 +67,7 @@ def test_the_examples_own_compaction_is_understood(agent):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_usage_stands_beside_an_answer(agent):
-    recording = told(EXAMPLES[agent])
+    recording = read_values(EXAMPLES[agent])
     assert len(recording.usages) >= 6
     for index, usage in recording.usages:
         item = recording.messages[index]
@@ -78,7 +81,7 @@ def test_every_usage_stands_beside_an_answer(agent):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_as_a_session_the_view_is_what_the_agents_model_saw(agent):
-    recording = told(EXAMPLES[agent])
+    recording = read_values(EXAMPLES[agent])
     session = export_recording(recording, "task")
     assert session.session == "task"
     assert session.said == recording.messages
@@ -102,7 +105,7 @@ def test_no_value_anywhere_in_a_record_makes_a_reader_fail(agent, data):
         at = data.draw(st.integers(0, len(values) - 1))
         values[at] = values[at].copy()
         spot(values[at], data, data.draw(JSON))
-    recording = told(values, agent)
+    recording = read_values(values, agent)
     refold.validate(list(recording.messages), recording.format)
     assert view_items(export_recording(recording)) is not None
     assert len(export_recording(recording).view) == len(recording.seen)
@@ -121,3 +124,10 @@ def spot(value, data, new):
             return
         value[key] = inner = inner.copy()
         value = inner
+
+
+def test_only_records_with_an_envelope_are_claude_codes():
+    assert identify_record({"type": "user", "uuid": "x", "sessionId": "y"}) == "claude-code"
+    assert identify_record({"type": "summary", "leafUuid": "y"}) == "claude-code"
+    assert identify_record({"type": "user", "uuid": "x"}) is None
+    assert identify_record({"type": ["user"], "uuid": "x"}) is None

@@ -181,7 +181,7 @@ def _refuse_question(_question: str) -> str:
 def compaction_flow(conversation: Conversation, options: CompactionOptions) -> Flow[Outcome]:
     """Run one compaction on a measured conversation; yields questions to a model and calls nobody."""
     policy, budget = conversation.policy, conversation.budget
-    _protected(conversation, options, {"pins"})  # a wrong pin is refused even if nothing has to be done
+    _find_protected(conversation, options, {"pins"})  # a wrong pin is refused even if nothing has to be done
     goal = _history_goal(conversation, options)
     untouched = Result(messages=conversation.messages, tokens=budget.breakdown.history)
     if not conversation.sound:
@@ -218,7 +218,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     return _outcome(conversation, trigger, goal, result, _reason(result, conversation, goal))
 
 
-def _protected(
+def _find_protected(
     conversation: Conversation,
     options: CompactionOptions,
     guards: frozenset[Any] | set[Any],
@@ -277,8 +277,8 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         fixed=budget.breakdown.fixed,
         goal=goal,
         target=named_goal,
-        protected=_protected(conversation, options, policy.guards, user_words),
-        pinned=_protected(conversation, options, policy.guards & {"pins"}),
+        protected=_find_protected(conversation, options, policy.guards, user_words),
+        pinned=_find_protected(conversation, options, policy.guards & {"pins"}),
         shape=conversation.wire.shape,
         force=options.force,
         focus=options.focus,

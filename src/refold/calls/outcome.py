@@ -212,11 +212,11 @@ class Plan:
             notebook.line(self.reason),
             notebook.table(
                 ("messages", "tokens", "stage", "why"),
-                _grouped((x.stage, x.why, x.tokens) for x in self.leaves),
+                _group_rows((x.stage, x.why, x.tokens) for x in self.leaves),
             ),
             notebook.table(
                 ("messages", "tokens", "stays", "because"),
-                _grouped(("stays", x.why, x.tokens) for x in self.refuses),
+                _group_rows(("stays", x.why, x.tokens) for x in self.refuses),
             ),
         )
 
@@ -226,7 +226,7 @@ def _before_and_after(value: Outcome | Plan) -> str:
     return f"{messages}, {value.tokens_before:,} to {value.tokens_after:,} tokens"
 
 
-def _grouped(rows: Iterable[tuple[str, str, int]]) -> list[tuple[int, int, str, str]]:
+def _group_rows(rows: Iterable[tuple[str, str, int]]) -> list[tuple[int, int, str, str]]:
     """Add up messages and tokens of rows with the same two texts."""
     messages, tokens = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for stage, why, size in rows:

@@ -104,15 +104,15 @@ def _get_attribute(value: Any, name: str) -> Any:
 def list_strategies() -> tuple[Strategy, ...]:
     """List all strategies: those that come with refold first, then registered ones, then plug-ins."""
     known = _BUILT_IN | _BY_ID
-    return (*known.values(), *(one for one in _installed().values() if one.id not in known))
+    return (*known.values(), *(one for one in _find_installed().values() if one.id not in known))
 
 
 def find(id: str) -> Strategy | None:  # noqa: A002  # Umwelten's own word
     """Return the strategy with this id, or None."""
-    return _BY_ID.get(id) or _BUILT_IN.get(id) or _installed().get(id)
+    return _BY_ID.get(id) or _BUILT_IN.get(id) or _find_installed().get(id)
 
 
-def _installed() -> dict[str, Strategy]:
+def _find_installed() -> dict[str, Strategy]:
     """Return the strategies of other packages; each is loaded when it is first run."""
     from importlib.metadata import entry_points  # slow to import, and only unknown ids need it
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.repair import UNAVAILABLE, Orphans, repair_tool_pairs
-from refold.core.messages.rewrite import map_parts
 from refold.core.messages.tool_pairs import Links, Place, link
 from refold.core.messages.wire_rules import Shape
 
@@ -66,19 +65,18 @@ def _fix_message(message: Message, shape: Shape) -> Message:
         if not message.parts:
             return replace(message, parts=(Text(""),))
         if any(type(part) is ToolResult and not part.content for part in message.parts):
-            return map_parts(message, _fill_empty_result)
+            empty = (Text(""),)
+            parts = (
+                replace(part, content=empty) if type(part) is ToolResult and not part.content else part
+                for part in message.parts
+            )
+            return replace(message, parts=tuple(parts))
     if shape.allows_empty:
         return message
     full = tuple(part for part in message.parts if type(part) is not Text or part.text.strip())
     if len(full) == len(message.parts) and full:
         return message
     return replace(message, parts=full or (Text(NOTHING),))
-
-
-def _fill_empty_result(part: Part) -> Part:
-    if isinstance(part, ToolResult) and not part.content:
-        return replace(part, content=(Text(""),))
-    return part
 
 
 def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:

@@ -4,7 +4,6 @@ Knows texts only. The data file says for each pattern who writes so, a real mess
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -56,7 +55,8 @@ class PatternTable:
 @lru_cache(maxsize=1)
 def load_patterns() -> PatternTable:
     """Read and compile the table; once per process, and only if an error has to be judged."""
-    # Imported here because it is slow and `import refold` never needs it.
+    # Imported here because both are slow, and a program that meets no error never needs them.
+    import tomllib
     from importlib.resources import files
 
     text = files("refold.core.overflow").joinpath("data/patterns.toml").read_text(encoding="utf-8")

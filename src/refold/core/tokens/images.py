@@ -238,7 +238,9 @@ def _header_size(data: _Base64) -> Size | None:
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return _webp_size(head)
     if head.startswith(b"BM"):
-        return _bmp_size(head)
+        (header,) = struct.unpack_from("<I", head, 14)
+        width, height = struct.unpack_from("<HH" if header == 12 else "<ii", head, 18)
+        return Size(abs(width), abs(height))  # rows from the top have a negative height
     return None
 
 
@@ -277,9 +279,3 @@ def _webp_size(head: bytes) -> Size | None:
         width, width_high, height, height_high = struct.unpack_from("<HBHB", head, 24)
         return Size((width_high << 16 | width) + 1, (height_high << 16 | height) + 1)
     return None
-
-
-def _bmp_size(head: bytes) -> Size:
-    (header,) = struct.unpack_from("<I", head, 14)
-    width, height = struct.unpack_from("<HH" if header == 12 else "<ii", head, 18)
-    return Size(abs(width), abs(height))  # rows from the top have a negative height

@@ -38,7 +38,7 @@ from refold.cli.chat.render import (
     describe_result,
     make_safe,
     match_answer,
-    render_lines,
+    print_shown,
 )
 from refold.cli.output.meter import COLOURS, bar
 from refold.cli.output.screen import Screen, terminal_width
@@ -86,7 +86,7 @@ class LiveInterface:
         self._conversation = conversation
 
     def read(self) -> str | None:
-        """What the person types; None at the end of the input."""
+        """The message or command that the person types; None at the end of the input."""
         self._interrupted_once = False
         while True:
             self.screen = replace(self.screen, width=terminal_width())
@@ -183,10 +183,7 @@ class LiveInterface:
 
     def show(self, *shown: Displayable) -> None:
         """Print what a command shows."""
-        for one in shown:
-            for line in render_lines(one, self.screen):
-                self.screen.line(line)
-        self.screen.flush()
+        print_shown(shown, self.screen)
 
     def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
         """Ask until the person gives one of the answers."""
@@ -247,7 +244,7 @@ def _hide_keys() -> Iterator[None]:
 
 
 def _open_history(path: Path | None) -> History:
-    """What was typed before; kept in memory alone if no file can be written."""
+    """The lines typed before; in memory alone if no file can be written."""
     if path is not None:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -14,7 +14,7 @@ from refold.errors import RefoldError
 
 
 class TerminalInterface(UserInterface, Protocol):
-    """What the loop needs of a terminal or of plain lines."""
+    """The calls of the loop to a terminal or to plain lines."""
 
     @property
     def is_interactive(self) -> bool:

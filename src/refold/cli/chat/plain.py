@@ -22,6 +22,7 @@ from refold.cli.chat.render import (
     describe_result,
     make_safe,
     match_answer,
+    print_shown,
     render_lines,
 )
 from refold.cli.output.screen import Screen
@@ -156,10 +157,7 @@ class PlainInterface:
 
     def show(self, *shown: Displayable) -> None:
         """Print what a command shows."""
-        for one in shown:
-            for line in render_lines(one, self.screen):
-                self.screen.line(line)
-        self.screen.flush()
+        print_shown(shown, self.screen)
 
     def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
         """Ask on a terminal; elsewhere take the first answer."""

@@ -29,6 +29,14 @@ def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
             yield from (screen.paint(piece, shown.style) for piece in pieces)
 
 
+def print_shown(shown: Sequence[Displayable], screen: Screen) -> None:
+    """Print what a command of the chat shows."""
+    for one in shown:
+        for line in render_lines(one, screen):
+            screen.line(line)
+    screen.flush()
+
+
 def make_safe(text: str) -> str:
     r"""A model's text as it may be shown: line breaks and tabs stay, nothing else moves the cursor.
 
@@ -49,7 +57,7 @@ def describe_result(event: ToolFinished) -> str:
 
 
 def describe_interruption(event: Interrupted) -> str:
-    """What an interruption left."""
+    """A line about an interruption: the part of the answer is kept, or there is none."""
     if event.kept.strip():
         return "interrupted; what was said is kept"
     return "interrupted; /retry asks for the answer again"

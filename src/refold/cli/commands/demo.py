@@ -85,7 +85,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 @dataclass(slots=True)
 class _Stage:
-    """What is seen: lines that stay, and on a terminal one line with the meter that moves."""
+    """The output: lines that stay, and on a terminal one line with a moving meter."""
 
     screen: Screen
     pause: float

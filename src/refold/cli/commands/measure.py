@@ -89,7 +89,7 @@ def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
 
 
 def _window_source(inputs: Inputs, conversation: Conversation) -> str:
-    """Where the size of the window comes from."""
+    """The source of the window's size."""
     window = conversation.window
     if window.source == "given":
         return f"given by {'--window' if inputs.args.window else inputs.settings.sources['window']}"
@@ -106,7 +106,7 @@ def _window_source(inputs: Inputs, conversation: Conversation) -> str:
 
 
 def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str]:
-    """What fills the window: each part with its tokens, its share and a strip."""
+    """The parts that fill the window, each with its tokens, its share and a strip."""
     rows = []
     for name, size in budget.breakdown.as_dict().items():
         if size or name == "history":

@@ -1,1 +1,1 @@
-"""What commands read: files, transcripts of agents, stores, and who answers."""
+"""The inputs of commands: files, transcripts of agents, stores, and the model that answers."""

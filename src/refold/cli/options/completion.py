@@ -30,7 +30,7 @@ _SESSIONS: Final = "refold completion --sessions 2>/dev/null"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What may stand at a place of the command line."""
+    """The values that a place of the command line takes."""
 
     kind: Kind = "nothing"
     words: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def parse_knob(knob: str, text: str, hint: Any) -> Any:
 
 
 def _readings(text: str) -> Iterator[Any]:
-    """What a text may mean: JSON, a size such as 20k, the text itself."""
+    """The possible values of a text: JSON, a size such as 20k, the text itself."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
         if not isinstance(value, float) or math.isfinite(value):

@@ -1,1 +1,1 @@
-"""What commands print: the screen, tables, bars, messages, JSON and files."""
+"""The outputs of commands: the screen, tables, bars, messages, JSON and files."""

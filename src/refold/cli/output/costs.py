@@ -1,4 +1,4 @@
-"""What calls of models cost: in words, and as the log of a session has it."""
+"""The cost of model calls: in words, and read from the log of a session."""
 
 from itertools import islice
 from typing import Final

@@ -144,7 +144,7 @@ def _show_folds(run: Run, screen: Screen) -> None:
 
 
 def reading_notes(runs: Sequence[Run]) -> list[str]:
-    """What a reader must know to read the numbers right."""
+    """Notes without which the numbers are easily misread."""
     notes = []
     if any(run.policy == NONE and run.over for run in runs):
         notes.append(

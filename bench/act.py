@@ -19,8 +19,8 @@ from agent import conversation
 
 import refold
 from refold.calls.conversation import MeasureOptions, read_conversation
-from refold.core.compaction.cuts import HistoryIndex, Measured
-from refold.core.compaction.keep_rules import RecentRoom
+from refold.core.compaction.cuts import HistoryIndex
+from refold.core.compaction.keep_rules import MeasuredHistory, RecentRoom
 
 
 def cpu(work: Callable[[], Any], times: int = 5) -> float:
@@ -45,7 +45,7 @@ def import_milliseconds() -> float:
     return min(took) * 1_000
 
 
-def chosen(seen: Measured) -> object:
+def chosen(seen: MeasuredHistory) -> object:
     """The stretch that would leave, as the first stage of a compaction finds it: nothing is remembered."""
     return RecentRoom().segment(replace(seen, index=HistoryIndex(seen.messages)))
 
@@ -57,7 +57,7 @@ def rows() -> list[dict[str, float]]:
         history = conversation(messages)
         size = len(json.dumps(history))
         told = read_conversation(history, MeasureOptions(model="gpt-4o", window=size))
-        seen = Measured(told.messages, told.sizes, 128_000, 111_616)
+        seen = MeasuredHistory(told.messages, told.sizes, 128_000, 111_616)
         made.append(
             {
                 "messages": messages,

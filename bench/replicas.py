@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from postgres_server import Server, cluster  # noqa: E402  # it stands beside the tests
 from refold.core.log.entries import ROOT as NO_PARENT  # noqa: E402  # after the path is set
-from refold.core.log.entries import Entry, entry  # noqa: E402
+from refold.core.log.entries import Entry, make_entry  # noqa: E402
 from refold.errors import Conflict, StoreError  # noqa: E402
 from refold.stores import Head, Store, open_store  # noqa: E402
 
@@ -75,7 +75,7 @@ def _say(store: Store, session: str, token: str) -> Head:
     before = None
     if head is not None:
         before = next(store.read(session, head.place, kinds=["said"], newest=True), None)
-    message = entry(
+    message = make_entry(
         "said",
         {"role": "user", "content": token},
         parent=before.name if before else NO_PARENT,
@@ -92,7 +92,7 @@ def _fold(store: Store, _session: str, token: str) -> Head | None:
     head = store.head(lease.session) if lease else None
     if lease is None or head is None:
         return None
-    fold = entry("fold", {"changes": [], "token": token}, parent=head.name, said=head.said)
+    fold = make_entry("fold", {"changes": [], "token": token}, parent=head.name, said=head.said)
     try:
         return store.append(lease.session, [fold], expect=head, fence=lease.fence)
     finally:

@@ -25,7 +25,7 @@ _FILES: Final = (cases_loops, cases_shapes, cases_words)
 def column(pin: peering.Pin, way: str, only: str) -> dict[str, Any]:
     """Every case against one subject."""
     cells = {}
-    with peering.Peer(pin, way, counter=exact.counter("o200k")) as peer:
+    with peering.Peer(pin, way, counter=exact.make_counter("o200k")) as peer:
         version = peer.call("about").get("version", "?")
         subject = Subject(peer)
         for this in sorted(CASES, key=lambda each: each.name):

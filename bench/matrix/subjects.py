@@ -190,7 +190,7 @@ def _text(message: dict[str, Any]) -> str:
 
 def exactly(messages: Any) -> int:
     """Tokens by the o200k vocabulary."""
-    return exact.counter("o200k")(words(messages))
+    return exact.make_counter("o200k")(words(messages))
 
 
 def words(messages: Any) -> str:

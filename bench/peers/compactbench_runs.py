@@ -81,7 +81,7 @@ class Asked(Provider):
             from refold.clients import open_client
 
             self.local = open_client(address)  # kept, for the server ends with it
-            server, _ = self.local.serving()
+            server, _ = self.local.connect()
             self.url, self.model = f"{server.url}/v1", self.local.model
             self.headers = {"Authorization": f"Bearer {server.key}"}
 

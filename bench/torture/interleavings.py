@@ -26,7 +26,7 @@ from bench.torture.ground import Child, Wrong, dice, emptied, folder, tell
 import refold
 from refold.core.compaction.flow import Ask
 from refold.core.log.entries import Entry
-from refold.core.log.view import ViewItem, Replacement, MessageRange, View, project
+from refold.core.log.view import MessageRange, Replacement, View, ViewItem, project
 from refold.core.messages.message import Message
 from refold.errors import RefoldError
 from refold.session import aopen
@@ -199,7 +199,9 @@ def looked_at(case: Case, store: Store) -> Iterator[str]:
     kept = {number for piece in (*taken, *view.items) for number in _numbers(view, piece)}
     if kept != set(range(1, view.said + 1)):
         yield "a message is neither in the view nor in a fold"
-    seen = [number for piece in view.items if isinstance(piece, MessageRange) for number in _numbers(view, piece)]
+    seen = [
+        number for piece in view.items if isinstance(piece, MessageRange) for number in _numbers(view, piece)
+    ]
     if seen != sorted(set(seen)):
         yield f"the view shows messages twice or out of order: {seen}"
     wire = fresh.state.wire

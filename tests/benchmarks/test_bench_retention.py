@@ -8,9 +8,9 @@ import pytest
 from bench import extractive, peering, report_retention, retention, retention_model
 
 from refold.core.compaction.flow import Answer, Ask
-from refold.evals import planting
-from refold.evals.layouts import Dataset
-from refold.evals.ways import Contest, Way
+from refold.evals.measures import planted_facts
+from refold.evals.datasets import Dataset
+from refold.evals.methods import Comparison, Method
 
 ADAPTER = str(Path(__file__).with_name("plain_adapter.py"))
 
@@ -43,7 +43,7 @@ def test_instructions_are_learnt_from_two_talks_and_skipped():
         said = "\n".join(message["content"] for message in history)
         return [{"role": "user", "content": ask(Ask(f"Extraordinary quintessential instructions.\n{said}"))}]
 
-    taught = retention.taught([Way("asking", fold)], 0)
+    taught = retention.taught([Method("asking", fold)], 0)
     assert "Extraordinary quintessential instructions." in taught.skip
     told = taught("Extraordinary quintessential instructions.\nThe gate opens at nine.")
     assert told == "The gate opens at nine."
@@ -60,7 +60,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setattr(peering, "pins", lambda: pins)
     monkeypatch.setattr(retention, "ROUNDS", (1, 2))
     monkeypatch.setattr(retention, "FACTS", 5)
-    monkeypatch.setattr(planting, "rules", lambda _name: planting.facts(10, 3)[5:])
+    monkeypatch.setattr(planted_facts, "read_rules", lambda _name: planted_facts.make_facts(10, 3)[5:])
     data = tmp_path / "data"
     data.mkdir()
     talk = [
@@ -123,7 +123,7 @@ def test_a_real_model_answers_everybody_with_the_same_limit():
         ask(Ask("long", max_tokens=4_000))
         return history[:6]
 
-    contest = Contest([Way("asking", fold)], Fake(), lambda *_: None)
+    contest = Comparison([Method("asking", fold)], Fake(), lambda *_: None)
     first = next(retention_model.measured(Dataset(), contest, 0, minutes=1))
     assert {(row["measure"], row["asks"]) for row in first} == {
         ("planted rules, one fold", 2.0),

@@ -38,7 +38,7 @@ ALTER TABLE sessions RENAME COLUMN turned TO turn;
 def newer() -> Iterator[None]:
     """Be the version with one step more."""
     steps = (*schema.read_migrations(schema.PACKAGE), _STEP)
-    with patch.object(schema, "read_migrations", lambda package: steps):
+    with patch.object(schema, "read_migrations", lambda _package: steps):
         yield
 
 

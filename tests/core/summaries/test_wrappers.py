@@ -94,8 +94,7 @@ def test_codebuddy_counts_what_was_compacted():
     """CodeBuddy's page, pipeline: the heads of tier 2 and tier 3."""
     assert wrap_for_codebuddy("S", PLAIN) == "[Conversation Summary — 12 earlier messages compacted]\n\nS"
     assert (
-        wrap_half_for_codebuddy("S", PLAIN)
-        == "[Earlier conversation summary — 12 messages compacted]\n\nS"
+        wrap_half_for_codebuddy("S", PLAIN) == "[Earlier conversation summary — 12 messages compacted]\n\nS"
     )
 
 

@@ -7,7 +7,7 @@ package is installed into an environment of its own (`bench/.envs/compactbench`)
 Without `--ask` a reader answers that needs no model (`refold.evals.reader.stand_in`), the same for all.
 `--ask mock` takes CompactBench's mock, `--ask local:FILE.gguf` a model on this machine,
 `--ask http://host/v1#model` one behind a server. `--turns` puts so many turns of small talk between,
-instead of six. Where the tokenizer's ranks cannot be fetched, the compression figure is counted with `refold.tokenizers.exact`.
+instead of six. Where the ranks of the tokenizer cannot be fetched, `refold.tokenizers.exact` counts instead.
 """
 
 import argparse

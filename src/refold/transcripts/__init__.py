@@ -16,7 +16,6 @@ from refold.transcripts.agents import AGENTS, Compaction, Problem, seen
 from refold.transcripts.find_sessions import FoundSession, find, locate
 from refold.transcripts.transcript import Transcript, read, read_bytes
 
-located = locate  # the name before 2026-11; programs may still use it
 
 __all__ = [
     "AGENTS",
@@ -26,7 +25,6 @@ __all__ = [
     "Transcript",
     "find",
     "locate",
-    "located",
     "read",
     "read_bytes",
     "seen",

@@ -13,7 +13,7 @@ from refold.cli.output.screen import Screen, Style
 from refold.evals import EVALS
 
 EXAMPLES: Final = """\
-  refold eval retention DATASET --policy refold --policy opal
+  refold eval retention DATASET --policy all
   refold eval injections --count 40
   refold eval secrets --json secrets.json
   refold eval cost DATASET

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from refold.transcripts import Transcript
 
 EXAMPLES: Final = """\
-  refold replay session.json --policy refold --policy opal --window 32k
+  refold replay session.json --window 32k
   refold replay session.json --policy all --window 32k --window 200k
   refold replay session.json --window 32k --price-of claude-sonnet-4-5
   refold replay session.json --window 32k --without-model --html replay.html

@@ -67,7 +67,7 @@ _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "append"),
     ),
 }
-"""What each option must be, and how that is checked."""
+"""For each option, the expected kind of value in words, and the check for it."""
 
 
 def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -> SessionState:
@@ -75,10 +75,10 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
     if not isinstance(name, str) or not name:
         raise RefoldError("a session has a name: refold.open('my-task')")
     ask = open_summariser(options.ask)
-    for option, (what, fits) in _CHECKS.items():
+    for option, (expected, is_valid) in _CHECKS.items():
         value = getattr(options, option)
-        if value is not None and not fits(value):
-            raise RefoldError(f"{option} is {what}, not {type(value).__name__}")
+        if value is not None and not is_valid(value):
+            raise RefoldError(f"{option} is {expected}, not {type(value).__name__}")
     if not asynchronous and inspect.iscoroutinefunction(options.ask):
         raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
     if options.background not in (True, False, "queue"):
@@ -120,11 +120,10 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
         | {name: value for name, value in values.items() if value is not None}
     )
     if caps.in_dollars and ask is not None and summariser_price(ask) is None:
-        who = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
-        problem = (
-            f"no price is known for {who}, so that a cap in dollars cannot be held before it has answered"
-        )
-        warnings.warn(f"{problem}: set max_summary_tokens_per_hour", RefoldWarning, stacklevel=4)
+        summariser = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
+        problem = f"no price is known for {summariser}, so that a cap in dollars cannot be held"
+        advice = "before it has answered: set max_summary_tokens_per_hour"
+        warnings.warn(f"{problem} {advice}", RefoldWarning, stacklevel=4)
     return caps
 
 

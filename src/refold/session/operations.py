@@ -68,13 +68,13 @@ def say(state: SessionState, message: Any) -> SessionFlow[str]:
     """Append a message, or several; text is the user's. Returns the handle of the last one."""
 
     def act() -> SessionFlow[None]:
-        spoken = Message("user", (Text(message),)) if isinstance(message, str) else message
-        if not isinstance(spoken, Message):
-            items = [copy_item(item) for item in (spoken if isinstance(spoken, list | tuple) else [spoken])]
+        value = Message("user", (Text(message),)) if isinstance(message, str) else message
+        if not isinstance(value, Message):
+            items = [copy_item(item) for item in (value if isinstance(value, list | tuple) else [value])]
         elif state.wire.name == canonical.FORMAT.name:
-            items = [spoken]
+            items = [value]
         else:
-            items = list(state.wire.render([spoken]))
+            items = list(state.wire.render([value]))
         wire = detect_format(state, items)
         if wire.name != state.wire.name:
             yield from fill_view(state, state.loaded.system, wire)
@@ -179,15 +179,15 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         yield from reload_if_stale(state)
         word = getattr(fold, "name", fold)
         if word is None:
-            standing = [one for one in state.shortening_folds() if one.standing]
+            standing = [shortening for shortening in state.shortening_folds() if shortening.standing]
             if not standing:
                 return None
             name = standing[-1].name
         else:
             names = find_folds(state, str(word))
             if len(names) != 1:
-                what = "several folds begin with" if names else "no fold of this branch is named"
-                raise RefoldError(f"{what} {str(word)!r}: `folds()` lists them")
+                problem = "several folds begin with" if names else "no fold of this branch is named"
+                raise RefoldError(f"{problem} {str(word)!r}: `folds()` lists them")
             name = names[0]
         known = state.view.fold(name)
         if known is not None and not known.standing:

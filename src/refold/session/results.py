@@ -14,7 +14,7 @@ from refold.core.tokens.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What to send, and how full the context is."""
+    """The messages to send, and how full the context is."""
 
     messages: list[Any]
     budget: Budget
@@ -40,11 +40,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a response or an error means; true if the same turn is to be sent again."""
+    """The meaning of a response or an error; true if the same turn is to be sent again."""
 
     send_again: bool = False
     messages: list[Any] | None = None
-    """The messages to send then."""
+    """The messages to send again; None if nothing is to be sent."""
     reason: str = ""
     usage: Usage | None = None
     finish: str = ""
@@ -99,7 +99,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """What fills the context of a session now, beside what all its requests cost together."""
+    """Size of a session's context now, and the sums of all its requests and summaries."""
 
     session: str
     said: int
@@ -133,9 +133,9 @@ class Stats:
     def _repr_html_(self) -> str:
         """Show the meter, and what requests and summaries took."""
         rows = []
-        for who, spent in (("requests", self.spent), ("summaries", self.summaries)):
+        for label, spent in (("requests", self.spent), ("summaries", self.summaries)):
             cost = "unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
-            rows.append((who, spent.calls, spent.input, spent.output, cost))
+            rows.append((label, spent.calls, spent.input, spent.output, cost))
         folds = f"{self.folds:,} standing folds, {self.tokens_saved:,} tokens saved"
         return notebook.card(
             f"Session {self.session}: {self.messages:,} of {self.said:,} messages in view",

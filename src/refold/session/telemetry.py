@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _SCOPE: Final = "refold"
 _OPEN: Final = 1_024
-"""How many attempts may be under way at once; older ones are taken for abandoned. A lower number would end
+"""Attempts that may be under way at once; older ones are taken for abandoned. A lower number would end
 spans of live sessions in a large service, a higher one only takes memory."""
 # Bounds of the histograms: close where decisions are taken, at common windows, and at usual answer times.
 _RATIOS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.25)

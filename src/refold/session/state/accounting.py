@@ -1,4 +1,4 @@
-"""What requests and summaries took so far, and what that means for the next request and compaction.
+"""Usage, cost and circuit breaker of one session; they decide on the next request and compaction.
 
 The sums of money are stored in the log: every fold and every failed attempt records its own cost and the sum
 of all costs by then, and so does every report of usage. A session that is opened again reads the newest ones.
@@ -33,13 +33,13 @@ class UsageReport:
     estimate: int
     model: str = ""
     at: float = 0.0
-    """When it came."""
+    """When the report came, in seconds since the epoch."""
     holds: bool = True
     """True if the same messages still stand at the front, so that the report can be built upon."""
     messages: int | None = None
-    """How many messages the request had, if this process made it; the reply follows them."""
+    """Number of messages in the request, if this process made it; the reply follows them."""
     grown: tuple[int, int] = (0, 0)
-    """By how many tokens requests grew from one to the next: as reported, and as estimated."""
+    """Tokens that requests grew by from one to the next: as reported, and as estimated."""
 
     @property
     def ratio(self) -> float:
@@ -75,14 +75,14 @@ class TrialFold:
 
     fold: str
     used_before: int
-    """How full the context was before it."""
+    """Tokens in the context before the fold."""
     history_after: int
-    """Tokens of the history after it."""
+    """Tokens of the history after the fold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingTotals:
-    """What was spent so far."""
+    """Cost of requests and summaries so far."""
 
     own: Spent = Spent()
     """Cost of the conversation's own requests."""
@@ -140,12 +140,13 @@ class SpendingTotals:
 
         Other branches do not record what was spent here, so the log may say less.
         """
-        sums = (one.beside.get("summaries") for one in newest if '"summaries":' in one.about)
+        sums = (entry.beside.get("summaries") for entry in newest if '"summaries":' in entry.about)
         total = Spent.read(next(sums, None))
         # Parsing is expensive and most entries record no cost, so their text is looked at first.
         costs = [e for e in reversed(newest) if e.kind != "usage" and '"spent":' in e.about]
         bills = tuple(Bill(at=e.at, spent=s) for e in costs if (s := Spent.read(e.beside.get("spent"))).calls)
-        own = (one.beside.get("own") for one in newest if one.kind == "attempt" and '"own":' in one.about)
+        attempts = (entry for entry in newest if entry.kind == "attempt" and '"own":' in entry.about)
+        own = (entry.beside.get("own") for entry in attempts)
         return replace(
             self,
             own=max(self.own, Spent.read(next(own, None)), key=_calls),
@@ -172,7 +173,7 @@ class Accounting:
     sent_estimate: int | None = None
     """Our estimate for the request that was prepared last."""
     sent_messages: int | None = None
-    """How many messages it had."""
+    """Number of messages in the request that was prepared last."""
     refused: bool = False
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None

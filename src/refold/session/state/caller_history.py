@@ -1,4 +1,4 @@
-"""What the caller holds: its own list of messages, and the views that were sent to it."""
+"""The lists that the caller holds: its own list of messages, and the views that were sent to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
 
 MAX_SENT_VIEWS: Final = 8
-"""How many sent views are remembered. Each fold starts a new one, and a caller that goes on from an older
+"""Sent views that are remembered. Each fold starts a new one, and a caller that goes on from an older
 one is still understood: the log is read for it, which only takes longer."""
 
 
@@ -41,7 +41,7 @@ class CallerHistory:
     sent_copies: list[Any] = field(default_factory=list)
     """The copies that were sent last; made again if a caller changed one."""
     comparisons: int = 0
-    """How often the caller's older messages were compared; says which stretch of them is next."""
+    """Number of comparisons of the caller's older messages; it decides which part of them is next."""
 
     def send(self, position: LogPosition, loaded: LoadedView, *, new_copies: bool = False) -> list[Any]:
         """Return what the model sees, as copies that the caller may change and continue.

@@ -13,7 +13,7 @@ from refold.formats import Format
 
 @dataclass(slots=True)
 class LoadedView:
-    """What the model sees; the first `fixed` messages are system messages that no fold touches."""
+    """The messages that the model sees; the first `fixed` ones are system messages that no fold touches."""
 
     wire: Format
     counter: Counter

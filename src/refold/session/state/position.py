@@ -1,4 +1,4 @@
-"""Where a session stands in its log: the head, the view at that place, and branches that were left."""
+"""The place of a session in its log: the head, the view at that place, and branches that were left."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from refold.core.messages.message import Message
 from refold.stores import Head
 
 MAX_LEFT_BRANCHES: Final = 64
-"""How many left branches are remembered. A caller that switches among more of them only loses the marks
+"""Left branches that are remembered. A caller that switches among more of them only loses the marks
 behind their last messages; their messages are found in the store by name."""
 
 

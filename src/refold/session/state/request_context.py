@@ -1,4 +1,4 @@
-"""What is sent beside the history: system prompt, tools, prompt and files, and how large they are."""
+"""The parts of a request beside the history: system prompt, tools, prompt, files; and their sizes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -55,7 +55,7 @@ class SessionState:
 
     @property
     def view(self) -> View:
-        """What the model sees, without the messages themselves."""
+        """The view that the model sees: ranges and replacements, without the messages themselves."""
         return self.position.view
 
     @property

@@ -16,7 +16,7 @@ Background: TypeAlias = bool | Literal["queue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a session behaves."""
+    """Options of a session."""
 
     chosen: Policy
     """The policy as the caller chose it."""

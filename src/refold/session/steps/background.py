@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 JOB: Final = "job:"
 """Key of the note in the store that tells a worker what it has to know of a session."""
 LEASE_SECONDS: Final = 300.0
-"""How long a fold may take. If a process dies, others wait no longer than that; a worker that needs longer
-may lose its fold to another one."""
+"""Seconds that a fold may take. If a process dies, others wait no longer than that; a worker that needs
+longer may lose its fold to another one."""
 START_FRACTION: Final = 0.70
 """Share of the room from which a fold may be prepared. Lower folds more often than needed; higher leaves a
 slow model too little time before the room is full."""

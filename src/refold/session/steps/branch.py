@@ -27,17 +27,17 @@ PAGE: Final = 500
 
 
 class _Fork(NamedTuple):
-    """Where a list leaves what is known."""
+    """The place where the caller's list first differs from the known messages."""
 
     said: int
-    """How many of the messages said it shares."""
+    """Number of messages said that the list shares."""
     rest: Sequence[Any]
     shared: Sequence[Any] | None
     """The shared messages, as far as they are in memory."""
     is_view: bool = False
-    """True if it shares them as a view that was sent, and not as they were said."""
+    """True if the list shares them as a view that was sent, and not as they were said."""
     continues_sent: bool = False
-    """True if it shares the whole of a view that was sent earlier."""
+    """True if the list shares all of a view that was sent earlier."""
     hidden: Sequence[MessageRange] = ()
     """The messages behind a fold's words, if the list leaves a view right after those words."""
 
@@ -52,7 +52,7 @@ class _Base:
 
 
 def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
-    """Continue from where the list leaves what is known, on a new branch or on a stored one.
+    """Continue from where the list differs from the known messages, on a new branch or on a stored one.
 
     Returns True if the list has all messages as they were said, and is not a view of them.
     """
@@ -120,21 +120,22 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
     fork = _find_direct_fork(state, body)
     matched, said_items = fork.said, state.caller.said_items
     current = view_to_send(state.position, state.loaded)
-    for one in (current, *sent):
-        count = common_length(one.items, body)
-        ranges = _originals(state, one.view_items[:count])
+    for view in (current, *sent):
+        count = common_length(view.items, body)
+        ranges = _originals(state, view.view_items[:count])
         if count > matched and ranges:
-            whole = count == len(one.items)  # then also the messages that it hides behind its last one
-            said = one.said if whole else max(each.last for each in ranges)
-            matched = count + _count_kept(state, one.view_items[count:], said, body[count:])
-            last = one.view_items[count - 1]
+            complete = count == len(view.items)
+            # All of a view also stands for the messages that it hides behind its last one.
+            said = view.said if complete else max(shared.last for shared in ranges)
+            matched = count + _count_kept(state, view.view_items[count:], said, body[count:])
+            last = view.view_items[count - 1]
             fork = _Fork(
                 said,
                 body[matched:],
                 None if said_items is None else said_items[:said],
                 is_view=True,
-                continues_sent=whole and one is not current,
-                hidden=state.view.originals(last) if isinstance(last, Replacement) and not whole else (),
+                continues_sent=complete and view is not current,
+                hidden=state.view.originals(last) if isinstance(last, Replacement) and not complete else (),
             )
     return fork
 
@@ -149,7 +150,9 @@ def _count_kept(state: SessionState, items: Sequence[ViewItem | None], said: int
     items   what follows in that view; hidden messages are beside nothing, and may well be said again
     """
     numbers = {
-        number for one in _originals(state, items) for number in range(one.first, min(one.last, said) + 1)
+        number
+        for original in _originals(state, items)
+        for number in range(original.first, min(original.last, said) + 1)
     }
     loaded, said_items = state.loaded, state.caller.said_items
     shown = {
@@ -166,9 +169,10 @@ def _count_kept(state: SessionState, items: Sequence[ViewItem | None], said: int
 
 
 def _repeats_hidden(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
-    """True if the rest of the list is what stands behind the fold's words right before it.
+    """True if the rest of the list repeats messages that the fold right before it hides.
 
-    Folds may insert the same words, such as a notice. Then it was another view, and nothing is said twice.
+    Folds may insert the same words, such as a notice. Then the list continues another view, and storing the
+    rest would store these messages twice.
     """
     if not fork.hidden or not fork.rest or state.head is None:
         return False
@@ -177,25 +181,25 @@ def _repeats_hidden(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
     repeats: bool = yield StoreCall(
         lambda: any(
             hash_entry(ROOT, "said", entry.value) in rest
-            for one in fork.hidden
-            for entry in state.store.read(state.name, place, kinds=SAID, first=one.first, last=one.last)
+            for hidden in fork.hidden
+            for entry in state.store.read(state.name, place, kinds=SAID, first=hidden.first, last=hidden.last)
         )
     )
     return repeats
 
 
 def _last_place(state: SessionState, said: int) -> SessionFlow[_Base]:
-    """Return the last place where so many messages had been said."""
+    """Return the last place where `said` messages had been said."""
     if said == 0 or state.head is None:
         return _Base(START, ROOT, ROOT)
     place = state.head.place
 
-    def look() -> _Base:
+    def read_base() -> _Base:
         newest = next(state.store.read(state.name, place, first=said, last=said, newest=True))
         tip = next(state.store.read(state.name, place, kinds=SAID, first=said, last=said))
         return _Base(state.store.find(state.name, [newest.name])[newest.name], newest.name, tip.name)
 
-    base: _Base = yield StoreCall(look)
+    base: _Base = yield StoreCall(read_base)
     return base
 
 
@@ -236,7 +240,7 @@ def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[t
 
 
 def _carry_marks(state: SessionState, said: int, base: _Base) -> SessionFlow[list[Entry]]:
-    """Copy later marks that only concern the first so many messages, to stand behind a place before them."""
+    """Copy the later marks that only concern the first `said` messages, to append them behind `base`."""
     if state.head is None:
         return []
     place = state.head.place

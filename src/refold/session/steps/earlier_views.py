@@ -17,15 +17,15 @@ from refold.session.steps.load import visible_fold_messages
 from refold.stores import Place
 
 MAX_EARLIER_VIEWS: Final = 8
-"""How many earlier views are compared, the newest ones; as many as a session remembers of its own. A caller
+"""Earlier views that are compared, the newest ones; as many as a session remembers of its own. A caller
 that continues an older view starts a branch."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
 
 
 def find_resumed_items(state: SessionState, body: Sequence[Any]) -> list[Any] | None:
-    """Return the first messages of the list that are all that was said, if that is known without the store.
+    """Return the first messages of the list if they stand for everything said; else None. Reads no store.
 
-    A caller may keep a list that continues an earlier view for long, and a turn must not cost more for it.
+    A caller may continue an earlier view for many turns, and a turn must not cost more for it.
     What was said since has to stand at the end of the view; its names prove that nothing lies between.
     """
     last = state.caller.resumed_view
@@ -99,7 +99,7 @@ def _read_messages(
 
 
 def common_length(known: Sequence[Any], body: Sequence[Any]) -> int:
-    """Return how many messages two lists begin with alike, cache marks left aside."""
+    """Return the number of equal messages at the start of two lists; cache marks are not compared."""
     count = 0
     for old, new in zip(known, body, strict=False):
         if old is not new and old != new:

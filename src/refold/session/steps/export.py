@@ -204,7 +204,7 @@ def _to_fold_body(exported: Exported, fold: ExportedFold, names: dict[str, str])
         **{name: fact for name, fact in fold.facts.items() if name != "beside"},
         "stages": list(fold.stages),
         "changes": changes_to_json(
-            [Change(rename(one.removed), rename(one.inserted)) for one in fold.changes]
+            [Change(rename(change.removed), rename(change.inserted)) for change in fold.changes]
         ),
         "messages": [{key: item, **facts} for item, facts in zip(fold.put, beside, strict=True)],
     }

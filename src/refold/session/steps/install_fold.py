@@ -158,8 +158,9 @@ def _find_obstacle(state: SessionState, draft: FoldDraft, since: tuple[int, str]
         elif not numbers.issuperset(range(item.first, item.last + 1)):
             return elsewhere
     if state.view.pins:
-        removed = {one for change in draft.changes for item in change.removed for one in single_pieces(item)}
-        kept = {one for change in draft.changes for item in change.kept for one in single_pieces(item)}
+        changes = draft.changes
+        removed = {piece for change in changes for item in change.removed for piece in single_pieces(item)}
+        kept = {piece for change in changes for item in change.kept for piece in single_pieces(item)}
         if any(MessageRange(pin, pin) in removed - kept for pin in state.view.pins):
             return "a message was pinned meanwhile"
     return ""
@@ -238,7 +239,8 @@ def _move_checkpoint(
         return []
     start = state.view.checkpoints.get(str(name))
     removed = (item for change in draft.changes for item in change.removed)
-    last = max((one.last for item in removed for one in state.view.originals(item)), default=0)
+    originals = (original for item in removed for original in state.view.originals(item))
+    last = max((original.last for original in originals), default=0)
     if start is None or last <= start:  # somebody went back to before it meanwhile
         return []
     value = {"name": name, "said": last}

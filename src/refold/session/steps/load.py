@@ -35,7 +35,7 @@ from refold.stores import Place
 T = TypeVar("T")
 
 MAX_TRIES: Final = 64
-"""How often an operation is tried again after a conflict. Each conflict means that another process has
+"""Times that an operation is tried again after a conflict. Each conflict means that another process has
 written, so only more than 64 writers at once on one session meet the limit."""
 FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 _VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
@@ -141,7 +141,7 @@ def _read_attempts(state: SessionState, place: Place) -> list[Entry]:
 
 @dataclass(slots=True)
 class _Marks:
-    """What the marks of a log say."""
+    """The view, the folds and the system messages, as the marks of a log record them."""
 
     view: View = field(default_factory=View)
     fold_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -206,8 +206,10 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         said = yield StoreCall(
             lambda: {
                 entry.said: entry
-                for one in ranges
-                for entry in state.store.read(state.name, place, kinds=SAID, first=one.first, last=one.last)
+                for stretch in ranges
+                for entry in state.store.read(
+                    state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
+                )
             }
         )
     last = said.get(view.said)
@@ -225,7 +227,8 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         elif item.first in said:
             items.append(state.from_stored(said[item.first]))
         else:
-            raise LogCorrupt(f"message #{item.first} of session {state.name!r} is not there")
+            problem = f"message #{item.first} of session {state.name!r} is missing in the store"
+            raise LogCorrupt(f"{problem}: `refold check` shows the damage")
     messages = list(wire.parse(items))
     for index, shown in enumerate(view_items):
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
@@ -233,7 +236,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
             messages[index] = replace(messages[index], source=message.source, meta=message.meta)
     loaded = LoadedView(wire, state.counter(), fixed=len(system))
     loaded.add(view_items, items, messages)
-    state.loaded = loaded  # last, so that an error above leaves the old view whole
+    state.loaded = loaded  # last, so that an error above leaves the old view in place
 
 
 def read_log(

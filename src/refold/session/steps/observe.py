@@ -28,7 +28,7 @@ RECOVERY_FRACTION: Final = 0.70
 """Share of the learned room to which the history is folded after a refusal. Lower folds more than needed;
 higher risks a second refusal, which is an error, because the size is only estimated."""
 _MOST_UNDERCOUNTED: Final = 4.0
-"""How far an estimate may be below the provider's number; a number that is further off is no count."""
+"""Factor by which an estimate may be below the provider's number; a larger number is no count."""
 
 
 def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:

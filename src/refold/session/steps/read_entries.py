@@ -1,4 +1,4 @@
-"""Read what entries of the log mean: messages of folds, system messages, usage, attempts to compact."""
+"""Read values from entries of the log: messages of folds, system messages, usage, attempts to compact."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -20,17 +20,17 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
     "forced": None,
     "emergency": "emergency",
 }
-"""What a fold means to the circuit breaker, by its trigger; any other trigger is a "fold". Folds that people
+"""Circuit breaker events of folds, by the fold's trigger; any other trigger is a "fold". Folds that people
 ask for do not count: they may fold as often as they like."""
 
 
 def fold_breaker_event(trigger: str | None) -> circuit_breaker.BreakerEvent | None:
-    """Return what a fold with this trigger means to the circuit breaker."""
+    """Return the circuit breaker event of a fold with this trigger; None if it does not count."""
     return _BREAKER_EVENTS.get(trigger, "fold")
 
 
 def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
-    """Return what an entry means to the circuit breaker."""
+    """Return the circuit breaker event of an entry; None if it does not count."""
     if entry.kind == "usage":
         return "turn"
     if entry.kind == "fold":

@@ -111,9 +111,10 @@ def removed_messages(state: SessionState, fold: Folded) -> list[MessageRange]:
     """Return the messages that a fold removed and did not put back."""
     removed: list[MessageRange] = []
     for change in fold.changes:
-        kept = sorted(change.kept, key=lambda one: one.first)
+        kept = sorted(change.kept, key=lambda stretch: stretch.first)
         for item in change.removed:
-            removed += [part for one in state.view.originals(item) for part in subtract_ranges(one, kept)]
+            originals = state.view.originals(item)
+            removed += [part for original in originals for part in subtract_ranges(original, kept)]
     return removed
 
 
@@ -124,8 +125,10 @@ def _read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFl
     items: list[Any] = yield StoreCall(
         lambda: [
             state.from_stored(entry)
-            for one in ranges
-            for entry in state.store.read(state.name, place, kinds=SAID, first=one.first, last=one.last)
+            for stretch in ranges
+            for entry in state.store.read(
+                state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
+            )
         ]
     )
     return items
@@ -187,7 +190,7 @@ def _read_message(state: SessionState, number: int) -> Iterator[Entry]:
 
 
 def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
-    on_branch = any(one.name == entry.name for one in _read_message(state, entry.said))
+    on_branch = any(same.name == entry.name for same in _read_message(state, entry.said))
     item = state.from_stored(entry)
     message = item if isinstance(item, Message) else state.wire.parse([item])[0]
     return Hit(

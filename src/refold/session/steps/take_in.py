@@ -1,4 +1,4 @@
-"""Take in the caller's list: its whole history, or a view of ours and what came since. Only news are stored.
+"""Take in the caller's list: all of its history, or a view of ours and later messages. Store the new ones.
 
 The list is compared with what was said and with what was sent last. If it continues either, the rest is new.
 If it differs earlier, somebody edited the history: a branch begins there, and folds that only concern earlier
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from refold.stores import Place
 
 NEWEST: Final = (1_024, 32)
-"""How many of the newest messages of the caller's own list are compared in every turn: by identity, and by
-content. Programs that edit in place mostly edit recent messages. Comparing by
-content reads every word, so fewer messages are compared so."""
+"""Newest messages of the caller's own list that are compared in every turn: by identity, and by content.
+Programs that edit in place mostly edit recent messages. Comparing by content reads every word, so it is done
+for fewer messages."""
 STRETCH: Final = (2_048, 64)
-"""How many older messages are compared in one turn, one stretch after the other: by identity, and by content.
+"""Older messages that are compared in one turn, one stretch after the other: by identity, and by content.
 An edit in place among them is noticed some turns later."""
 
 
 class _Known(NamedTuple):
-    """The first messages of a list, which are all that was said."""
+    """The first messages of a list, if they stand for everything that was said."""
 
     items: list[Any]
     as_said: bool
@@ -127,7 +127,7 @@ def replace_system(
 
 
 def _is_stored(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
-    """True if these messages already stand behind this place: somebody went back and comes again."""
+    """True if these messages are already stored behind this place: the caller went back and repeats them."""
     position = state.position
     if not new or not position.may_have_successors or position.head is None:
         return False
@@ -173,8 +173,8 @@ def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known 
 def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[Any], fixed: int) -> bool:
     """True if the caller's own list, which has grown, begins as before.
 
-    The newest messages are compared in every turn, the others in turns, so that a turn costs the same however
-    long the history is.
+    The newest messages are compared in every turn, the older ones part by part, so that a turn costs the
+    same however long the history is.
     """
     comparison, last = state.caller.next_comparison(), len(said)
     for known, newest, stretch in zip((state.caller.caller_objects, said), NEWEST, STRETCH, strict=True):

@@ -7,11 +7,11 @@ from typing import Final
 from refold.calls.outcome import Outcome
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Note, context_line
-from refold.chat.edit_summary import edit_summary
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
 from refold.policies import presets
 from refold.policies.systems.strategies import list_strategies
+from refold.session.steps.edit_summary import edit_summary
 
 SUMMARY_LINES: Final = 20
 """How much of a summary is shown before the user decides: it fits a terminal of 24 lines, with the question

@@ -4,9 +4,9 @@ import pytest
 from chat_builders import do, make_conversation, say
 
 import refold
-from refold.chat.edit_summary import edit_summary
 from refold.core.messages.message import Message
 from refold.errors import RefoldError
+from refold.session.steps.edit_summary import edit_summary
 
 LONG = "the quick brown fox jumps over the lazy dog " * 20
 

@@ -1,7 +1,7 @@
 """The calls that shorten plain data: compact and acompact.
 
 Read the messages, decide whether to act, run the policy's stages, write the result back in the same shape.
-The work is a generator that yields questions; `compact` and `acompact` differ only in who answers them.
+The work is a generator that yields questions; `compact` answers them one by one, `acompact` in parallel.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class CompactionOptions:
     ask_window: int | None = None
     ask_price: Price | None = None
     allowance: Allowance | None = None
-    """What summaries may still cost; None for no limit."""
+    """The cost that summaries may still have; None for no limit."""
     prefix: CachedPrefix | None = None
     """The conversation as its provider has it in the cache."""
     numbers: Numbers = ()
@@ -60,7 +60,7 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """The arguments of one call: the conversation, the options, and who answers."""
+    """The arguments of one call: the conversation, the options, and the callable that answers questions."""
 
     conversation: Conversation
     options: CompactionOptions
@@ -231,7 +231,7 @@ def _find_protected(
         guards,
         user_words=user_words,
         pins=options.pins,
-        given=conversation.given,
+        items=conversation.items,
         index=conversation.index,
     )
 
@@ -321,7 +321,7 @@ def _outcome(
     ]
     touched = bool(accepted) or result.mended
     return Outcome(
-        messages=conversation.wire.render(result.messages) if touched else list(conversation.given),
+        messages=conversation.wire.render(result.messages) if touched else list(conversation.items),
         compacted=bool(accepted),
         fits=result.tokens + parts.fixed <= budget.room and (goal is None or result.tokens <= goal),
         reason=reason,

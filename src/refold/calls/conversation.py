@@ -57,10 +57,10 @@ class Conversation:
     """A measured conversation: the messages, how they are counted, and how full the window is."""
 
     wire: Format
-    given: Sequence[Any]
+    items: Sequence[Any]
     """The messages as the caller has them."""
     messages: tuple[Message, ...]
-    """The same as values."""
+    """The same messages as values."""
     sizes: tuple[int, ...]
     """Units of each message, by the counter."""
     policy: Policy
@@ -111,7 +111,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     )
     return Conversation(
         wire=wire,
-        given=messages,
+        items=messages,
         messages=parsed,
         sizes=sizes,
         policy=policy,

@@ -1,4 +1,4 @@
-"""What the calls give back: an outcome with its receipt, a plan, a repaired list; values only."""
+"""The results of the calls: an outcome with its receipt, a plan, a repaired list; values only."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from refold.core.models.spending_limits import total_spent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one attempt at compaction saw and did; also written for an attempt that did nothing."""
+    """Record of one attempt at compaction: its numbers and stages; also of an attempt that did nothing."""
 
     policy: str
     trigger: str
@@ -60,7 +60,7 @@ _OUTCOME_SHOWS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What `compact` did."""
+    """Result of `compact`: the messages to go on with, the sizes, and the record of the attempt."""
 
     messages: list[Any]
     """The history to go on with, in the shape it came in."""
@@ -83,9 +83,9 @@ class Outcome:
     history: tuple[Message, ...] = field(default=(), repr=False)
     """The conversation as it came, as values."""
     breakdown: Breakdown = field(default_factory=Breakdown)
-    """What fills the context afterwards."""
+    """Tokens of each part of the context afterwards."""
     budget: Budget
-    """How full it was before."""
+    """The budget before: how full the context was."""
     receipt: Receipt
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ _PLAN_SHOWS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `compact` would do; made without asking a model."""
+    """Forecast of what `compact` would do and cost; made without asking a model."""
 
     would_compact: bool
     reason: str
@@ -165,7 +165,7 @@ class Plan:
     stages: tuple[str, ...]
     leaves: tuple[Leaving, ...]
     refuses: tuple[Staying, ...]
-    """What it would not touch, and why."""
+    """The messages that would stay among those that leave, and why."""
     messages_before: int
     messages_after: int
     tokens_before: int
@@ -185,7 +185,7 @@ class Plan:
     turn_after: float | None = None
     """The same afterwards."""
     money_in_cache: float | None = None
-    """What it costs if the summary is asked for as one more turn of the cached conversation.
+    """US dollars that it costs if the summary is asked for as one more turn of the cached conversation.
 
     None if no model is asked, no price is known, or the provider has no cache.
     """

@@ -19,8 +19,8 @@ from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
 
 EXPECTED_SHARE: Final = 0.12
-"""How long a summary is taken to be, as a share of what is summarised; real ones are 5 to 15 per cent. If it
-is too high, a plan looks dearer than it is and seems to pay later."""
+"""Assumed length of a summary, as a share of what is summarised; real ones are 5 to 15 per cent. If it is too
+high, a plan looks more expensive than it is and seems to pay later."""
 
 
 def plan(
@@ -74,7 +74,7 @@ def expected_answer(ask: Ask) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bill:
-    """What a compaction costs and saves, in US dollars; None where no price is known."""
+    """Costs and savings of a compaction in US dollars; None where no price is known."""
 
     uncached_tokens: int = 0
     """Tokens a provider reads anew because the prefix moved."""
@@ -161,11 +161,11 @@ def _leaving(conversation: Conversation, outcome: Outcome) -> tuple[Leaving, ...
 
 
 def _staying(conversation: Conversation, outcome: Outcome, pins: Sequence[Any]) -> tuple[Staying, ...]:
-    """List what stays among what leaves, and why."""
+    """List the messages that stay although a compaction happens, and why."""
     if not outcome.edits:
         return ()
     removed = {index for edit in outcome.edits for index in range(edit.start, edit.end)}
-    why = explain_guarded(conversation.messages, conversation.policy.guards, pins, conversation.given)
+    why = explain_guarded(conversation.messages, conversation.policy.guards, pins, conversation.items)
     return tuple(
         Staying(
             index=index,

@@ -1,4 +1,4 @@
-"""Who answers the questions of a compaction: what callers pass as `ask`, and what is known about it."""
+"""The summariser that callers pass as `ask`: open it, and read its window, price and other fields."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -10,7 +10,7 @@ from refold.core.models.window_table import Price
 from refold.errors import RefoldError
 
 AskTarget: TypeAlias = Answerer | Client | str | Sequence[str | Client] | None
-"""Who is asked: a callable, a client, an address, or several that are asked in turn."""
+"""The values that `ask` takes: a callable, a client, an address, or several that are asked in turn."""
 
 
 def open_summariser(ask: Any) -> Any:
@@ -19,7 +19,7 @@ def open_summariser(ask: Any) -> Any:
 
 
 def choose_answerer(ask: Any, *, asynchronous: bool = False) -> Answerer | None:
-    """Return the callable that answers, or None if nobody was given."""
+    """Return the callable that answers questions; None if there is no summariser."""
     asked = open_summariser(ask)
     if asked is None or callable(asked):
         answerer: Answerer | None = asked
@@ -31,13 +31,13 @@ def choose_answerer(ask: Any, *, asynchronous: bool = False) -> Answerer | None:
 
 
 def summariser_window(ask: Any) -> int | None:
-    """Return the window of whoever answers; None if it does not say."""
+    """Return the window of a summariser; None if it does not say."""
     window = getattr(ask, "window", None)
     return window if isinstance(window, int) and not isinstance(window, bool) and window > 0 else None
 
 
 def summariser_price(ask: Any) -> Price | None:
-    """Return the price of whoever answers, if it names its model; of several clients that of the first."""
+    """Return the price of a summariser, if it names its model; of several clients that of the first."""
     model, provider, name = (summariser_field(ask, field) for field in ("model", "provider", "name"))
     # A server at an address has no provider of its own; its name keeps it from getting the provider's price.
     return find_client_price(provider or (name if name.startswith(("http", "local")) else ""), model)

@@ -153,8 +153,8 @@ def test_a_pin_is_a_message_or_its_id():
 def test_a_pin_is_what_the_caller_gave():
     given = [{"role": "user", "content": "a"}, {"role": "user", "content": "a"}]
     history = [user("a"), user("a")]
-    assert kept("pins", history=history, given=given, pins=[given[1]]) == [1]
-    assert kept("pins", history=history, given=given, pins=[history[1]]) == [1]
+    assert kept("pins", history=history, items=given, pins=[given[1]]) == [1]
+    assert kept("pins", history=history, items=given, pins=[history[1]]) == [1]
 
 
 def test_a_pin_that_is_equal_to_a_message_is_the_first_such():
@@ -164,7 +164,7 @@ def test_a_pin_that_is_equal_to_a_message_is_the_first_such():
         {"role": "user", "content": "b"},
     ]
     history = [user("a"), user("b"), user("b")]
-    assert kept("pins", history=history, given=given, pins=[{"role": "user", "content": "b"}]) == [1]
+    assert kept("pins", history=history, items=given, pins=[{"role": "user", "content": "b"}]) == [1]
     assert kept("pins", history=history, pins=[user("b")]) == [1]
 
 
@@ -196,7 +196,7 @@ def test_the_work_grows_with_the_pins(by_id):
         history = [user(str(number), id=str(number)) for number in range(count)]
         given = [{"n": number} for number in range(count)]
         pins = [message.id for message in history] if by_id else given
-        return lambda: kept("pins", history=history, given=given, pins=pins)
+        return lambda: kept("pins", history=history, items=given, pins=pins)
 
     assert len(pin_everything(500)()) == 500
     assert_linear(pin_everything, 500)

@@ -57,7 +57,7 @@ class Trigger:
     fraction: float | None = None
     cap: int | None = None
     history: int | None = None
-    """Also at so many tokens of history, however large the window: every turn pays for all of it."""
+    """Tokens of history at which it starts too, however large the window: every turn pays for all of it."""
     history_asking: int | None = None
     """The same where a model is asked for summaries: that costs more, so it has to save more."""
     whole: bool = False
@@ -142,7 +142,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How full a context is, and whether to compact."""
+    """Window, used tokens and level of a context, and whether to compact."""
 
     window: int
     reserve: int

@@ -75,7 +75,7 @@ class Breaker:
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON, without the limits."""
-        state = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "limits"}
+        state = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "limits"}
         return state | {"attempts": list(self.attempts)}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How pure code asks a model: it yields questions and receives replies. It never calls anybody.
+"""Flows: generators with which pure code asks a model. They yield questions and receive replies.
 
     def shorten(text):                          # a flow: a generator, pure
         (reply,) = yield (Ask(f"Shorten: {text}", max_tokens=200),)
@@ -173,7 +173,7 @@ async def _ask_async(ask: Answerer, question: Ask) -> Reply:
 
 
 def _read_answer(value: Any) -> Reply:
-    """Accept what a callable gave: an `Answer`, or a text with or without reasoning."""
+    """Return the value of a callable as a reply: an `Answer`, or a text with or without reasoning."""
     if isinstance(value, Answer):
         return value
     if isinstance(value, str):

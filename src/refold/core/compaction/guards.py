@@ -29,22 +29,23 @@ def find_guarded(
     *,
     user_words: int = 0,
     pins: Iterable[Any] = (),
-    given: Sequence[Any] = (),
+    items: Sequence[Any] = (),
     index: HistoryIndex | None = None,
 ) -> frozenset[int]:
     """Find the positions that stay; calls and results stay together, and a reasoning item with its item.
 
-    `user_words`: tokens of the user's own messages to keep; `given`: the messages as the caller wrote them;
+    `user_words`: tokens of the user's own messages to keep; `items`: the messages as the caller wrote them;
     `index`: that of the messages, if there is one.
     """
     turns = find_user_turns(messages) if {"last user", "first user", "user words"} & set(guards) else []
     index = index or HistoryIndex(messages)
     kept: set[int] = set()
     if "system" in guards:
-        kept.update(i for i, one in enumerate(messages) if one.role == "system" and not one.is_summary)
+        system = (i for i, message in enumerate(messages) if message.role == "system")
+        kept.update(i for i in system if not messages[i].is_summary)
     if "pins" in guards:
         kept.update(i for i, message in enumerate(messages) if message.pinned)
-        kept.update(_find_pins(pins, messages, given))
+        kept.update(_find_pins(pins, messages, items))
     if "last user" in guards:
         kept.update(turns[-1:])
     if "first user" in guards:
@@ -65,7 +66,7 @@ def find_guarded(
 
 
 def explain_guarded(
-    messages: Sequence[Message], guards: Collection[str], pins: Iterable[Any], given: Sequence[Any]
+    messages: Sequence[Message], guards: Collection[str], pins: Iterable[Any], items: Sequence[Any]
 ) -> dict[int, str]:
     """Say why each guarded message stays, the strongest reason for each."""
     why: dict[int, str] = {}
@@ -73,11 +74,11 @@ def explain_guarded(
     for guard, reason in _REASONS.items():
         if guard in guards:
             own_pins = pins if guard == "pins" else ()
-            why |= dict.fromkeys(find_guarded(messages, sizes, {guard}, pins=own_pins, given=given), reason)
+            why |= dict.fromkeys(find_guarded(messages, sizes, {guard}, pins=own_pins, items=items), reason)
     return why
 
 
-def _find_pins(pins: Iterable[Any], messages: Sequence[Message], given: Sequence[Any]) -> Iterator[int]:
+def _find_pins(pins: Iterable[Any], messages: Sequence[Message], items: Sequence[Any]) -> Iterator[int]:
     """Find the positions of pins: each is a position (from the end if negative), a message, or its id."""
     others = []
     for pin in pins:
@@ -87,16 +88,18 @@ def _find_pins(pins: Iterable[Any], messages: Sequence[Message], given: Sequence
             others.append(pin)
     # Tables of objects and ids make ten thousand pins linear; comparing by value is the last resort.
     last = range(len(messages) - 1, -1, -1) if others else ()
-    objects = {id(item): at for items in (given, messages) if items for at in last for item in (items[at],)}
+    lists = [known for known in (items, messages) if known]
+    objects = {id(known[at]): at for known in lists for at in last}
     ids = {messages[at].id: at for at in last if messages[at].id is not None}
     for pin in others:
         place = objects.get(id(pin))
         if place is None and isinstance(pin, str):
             place = ids.get(pin)
         if place is None:
-            place = next((at for at, item in enumerate(given or messages) if item == pin), None)
+            place = next((at for at, item in enumerate(items or messages) if item == pin), None)
         if place is None:
-            raise RefoldError(f"pin {pin!r} is no position and no message of this conversation"[:300])
+            problem = f"pin {pin!r} is no position and no message of this conversation"
+            raise RefoldError(problem[:300])
         yield place
 
 

@@ -191,7 +191,7 @@ class FactCollector:
                 bonus = _DUNDER_BONUS
             elif kind == NUMBER:
                 neighbours = ((str(int(name) + step), kind) for step in (-1, 1))
-                bonus = _COUNTED_BONUS if all(one in entities for one in neighbours) else bonus
+                bonus = _COUNTED_BONUS if all(next_to in entities for next_to in neighbours) else bonus
             self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
         return file
 

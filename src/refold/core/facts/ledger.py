@@ -110,13 +110,19 @@ class Fact:
 
     @classmethod
     def from_json(cls, row: Any) -> "Fact | None":
-        """Read a fact from plain data; None where it is none. Anybody may have written the data."""
+        """Read a fact from plain data; None if the data is no fact, since a stored log may hold anything."""
         if not isinstance(row, list | tuple) or len(row) != 6:
             return None
         kind, text, about, at, weight, uses = row
-        words = all(isinstance(one, str) for one in (kind, text, about))
-        numbers = all(type(one) in (int, float) for one in (at, weight, uses))
-        if not words or not numbers or kind not in KINDS or not text.strip() or not math.isfinite(weight):
+        are_texts = all(isinstance(value, str) for value in (kind, text, about))
+        are_numbers = all(type(value) in (int, float) for value in (at, weight, uses))
+        if (
+            not are_texts
+            or not are_numbers
+            or kind not in KINDS
+            or not text.strip()
+            or not math.isfinite(weight)
+        ):
             return None
         weight, uses = min(9.0, max(0.0, weight)), max(1, int(uses))
         return Fact(kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), weight, uses)

@@ -150,8 +150,8 @@ def format_fact(fact: Fact) -> str:
 def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
     """Fill a section with the most important facts that fit and are not shown yet."""
     budget = min(budget, page.left)
-    kept = page.facts.setdefault(title, [])
-    heading = 0 if kept else page.title_cost(title)
+    in_section = page.facts.setdefault(title, [])
+    heading = 0 if in_section else page.title_cost(title)
     budget -= heading
     of_kind = ledger.of(*_SECTION_KINDS[title])
     for fact in Ledger(tuple(of_kind)).by_rank():
@@ -164,11 +164,11 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
         cost = page.count(text) + HANDLE_TOKENS
         if cost <= budget:
             budget -= cost
-            kept.append(fact)
+            in_section.append(fact)
             page.add(fact, text, cost + heading)
             heading = 0
     order = {id(fact): place for place, fact in enumerate(of_kind)}
-    kept.sort(key=lambda fact: order[id(fact)])
+    in_section.sort(key=lambda fact: order[id(fact)])
 
 
 def fill_names(page: Page, ledger: Ledger, budget: int) -> None:

@@ -48,10 +48,10 @@ _SHORTENED_KINDS: Final = frozenset({"statement", "request"})
 _FIRM_KINDS: Final = frozenset({"constraint", "correction"})
 """Kinds that have a share of their own where people talk to each other."""
 _DIGIT: Final = re.compile(r"\d")
-_ASIDE: Final = re.compile(
+_UNASKED: Final = re.compile(
     r"\b(?:by the way|btw|speaking of|which reminds me|übrigens|au fait|por cierto)\b", re.IGNORECASE
 )
-"""What people bring up unasked is about themselves more often than what they ask for."""
+"""Statements that people make unasked are about themselves more often than their requests are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Statements:
     def value_words(self) -> dict[str, float]:
         """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
         lists, common = word_lists(), common_words()
-        people = {name for who in {fact.about for fact in self.facts} for name in split_words(who)}
+        people = {name for subject in {fact.about for fact in self.facts} for name in split_words(subject)}
         names = {name.lower() for fact in self.facts for name in capitalised_words(fact.text)} - people
         values: dict[str, float] = {}
         for word, times in self.sentences_with.items():
@@ -84,7 +84,7 @@ class Statements:
 def weigh_statements(facts: Sequence[Fact]) -> Statements:
     """Split sentences into content words and count in how many sentences each word occurs."""
     words = {id(fact): content_words(fact.text) for fact in facts}
-    return Statements(tuple(facts), words, Counter(word for each in words.values() for word in each))
+    return Statements(tuple(facts), words, Counter(word for content in words.values() for word in content))
 
 
 def choose_rules(said: Statements) -> list[Fact]:
@@ -144,7 +144,7 @@ def choose_statements(
 
 
 def _speaker_factor(fact: Fact) -> float:
-    """Weigh whose matter it is: what people tell of themselves most, what they ask for least."""
+    """Return a factor: statements of people about themselves weigh most, their requests least."""
     words = split_words(fact.text)
     own = not word_lists()["speaker"].isdisjoint(words)
     person = bool(fact.about)
@@ -152,8 +152,8 @@ def _speaker_factor(fact: Fact) -> float:
     whose = 1.0 if own or (person and "you" not in words and "your" not in words) else 0.6
     if whose < 1.0 and fact.kind == "statement" and len(words) <= _OWN_WORDS and _DIGIT.search(fact.text):
         whose = 1.0
-    aside = _ASIDE.search(fact.text[:60]) is not None
-    return whose * (0.6 if asked else 1.3 if aside else 1.0)
+    is_unasked = _UNASKED.search(fact.text[:60]) is not None
+    return whose * (0.6 if asked else 1.3 if is_unasked else 1.0)
 
 
 def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: int = 0) -> None:

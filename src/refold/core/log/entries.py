@@ -92,7 +92,7 @@ def make_entry(
     >>> make_entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
     'b2:aaec9c987f2bb6d7377361a62be3aa1d015d1217'
     """
-    made = Entry(
+    entry = Entry(
         name=hash_entry(parent, kind, value),
         parent=parent,
         kind=kind,
@@ -104,9 +104,9 @@ def make_entry(
     )
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
     # shows that; it is too slow for every message, and not needed if all keys are strings.
-    if not _has_string_keys(value) and not made.sound:
+    if not _has_string_keys(value) and not entry.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
-    return made
+    return entry
 
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:

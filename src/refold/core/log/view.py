@@ -74,7 +74,7 @@ class Folded:
     name: str
     changes: tuple[Change, ...]
     said: int
-    """How many messages had been said when it was made."""
+    """Number of messages that had been said when the fold was made."""
     standing: bool = True
     heads: Mapping[int, Change] = field(init=False, compare=False, repr=False)
     """The change of each message that is the first of the fold's own in its change."""
@@ -90,16 +90,16 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the model sees, without the messages themselves."""
+    """The items that the model sees, without the messages themselves, and the marks of a branch."""
 
     said: int = 0
-    """How many messages have been said on this branch."""
+    """Number of messages said on this branch."""
     items: tuple[ViewItem, ...] = ()
     folds: tuple[Folded, ...] = ()
     """Every fold of this branch, oldest first, undone ones included."""
     pins: frozenset[int] = frozenset()
     checkpoints: Mapping[str, int] = field(default_factory=dict)
-    """How many messages stand before each."""
+    """Number of messages before each checkpoint, by its name."""
     system: str = ""
     """Name of the entry with the system messages."""
 
@@ -121,10 +121,10 @@ class View:
     def originals(self, item: ViewItem) -> tuple[MessageRange, ...]:
         """Return the messages that an item stands for, as they were said."""
         ranges = _expand([item], {fold.name: fold for fold in self.folds})
-        done: list[ViewItem] = []
-        for one in sorted((r for r in ranges if isinstance(r, MessageRange)), key=lambda r: r.first):
-            append_item(done, one)
-        return tuple(one for one in done if isinstance(one, MessageRange))
+        joined: list[ViewItem] = []
+        for stretch in sorted((r for r in ranges if isinstance(r, MessageRange)), key=lambda r: r.first):
+            append_item(joined, stretch)
+        return tuple(stretch for stretch in joined if isinstance(stretch, MessageRange))
 
     def covering(self, name: str) -> Folded | None:
         """Return the standing fold that removed this fold's messages, also through an undone fold."""

@@ -1,1 +1,1 @@
-"""What was said: message values, tool pairs, repair, validity, wire rules, speakers, text cutting."""
+"""Messages as values, and their tool pairs, repair, validity, wire rules, speakers, text cutting."""

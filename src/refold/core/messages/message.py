@@ -122,7 +122,7 @@ class ToolCall:
     id: str
     name: str
     arguments: str | Mapping[str, Any] = ""
-    """As on the wire: JSON text (OpenAI) or an object (Anthropic, Gemini)."""
+    """The arguments in the form of the wire: JSON text (OpenAI) or an object (Anthropic, Gemini)."""
     extra: Mapping[str, Any] = EMPTY
 
     __repr__ = short_repr

@@ -18,7 +18,7 @@ UNAVAILABLE: Final = "[Tool result unavailable - conversation was compacted]"
 """Text of the result that a dead call gets; policies may set their own."""
 
 Orphans: TypeAlias = Literal["call", "drop"]
-"""Whether a stray result gets a call or leaves."""
+"""Treatment of a result without its call: insert a call for it, or drop the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,9 @@ def _put_results_first(message: Message) -> Message:
     return replace(message, parts=tuple(sorted(message.parts, key=lambda part: type(part) is not ToolResult)))
 
 
-def _join_results(messages: Sequence[Message], shape: Shape, given: Sequence[Message]) -> list[Message]:
-    """Join neighbouring result messages if the provider does not, and those that were made here."""
-    old = {id(message) for message in given}
+def _join_results(messages: Sequence[Message], shape: Shape, originals: Sequence[Message]) -> list[Message]:
+    """Join neighbouring result messages if the provider does not, and those that the repair inserted."""
+    old = {id(message) for message in originals}
     done: list[Message] = []
     for message in messages:
         before = done[-1] if done else None

@@ -40,7 +40,7 @@ class Clipped:
     clipped: bool
     original_bytes: int
     saved_to: str | None = None
-    """Where the full text was saved, as `save_to` named it."""
+    """Name of the file with the full text, as `save_to` returned it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What a model has and costs: windows, names, prices, spending limits."""
+"""Facts about models: windows, names, prices, spending limits."""

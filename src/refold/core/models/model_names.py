@@ -1,4 +1,4 @@
-"""Reading the name of a model: who serves it, who made it, how else it is spelt; knows no window.
+"""Read the name of a model: its provider, its maker, its other spellings; knows no window.
 
 People write one model in many ways: `gpt-4o`, `openai:gpt-4o`, `azure/gpt-4o`, `models/gemini-2.5-pro`,
 `openrouter/anthropic/claude-3.5-sonnet`, `bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0`. Each is read
@@ -18,9 +18,9 @@ _PROVIDERS: Final[dict[str, str]] = {
     spelling: name for name, row in _ROWS.items() for spelling in row["spellings"].split()
 }
 ROUTERS: Final = frozenset(name for name, row in _ROWS.items() if row.get("router"))
-"""They pass a request on; the provider behind them in the name has the window."""
+"""Providers that pass a request on; the provider behind them in the name has the window."""
 HOSTS: Final = frozenset(name for name, row in _ROWS.items() if row.get("host"))
-"""They serve other makers' models under limits of their own; the maker's window says nothing about those."""
+"""Providers that serve other makers' models under limits of their own, whatever the maker's window is."""
 
 # Patterns are texts: `re` compiles each when it is first used and keeps it, so that an import costs nothing.
 _MAKERS: Final[dict[str, str]] = {name: row["models"] for name, row in _ROWS.items() if "models" in row}
@@ -51,9 +51,9 @@ class ModelName:
     """The parts of a model's name."""
 
     provider: str | None
-    """Who serves it, if the name or the caller says so."""
+    """The provider that serves the model, if the name or the caller says so."""
     maker: str | None
-    """Who made it, if the name tells."""
+    """The maker of the model, if the name shows it."""
     spellings: tuple[str, ...]
     """The plain lower-case name, then other ways to write it."""
     size: str | None = None
@@ -75,22 +75,25 @@ def parse_model_name(model: str, provider: str | None = None) -> ModelName:
     """Read a model's name, with the provider if the caller knows it."""
     plain = re.sub(r"\s+", "-", model[:_LONGEST].strip().lower())
     size = re.search(_SIZE, plain)
-    whole = re.sub(_WRAPPING, "", plain[: size.start()] if size else plain)
-    named, plain = _split_provider(whole)
+    unwrapped = re.sub(_WRAPPING, "", plain[: size.start()] if size else plain)
+    named, plain = _split_provider(unwrapped)
     own = canonical_provider(provider) if provider else named
     plain = re.sub(_WRAPPING, "", plain).removeprefix("ft:")
     if match := re.fullmatch(_BEDROCK, plain):
         own, plain = own or "bedrock", match[1]
-    spellings = tuple(dict.fromkeys((plain, whole, *_other_spellings(plain))))
+    spellings = tuple(dict.fromkeys((plain, unwrapped, *_other_spellings(plain))))
     # The plainest spelling comes last and says best who made the model.
     makers = (
-        maker for each in reversed(spellings) for maker, known in _MAKERS.items() if re.match(known, each)
+        maker
+        for spelling in reversed(spellings)
+        for maker, pattern in _MAKERS.items()
+        if re.match(pattern, spelling)
     )
     return ModelName(own, next(makers, None), spellings, size[1] if size else None)
 
 
 def provider_of(model: str) -> str | None:
-    """Return who serves a model: as its name says, else who made it, else None.
+    """Return the provider of a model: the one in its name, else its maker, else None.
 
     >>> provider_of("azure/gpt-4o"), provider_of("claude-sonnet-4-5"), provider_of("my-model")
     ('azure', 'anthropic', None)

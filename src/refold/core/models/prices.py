@@ -1,4 +1,4 @@
-"""What tokens cost: prices of the built-in table, sums of calls, and when a compaction pays; asks no network.
+"""Prices of tokens: the built-in table, sums of calls, and when a compaction pays; uses no network.
 
 Prices per token: in p, cache read r, cache write w, out o. A context of L tokens shrinks to L'; its summary
 has s tokens and k tokens stand behind it. If the summary is asked for as one more turn of the cached
@@ -59,22 +59,22 @@ def cache_prices(price: Price) -> tuple[float, float]:
 
 
 def request_cost(usage: Usage, price: Price) -> float:
-    """Return what one request costs, in dollars.
+    """Return the cost of one request in dollars.
 
     >>> request_cost(Usage(input=100_000, output=1_000, cache_read=90_000), Price(3, 15, 0.3, 3.75))
     0.072
     """
     cached, write = cache_prices(price)
-    kept = min(usage.cache_read, usage.input)
-    written = min(usage.cache_write, usage.input - kept)
-    fresh = usage.input - kept - written
-    asked = fresh * price.input + kept * cached + written * write
-    return (asked + usage.output * price.output) / MILLION
+    cache_hits = min(usage.cache_read, usage.input)
+    written = min(usage.cache_write, usage.input - cache_hits)
+    fresh = usage.input - cache_hits - written
+    input_cost = fresh * price.input + cache_hits * cached + written * write
+    return (input_cost + usage.output * price.output) / MILLION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What several calls of models took together, in tokens and money."""
+    """Tokens and cost of several model calls together."""
 
     calls: int = 0
     input: int = 0
@@ -83,9 +83,9 @@ class Spent:
     cache_read: int = 0
     cache_write: int = 0
     dollars: float | None = 0.0
-    """What the calls with a known price cost; None if no price is known."""
+    """US dollars for the calls with a known price; None if no price is known."""
     unpriced: int = 0
-    """How many calls have no known price and are not in the dollars."""
+    """Number of calls without a known price; the dollars do not include them."""
 
     @classmethod
     def of(cls, usage: Usage, price: Price | None) -> "Spent":
@@ -120,7 +120,7 @@ class Spent:
         >>> Spent(calls=1, dollars=0.5).plus(Spent(calls=1, dollars=None))
         Spent(calls=2, input=0, output=0, cache_read=0, cache_write=0, dollars=0.5, unpriced=1)
         """
-        known = [each.dollars for each in (self, other) if each.calls and each.dollars is not None]
+        known = [sums.dollars for sums in (self, other) if sums.calls and sums.dollars is not None]
         return Spent(
             calls=self.calls + other.calls,
             input=self.input + other.input,
@@ -128,7 +128,7 @@ class Spent:
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
             dollars=sum(known) if known or not (self.calls or other.calls) else None,
-            unpriced=sum(each.calls if each.dollars is None else each.unpriced for each in (self, other)),
+            unpriced=sum(sums.calls if sums.dollars is None else sums.unpriced for sums in (self, other)),
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What summaries may cost: caps for a session and for an hour, and how much is left; knows no clock.
+"""Caps on the cost of summaries, for a session and for an hour, and how much is left; knows no clock.
 
     >>> caps = Caps(dollars=1.0, dollars_per_hour=0.5)
     >>> spent = Spent(calls=1, dollars=0.4)
@@ -55,13 +55,13 @@ CAP_NAMES: Final = ("max_dollars", "max_dollars_per_hour", "max_summary_tokens_p
 """The options that set the caps, in the order of the fields."""
 
 
-def parse_caps(given: Mapping[str, Any]) -> Caps:
-    """Read caps that were set by name; what is not set is no cap.
+def parse_caps(values: Mapping[str, Any]) -> Caps:
+    """Read caps by the names of their options; a name that is missing sets no cap.
 
     >>> parse_caps({"max_dollars": "2.50", "max_summary_tokens_per_hour": "200k"})
     Caps(dollars=2.5, dollars_per_hour=None, tokens_per_hour=200000)
     """
-    read = [None if given.get(name) is None else parse_cap(name, given[name]) for name in CAP_NAMES]
+    read = [None if values.get(name) is None else parse_cap(name, values[name]) for name in CAP_NAMES]
     size = None if read[2] is None else int(read[2])
     return Caps(dollars=read[0], dollars_per_hour=read[1], tokens_per_hour=size)
 
@@ -84,7 +84,7 @@ def parse_cap(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What one attempt to compact took, and when it ended."""
+    """Cost of one attempt to compact, and when it ended."""
 
     at: float
     spent: Spent
@@ -92,7 +92,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What may still be spent; None for no limit."""
+    """The dollars and tokens that may still be spent; None for no limit."""
 
     dollars: float | None = None
     tokens: int | None = None
@@ -100,7 +100,7 @@ class Allowance:
     """The cap in words, and what is spent of it."""
     tokens_cap: str = ""
     until: float | None = None
-    """When more is left again, if it comes back with time."""
+    """Time from which more may be spent again; None if no cap of an hour is reached."""
 
     @property
     def spent_out(self) -> bool:
@@ -123,13 +123,13 @@ def remaining_allowance(caps: Caps, total: Spent, bills: Sequence[Bill], at: flo
     recent = [bill for bill in bills if abs(at - bill.at) < HOUR]
     hour = total_spent(bill.spent for bill in recent)
     until = min((bill.at + HOUR for bill in recent), default=None)
-    whole = _left(caps.dollars, total.dollars)
+    in_session = _left(caps.dollars, total.dollars)
     hourly = _left(caps.dollars_per_hour, hour.dollars)
     tokens = None if caps.tokens_per_hour is None else caps.tokens_per_hour - hour.tokens
     tokens_cap = f"the cap of {caps.tokens_per_hour or 0:,} tokens an hour {{}}: {hour.tokens:,} are spent"
-    words = _words("a session", caps.dollars, total, whole)
-    dollars, passes = whole, False
-    if hourly is not None and (whole is None or hourly < whole):
+    words = _words("a session", caps.dollars, total, in_session)
+    dollars, passes = in_session, False
+    if hourly is not None and (in_session is None or hourly < in_session):
         words, dollars, passes = _words("an hour", caps.dollars_per_hour, hour, hourly), hourly, True
     return Allowance(
         dollars=dollars,

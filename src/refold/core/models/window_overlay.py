@@ -42,7 +42,7 @@ def apply_overlay(name: ModelName, listed: Window | None, overlay: Overlay) -> W
     matches = {key: match for key in overlay if (match := _match(name, parse_model_name(key)))}
     if not matches:
         return None
-    key = max(matches, key=lambda each: matches[each])
+    key = max(matches, key=lambda known: matches[known])
     is_same, length = matches[key]
     if not (is_same or listed is None or (listed.source != "table" and length >= len(listed.model))):
         return None
@@ -63,10 +63,10 @@ def _match(name: ModelName, key: ModelName) -> tuple[bool, int] | None:
     plain = key.spellings[0]
     if key.provider and key.provider != (name.provider or name.maker):
         return None
-    if plain in name.spellings or any(is_snapshot(each, plain) for each in name.spellings):
+    if plain in name.spellings or any(is_snapshot(spelling, plain) for spelling in name.spellings):
         return True, len(plain)
-    begins = any(plain == each for spelling in name.spellings for each in name_prefixes(spelling))
-    return (False, len(plain)) if begins else None
+    is_prefix = any(plain in name_prefixes(spelling) for spelling in name.spellings)
+    return (False, len(plain)) if is_prefix else None
 
 
 def _parse_window(model: str, value: Any) -> Window:
@@ -99,7 +99,7 @@ def _parse_price(value: Any, path: str) -> Price:
         raise FormatError(
             "must be a table with input, output and perhaps cache_read and cache_write", path=path
         )
-    for key, each in value.items():
-        if isinstance(each, bool) or not isinstance(each, int | float) or not 0 <= each < 10**9:
+    for key, dollars in value.items():
+        if isinstance(dollars, bool) or not isinstance(dollars, int | float) or not 0 <= dollars < 10**9:
             raise FormatError("must be US dollars for a million tokens", path=f"{path}.{key}")
-    return Price(**{key: float(each) for key, each in value.items()})
+    return Price(**{key: float(dollars) for key, dollars in value.items()})

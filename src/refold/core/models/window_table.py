@@ -24,7 +24,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How many tokens a model takes, and who says so."""
+    """The size of a model's window in tokens, and the source of that number."""
 
     tokens: int
     """All that fits: what goes in and what comes out."""
@@ -94,7 +94,7 @@ class Table:
     def _find_row(self, name: ModelName) -> Window | None:
         only_own = bool(name.provider) and (self.strict or name.provider in HOSTS)
         providers = dict.fromkeys((name.provider,) if only_own else (name.provider, name.maker))
-        own = [dict.fromkeys(self.models.get(each, ()), each) for each in providers if each]
+        own = [dict.fromkeys(self.models.get(provider, ()), provider) for provider in providers if provider]
         every = [] if only_own else [_smallest_owners(self)]
         best = self._find_prefix(own, name)
         # An edition of a family that the provider lists is that family, whoever else lists the edition.
@@ -111,7 +111,8 @@ class Table:
 
     def _find_prefix(self, owners: Sequence[Mapping[str, str]], name: ModelName) -> Window | None:
         for owner in owners:
-            known = [each for spelling in name.spellings for each in name_prefixes(spelling) if each in owner]
+            prefixes = (prefix for spelling in name.spellings for prefix in name_prefixes(spelling))
+            known = [prefix for prefix in prefixes if prefix in owner]
             if known:
                 longest = max(known, key=len)
                 return self._window(owner[longest], longest, "prefix")
@@ -124,7 +125,7 @@ class Table:
             return Window(row, None, source, model=model, provider=provider)
         letters = str(row["from"]).split()
         parts = zip(("context", "input", "output", "price"), letters, strict=True)
-        named = {part: [self.sources[each][0] for each in letter] for part, letter in parts if letter != "-"}
+        named = {part: [self.sources[letter][0] for letter in row] for part, row in parts if row != "-"}
         return Window(
             row["context"],
             row.get("output"),

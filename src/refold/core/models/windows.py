@@ -1,4 +1,4 @@
-"""How large a model's window is: exact name, longest prefix, provider default, fallback; asks no network.
+"""Look up a model's window: by exact name, longest prefix, provider default, fallback; uses no network.
 
 The built-in table is package data, read at the first look and kept. `scripts/build_windows.py` writes it.
 """

@@ -52,10 +52,11 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
         return OverflowInfo(error.provider, error.limit, error.requested)
     asked = canonical_provider(provider) if provider else None
     evidence = collect_evidence(error)
-    refusals = [refusal for each in evidence if (refusal := _find_refusal(each, asked))]
+    refusals = [refusal for facts in evidence if (refusal := _find_refusal(facts, asked))]
     if not refusals:
         return None
-    best = max((each.sizes for each in refusals), key=lambda size: bool(size.limit) + bool(size.requested))
+    sizes = (refusal.sizes for refusal in refusals)
+    best = max(sizes, key=lambda stated: bool(stated.limit) + bool(stated.requested))
     return OverflowInfo(asked or _find_provider(evidence, refusals), best.limit, best.requested)
 
 
@@ -130,7 +131,7 @@ def _match_loose(text: str, evidence: Evidence) -> RefusalPattern | None:
     if known is None or (length is not None and int(length[1]) < _ID_CHARS):
         return None
     capital = known.pattern.pattern == "input is too long" and any(
-        _CAPITAL_INPUT.pattern.search(each) for each in evidence.texts
+        _CAPITAL_INPUT.pattern.search(written) for written in evidence.texts
     )
     return _CAPITAL_INPUT if capital else known
 
@@ -168,18 +169,18 @@ def _sentence_around(text: str, match: re.Match[str]) -> str:
 
 
 def _find_provider(evidence: Sequence[Evidence], refusals: Sequence[_Refusal]) -> str | None:
-    """Say who refused: by the address, by its own words, by the library, by words that others repeat."""
+    """Return the provider that refused: by its address, own words, library, or words that others repeat."""
     by_address = _provider_by_address(evidence, [refusal.text for refusal in refusals])
-    writers = [known.provider for each in refusals if (known := each.pattern) and known.provider]
+    writers = [known.provider for refusal in refusals if (known := refusal.pattern) and known.provider]
     own_words = next((provider for provider in writers if provider not in _IMITATED), None)
     libraries = load_patterns().libraries
-    modules = (kind.partition(".")[0] for each in evidence for kind in each.kinds)
+    modules = (kind.partition(".")[0] for facts in evidence for kind in facts.kinds)
     by_library = next((libraries[module] for module in modules if module in libraries), None)
     return by_address or own_words or by_library or next(iter(writers), None)
 
 
 def _provider_by_address(evidence: Sequence[Evidence], texts: Sequence[str]) -> str | None:
-    places = [place for each in evidence for place in each.places]
+    places = [place for facts in evidence for place in facts.places]
     text = "\n".join([*places, *texts])
     known = next((name for name, pattern in load_patterns().hosts if pattern.search(text)), None)
     names = (place for place in places if place.replace("_", "").isalnum())

@@ -1,4 +1,4 @@
-"""Collect what an error carries: its texts, its statuses, who made it; knows nothing of what they mean.
+"""Collect the facts that an error carries: texts, statuses, classes; knows nothing of their meaning.
 
 Errors come as exceptions with causes, as groups, as dicts, as response objects, as JSON text, as a stream of
 events. Some are hostile: endless, cyclic, nested a hundred thousand deep, raising on every touch. So the walk
@@ -153,15 +153,15 @@ class _Walk:
 
     def read_mapping(self, value: Mapping[Any, Any], evidence: Evidence) -> None:
         entries = islice(value.items(), _MAX_PLACES)
-        items = [(key.lower(), each) for key, each in entries if isinstance(key, str)]
-        is_refusal = any(key in _STATUS and _is_error_status(each) for key, each in items)
+        items = [(key.lower(), inner) for key, inner in entries if isinstance(key, str)]
+        is_refusal = any(key in _STATUS and _is_error_status(inner) for key, inner in items)
         # Ollama's answer has the key `done`, and there `response` holds the model's words.
         spoken = _SPOKEN | {"response"} if any(key == "done" for key, _ in items) else _SPOKEN
-        for key, each in reversed(items):
+        for key, inner in reversed(items):
             if key in _NESTED:
-                self.stack.extend((end, evidence, key) for end in _answer_ends(each))
+                self.stack.extend((end, evidence, key) for end in _answer_ends(inner))
             elif key not in spoken or (is_refusal and key in _BODY):
-                self.stack.append((_to_text(each) if key == "url" else each, evidence, key))
+                self.stack.append((_to_text(inner) if key == "url" else inner, evidence, key))
 
     def read_number(self, value: int, evidence: Evidence, key: str) -> None:
         if key in _STATUS and 100 <= value <= 599:
@@ -224,8 +224,8 @@ def _answer_ends(value: object) -> Iterator[Mapping[str, Any]]:
                 if key in item
             }
         else:
-            kept = {key: _attribute(item, key) for key in ("error", "finish_reason", "stop_reason")}
-            yield {key: each for key, each in kept.items() if each is not None}
+            fields = {key: _attribute(item, key) for key in ("error", "finish_reason", "stop_reason")}
+            yield {key: field_value for key, field_value in fields.items() if field_value is not None}
 
 
 def _is_error_status(status: object) -> bool:

@@ -22,9 +22,9 @@ one compacts too much.
 """
 DAY: Final = 86_400.0
 STATED_DAYS: Final = 30
-"""How long a limit is valid that the provider stated; not for ever, because servers are set up anew."""
+"""Seconds for which a limit is valid that the provider stated; not for ever, because servers are changed."""
 GUESSED_DAYS: Final = 1
-"""How long a limit is valid that was guessed from the request; it errs on the small side."""
+"""Seconds for which a limit is valid that was inferred from the request; it errs on the small side."""
 _LATEST: Final = 4e10
 """Seconds: the year 3237. A later time in a note is not a time."""
 _PORTS: Final = {"http": 80, "https": 443}

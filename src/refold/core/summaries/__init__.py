@@ -1,1 +1,1 @@
-"""What a summary is: its wrapper, its acceptance, whose words it repeats, the state of the work."""
+"""Summaries: their wrapper, their acceptance, the origin of their words, the state of the work."""

@@ -131,7 +131,7 @@ def continues_conversation(text: str) -> bool:
     sentences = split_sentences(text[:_SAMPLE])
     if len(text) > _SAMPLE:  # the last sentence was not read
         sentences = sentences[:1]
-    for sentence in (one.strip() for one in (*sentences[:1], *sentences[-1:])):
+    for sentence in map(str.strip, (*sentences[:1], *sentences[-1:])):
         if _compile(r"(?:{})", "offers").match(sentence):
             before = text[: max(0, text.rfind(sentence))]
             is_quoted = sum(before.count(mark) for mark in _QUOTATION_MARKS) % 2 == 1
@@ -150,7 +150,7 @@ def _is_echo(text: str, asked: str) -> bool:
     if asked_lines and body and 2 * sum(line in asked_lines for line in body) > len(body):
         return True
     sentences = split_sentences(text[:_SAMPLE])
-    questions = [_QUESTION.fullmatch(one.strip()) is not None for one in sentences]
+    questions = [_QUESTION.fullmatch(sentence.strip()) is not None for sentence in sentences]
     return len(sentences) > 1 and all(questions[:2]) and 2 * sum(questions) > len(sentences)
 
 

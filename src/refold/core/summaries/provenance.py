@@ -93,8 +93,8 @@ class Speech:
         for line, _ in self.lines:
             shared = len(words & line)
             if shared >= 2:
-                whole = shared / len(line) if len(line) >= _WHOLE_WORDS else 0.0
-                best = max(best, shared / len(words), whole * (whole >= _WHOLE))
+                of_line = shared / len(line) if len(line) >= _WHOLE_WORDS else 0.0
+                best = max(best, shared / len(words), of_line * (of_line >= _WHOLE))
         return best
 
     def mentions(self, words: frozenset[str], names: frozenset[str]) -> bool:
@@ -119,7 +119,7 @@ class Speakers:
     tools: Speech = field(default_factory=Speech)
 
     def find_source(self, sentence: str, heading: str) -> str | None:
-        """Find who gave the order in a sentence: "tool", "assistant"; None for a person or no order."""
+        """Return the speaker of a sentence's order, "tool" or "assistant"; None for a person or no order."""
         claims_request = _compile(r"\b(?:{})\b", "wish_headings").search(heading) is not None
         claims_request = claims_request or is_instruction(sentence)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks")
@@ -127,9 +127,9 @@ class Speakers:
         words, names = _find_words(sentence), _find_names(sentence)
         people = self.people.support(words)
         if people < _SAME:
-            for speech, who in ((self.tools, "tool"), (self.model, "assistant")):
+            for speech, speaker in ((self.tools, "tool"), (self.model, "assistant")):
                 if speech.orders_so(words, names):
-                    return who
+                    return speaker
         if not strong and not _is_plan(sentence, heading):
             return None
         model, tools = self.model.support(words), self.tools.support(words)

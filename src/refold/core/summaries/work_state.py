@@ -1,4 +1,6 @@
-"""The state of the work where a history is cut: who has the next word. Computed from roles and endings.
+"""The state of the work where a history is cut: whether the user, the model or a tool acts next.
+
+It is computed from roles and from the last words of the last message.
 
 A model that continues from a summary must neither stop nor run on. The state is data in the summary's
 metadata and one sentence in its text.
@@ -34,7 +36,7 @@ _TAIL: Final = 600
 
 
 def find_state(messages: Sequence[Message]) -> WorkState:
-    """Find who has the next word at the end of these messages."""
+    """Return the state at the end of these messages: whether the user, the model or a tool acts next."""
     if open_calls(messages):
         return "awaiting tool"
     for message in reversed(messages):

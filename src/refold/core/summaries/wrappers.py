@@ -24,7 +24,7 @@ tokens, half of the longest summary. A longer request loses its middle."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """What a summary stands for."""
+    """The messages that a summary replaces."""
 
     messages: int
     first: int
@@ -37,7 +37,7 @@ class Covered:
     request: str = ""
     """The user's last request, if it leaves as well."""
     state: WorkState | None = None
-    """Who has the next word at the cut, if a caller wants to know."""
+    """The state of the work at the cut; None if the summary does not tell it."""
 
 
 def cover(
@@ -86,7 +86,7 @@ class WordedSummary:
     text: str
     meta: Mapping[str, object] = EMPTY
     facts: tuple[int, int, int] = (0, 0, 0)
-    """How many facts were kept, repaired, and are reachable by handle."""
+    """Numbers of facts: kept by the text, repaired, reachable by handle."""
 
 
 Wrapper: TypeAlias = Callable[[str, Covered], str]
@@ -94,7 +94,7 @@ Wrapper: TypeAlias = Callable[[str, Covered], str]
 _REQUEST: Final = "The user's last request, word for word: \""
 _EARLIER: Final = 'An earlier request of the user, word for word: "'
 _END: Final = '"\n\n'
-"""Where the quote ends; inside it a blank line behind a quotation mark is closed up."""
+"""The end of the quote; inside it, a blank line behind a quotation mark is removed."""
 _INNER: Final = '"\n'
 _FILE_TAGS: Final = re.compile(r"\s{0,9}<(read-files|modified-files)>[^<]{0,100000}</\1>", re.IGNORECASE)
 _FACTS: Final = re.compile(r"\s{0,9}<facts>(?:[^<]|<(?!/?facts>)){0,100000}</facts>\s{0,9}\Z")
@@ -103,7 +103,7 @@ _FACTS: Final = re.compile(r"\s{0,9}<facts>(?:[^<]|<(?!/?facts>)){0,100000}</fac
 _OWN_TAG: Final = re.compile(
     r"<(?=/?refold-summary|\|im_(?:start|end)\||\|(?:system|user|assistant|end\w{0,20})\|>)", re.IGNORECASE
 )
-"""What could end the record, and marks of chat templates, which a server may take for its own."""
+"""Texts that could end the record, and marks of chat templates, which a server may take for its own."""
 
 
 def wrap_summary(text: str, covered: Covered) -> str:

@@ -1,1 +1,1 @@
-"""How large a conversation is: counters, the estimate, images, reported usage."""
+"""Size of a conversation in tokens: counters, the estimate, images, reported usage."""

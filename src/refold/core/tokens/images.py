@@ -73,7 +73,7 @@ class Size:
         return Size(max(1, round(self.width * ratio)), max(1, round(self.height * ratio)))
 
     def tiles(self, side: int) -> int:
-        """How many squares of this side cover the picture."""
+        """Return the number of squares of this side that cover the picture."""
         return math.ceil(self.width / side) * math.ceil(self.height / side)
 
 
@@ -100,7 +100,7 @@ def _gemini_tokens(size: Size) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one provider counts pictures."""
+    """The rule by which one provider counts pictures."""
 
     tokens: Callable[[Size], int]
     dearest: Size
@@ -142,7 +142,8 @@ def image_tokens(image: Image, provider: str | None = None) -> int:
     """
     rule = RULES.get((provider or "").lower()) or (_OPENAI if image.detail else None)
     size = image_size(image)
-    return max(each.count(image, size) for each in ((rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)))
+    rules = (rule,) if rule else (_OPENAI, _ANTHROPIC, _GEMINI)
+    return max(candidate.count(image, size) for candidate in rules)
 
 
 def image_size(image: Image) -> Size | None:
@@ -216,8 +217,8 @@ class _Base64:
         """Return up to `size` bytes from `start`, fewer at the end; raise ValueError if it is not base64."""
         first = start // 3
         part = self.text[first * 4 : -(-(start + size) // 3) * 4].translate(_ALPHABET)
-        whole = a2b_base64(part + "=" * (-len(part) % 4), strict_mode=True)
-        return whole[start - first * 3 :][:size]
+        decoded = a2b_base64(part + "=" * (-len(part) % 4), strict_mode=True)
+        return decoded[start - first * 3 :][:size]
 
 
 def _inline_data(part: Image | Document | File) -> _Base64 | None:

@@ -170,8 +170,8 @@ def _read_responses(fields: Mapping[str, Any]) -> _Answer | None:
     contents = [_to_fields(part) for item in items for part in _to_list(item.get("content"))]
     refused = any(part.get("type") == "refusal" for part in contents)
     said = any(_has_words(_to_list(i.get("content")) if i.get("type") == "message" else [i]) for i in items)
-    whole = _to_json(output)
-    return _Answer(raw, tuple(whole) if whole else None, said, calls, refused)
+    plain = _to_json(output)
+    return _Answer(raw, tuple(plain) if plain else None, said, calls, refused)
 
 
 def _read_anthropic(fields: Mapping[str, Any]) -> _Answer | None:

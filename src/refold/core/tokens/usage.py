@@ -53,7 +53,7 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
     messages: int | None = None
-    """How many messages of the history were in the request, if known."""
+    """Number of messages of the history in the request, if known."""
     said: int | None = None
     """Output that stays in the history: all but the reasoning, if the report separates them."""
 
@@ -99,7 +99,7 @@ def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | N
     if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
         return output  # Gemini reports thoughts beside the output
     details = [_to_fields(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
-    split = next((each for each in details if "reasoning_tokens" in each), None)
+    split = next((detail for detail in details if "reasoning_tokens" in detail), None)
     return None if split is None else max(0, output - _first_number(split, ("reasoning_tokens",)))
 
 

@@ -107,7 +107,7 @@ def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conv
     loaded = state.loaded
     return Conversation(
         wire=loaded.wire,
-        given=tuple(loaded.items),
+        items=tuple(loaded.items),
         messages=tuple(loaded.messages),
         sizes=tuple(loaded.sizes),
         policy=state.settings.policy,

@@ -62,5 +62,5 @@ def _shorten_value(value: Any) -> Any:
     text = value if isinstance(value, str) else json_text(value)
     if len(text) <= KEPT_CHARS:
         return value
-    kept = boundary_before(text, SHOWN_CHARS)
-    return f"{well_formed(text[:kept])} [... {len(text) - kept} characters left out]"
+    end = boundary_before(text, SHOWN_CHARS)
+    return f"{well_formed(text[:end])} [... {len(text) - end} characters left out]"

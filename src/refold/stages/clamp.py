@@ -53,9 +53,9 @@ class Clamp:
     def _propose_edits(self, task: Task, goal: int) -> Iterator[tuple[tuple[Edit, ...], int]]:
         """Yield edits that take more and more, each with the number of tokens at which to stop."""
         spots: dict[Spot, int] = {}
-        nobody = frozenset[int]()
+        none = frozenset[int]()
         # Each try: whether protected messages are cut, which messages are not, and where to stop.
-        tries: list[tuple[bool, frozenset[int], int]] = [(False, nobody, goal), (True, nobody, goal)]
+        tries: list[tuple[bool, frozenset[int], int]] = [(False, none, goal), (True, none, goal)]
         if self.margin is None:
             # A cut takes more from a summary than from any other text of its size, so it comes later.
             summaries = frozenset(i for i, message in enumerate(task.messages) if message.is_summary)
@@ -63,8 +63,8 @@ class Clamp:
             roomy = goal if task.target is not None else max(goal, int(task.room * ROOMY) - task.fixed)
             tries = [(False, summaries, goal), tries[0], (True, last_turn, roomy), tries[1]]
         for protected, without, enough in tries:
-            found = self._find_spots(task, protected=protected)
-            spots |= {spot: size for spot, size in found.items() if spot[0] not in without}
+            more = self._find_spots(task, protected=protected)
+            spots |= {spot: size for spot, size in more.items() if spot[0] not in without}
             for heights in self._choose_heights(task, goal, spots):
                 yield self._make_edits(task, spots, heights), enough
             if not spots and task.tokens <= enough:
@@ -87,14 +87,14 @@ class Clamp:
         total = sum(spots.values())
         if not total:
             return
-        whole = sum(task.sizes) + task.counter.per_conversation
+        history = sum(task.sizes) + task.counter.per_conversation
         goal_units = goal * task.counter.divisor
-        allowed = goal_units - (whole - total)
+        allowed = goal_units - (history - total)
         if self.margin is None:
             height = _find_height(sorted(spots.values()), allowed)
             yield {spot: max(LEAST_TOKENS, min(size, height)) for spot, size in spots.items()}
             return
-        for share in (goal_units / whole - self.margin, allowed / total - self.margin):
+        for share in (goal_units / history - self.margin, allowed / total - self.margin):
             yield {spot: max(LEAST_TOKENS, int(size * share)) for spot, size in spots.items()}
 
     def _make_edits(self, task: Task, spots: dict[Spot, int], heights: dict[Spot, int]) -> tuple[Edit, ...]:
@@ -129,7 +129,7 @@ def _find_wrapper(text: str) -> tuple[str, str]:
 
 
 def _find_height(sizes: list[int], allowed: int) -> int:
-    """Find the height to which the largest must be cut so that all together are within what is allowed."""
+    """Return the height to which the largest texts must be cut, so that all together have `allowed` units."""
     left = max(0, allowed)
     for index, size in enumerate(sizes):
         share = left // (len(sizes) - index)
@@ -154,11 +154,11 @@ def _replace_text(part: Part, text: str) -> Part:
 
 
 def shorten_text(text: str, height: int, counter: Counter) -> str:
-    """Shorten a text to so many units: its head and tail where a marker fits between them, else its head."""
+    """Shorten a text to `height` units: its head and tail if a marker fits between them, else its head."""
     chars = len(text) * height // counter.text(text)
     for share in (0.45, 0.4, 0.3):  # the marker takes the rest; a smaller share leaves it more room
-        kept = int(chars * share)
-        both = middle_out(text, head=kept, tail=kept)
-        if kept >= 40 and counter.text(both) <= height:
+        end_chars = int(chars * share)
+        both = middle_out(text, head=end_chars, tail=end_chars)
+        if end_chars >= 40 and counter.text(both) <= height:
             return both
     return fit_text(text, height, count=counter.text).text

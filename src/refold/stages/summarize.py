@@ -330,8 +330,8 @@ class Summarize:
         most = self.chunk_tokens(task) if self.chunk_tokens is not None else None
         pieces: list[list[str]] = [[]]
         room, size, units = request.room, 0, 0
-        for index, whole in texts.items():
-            text = request.fit_piece(whole, room)
+        for index, full_text in texts.items():
+            text = request.fit_piece(full_text, room)
             tokens = estimate(text) + 2  # the blank line between two messages
             is_over = most is not None and units + task.sizes[index] > most
             if pieces[-1] and (is_over or size + tokens > room):

@@ -18,7 +18,7 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed
 
 GRACE_SECONDS: Final = 5.0
-"""How long the loop may take beyond the deadline to report that time ran out. Only a loop that hangs needs
+"""Seconds beyond the deadline that the loop may take to report a time-out. Only a loop that hangs needs
 it; too short would report a slow machine as a hang."""
 _LOGGER: Final = logging.getLogger("refold")
 

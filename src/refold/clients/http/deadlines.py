@@ -1,4 +1,4 @@
-"""How long a request may take; knows seconds, not clocks."""
+"""Time limits of a request; knows seconds, not clocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ RETRY_AFTER_SECONDS: Final = 20.0
 """The longest wait that a provider may ask for before a second attempt. Beyond it the next client or the
 next stage is faster (decision 0011, Retries)."""
 REST_SECONDS: Final = 30.0
-"""How long a client that ran out of time is not asked again. One summary has many questions, and without a
-rest each would wait for the whole time; too long would pass over a provider that has recovered."""
+"""Seconds for which a client that ran out of time is not asked again. One summary has many questions, and
+without a rest each would wait until its deadline; too long would pass over a provider that has recovered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

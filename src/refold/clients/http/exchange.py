@@ -34,7 +34,7 @@ MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 """Limit for a chat reply: a hundred thousand words, each in an event of about 600 bytes. Both limits only
 stop a server that never ends; far above any real answer they cost nothing."""
 MAX_REFUSAL_BYTES: Final = 64 * 1024
-"""How much of a refusal is read; servers put the message at its beginning."""
+"""Bytes of a refusal that are read; servers put the message at its beginning."""
 
 
 def ask(wire: Wire, target: Target, question: Ask | str) -> Exchange[Answer]:
@@ -170,8 +170,8 @@ def _read_json(wire: Wire, target: Target, max_bytes: int, listener: Listener) -
     if not isinstance(value, list):
         return _check_error(value, target)
     state: Json = {}
-    for each in value:
-        data = _check_error(each, target)
+    for event in value:
+        data = _check_error(event, target)
         listener(Event(""), data)
         wire.gather(state, Event(""), data)
     return wire.assemble(state) if state else state
@@ -219,7 +219,7 @@ def _parse(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Failure("answered with what is not JSON") from None
+        raise Failure("answered with text that is not JSON: check the address") from None
 
 
 def _check_error(value: Any, target: Target, *, is_error: bool = False) -> Json:

@@ -1,4 +1,4 @@
-"""Why a model gave no answer, in words, and whether a second attempt may help; no network."""
+"""Reasons why a model gave no answer, in words, and whether a second attempt may help; no network."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
 
 MAX_MESSAGE_CHARS: Final = 200
-"""How much of a provider's own message is quoted. One sentence fits; more would bring pages into receipts."""
+"""Characters of a provider's own message that are quoted. One sentence fits; more would fill receipts."""
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed: time-out, conflict, too early, rate limit."""
 _MEANINGS: Final = {
@@ -26,11 +26,11 @@ _UNSUPPORTED: Final = re.compile(
     r"|extra inputs|not permitted|not allowed|unexpected|only the default",
     re.IGNORECASE,
 )
-"""How servers of OpenAI, Anthropic, Google and pydantic word the refusal of one parameter."""
+"""Words with which servers of OpenAI, Anthropic, Google and pydantic refuse one parameter."""
 
 
 class Failure(Exception):
-    """Why there is no answer; stays inside `clients`, where it becomes an `AnswerFailed`."""
+    """The reason why there is no answer; stays inside `clients`, where it becomes an `AnswerFailed`."""
 
     def __init__(
         self,

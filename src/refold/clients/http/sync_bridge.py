@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 CLOSING_SECONDS: Final = 1.0
-"""How long a loop may take to close its connections before the caller goes on; a longer wait would be felt
+"""Seconds that a loop may take to close its connections before the caller goes on; more would be felt
 after Ctrl-C, and the thread is a daemon that ends by itself."""
 
 

@@ -59,7 +59,7 @@ class Transport:
         ends = time.monotonic() + self._deadlines.total
 
         def should_retry(error: Exception) -> bool | float:
-            """Whether to try again, or after how many seconds."""
+            """Return True to try again, False to give up, or the seconds to wait before another attempt."""
             if not isinstance(error, Failure) or not error.is_transient:
                 return False
             left = ends - time.monotonic()

@@ -77,7 +77,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """How one provider is spoken to. A stream is gathered into the response as it comes without streaming."""
+    """The protocol of one provider. The events of a stream are gathered into one response."""
 
     format: str
     """The shape of its messages, as `refold.formats` names it."""

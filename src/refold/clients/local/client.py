@@ -34,8 +34,8 @@ ANSWER_SHARE: Final = 12
 """An answer may have one part in so many of the window, whatever the question allows. Small models often find
 no end, and a summary that was cut off is rejected anyway: more only takes longer."""
 REPEAT_PENALTY: Final = 1.1
-"""How much less likely a token of the last 64 becomes. Without it small models loop; with more they lose
-names, which a summary has to repeat."""
+"""Factor by which a token of the last 64 becomes less likely. Without it small models loop; with more they
+lose names, which a summary has to repeat."""
 MAX_THREADS: Final = 1_024
 _OPTIONS: Final = (*OPTIONS, "start_seconds", "window", "max_tokens", "threads", "environment")
 

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 ERRORS_ONLY = 1
-"""What llama.cpp logs; a higher number would log parts of conversations."""
+"""Log level of llama.cpp; a higher number would log parts of conversations."""
 
 
 def make_parameters(runtime: Any, order: dict[str, Any]) -> Any:

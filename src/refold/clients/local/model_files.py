@@ -69,7 +69,7 @@ def model_file(path: str, variables: Mapping[str, str]) -> Path:
 
 
 def fetched_places(variables: Mapping[str, str], model: PackagedModel = SMOLLM2) -> Iterator[Path]:
-    """Where a fetched model may be: the cache folder, then the installed packages."""
+    """Yield the paths where a fetched model may be: in the cache folder, then in installed packages."""
     yield cache_folder(variables) / model.file
     for entry in sys.path:
         if entry:

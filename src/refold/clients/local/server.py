@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 from refold.clients.http.failures import MAX_MESSAGE_CHARS, Failure
 
 START_SECONDS: Final = 120.0
-"""How long loading a model may take. The default model takes 2 seconds (decision 0013), a large one on a slow
+"""Seconds that loading a model may take. The default model takes 2 (decision 0013), a large one on a slow
 disk a minute; too short would make it unusable, too long only delays the report of a hang."""
 HEALTH_SECONDS: Final = 10.0
-"""How long a server may take to report its health; too short would end the servers of a busy machine."""
+"""Seconds that a server may take to report its health; too few would end the servers of a busy machine."""
 _HOST: Final = Path(__file__).with_name("host.py")
 
 
@@ -140,7 +140,7 @@ class Server:
         raise Failure(f"could not load {settings.alias}: {answer.get('error') or self._last_error()}"[:400])
 
     def _last_error(self) -> str:
-        """How the process ended, with the last line that it wrote."""
+        """Return the exit code of the process in words, with the last line that it wrote."""
         code = self._process.wait()
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - 4_096))

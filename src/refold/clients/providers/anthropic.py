@@ -32,7 +32,7 @@ REPLY_TOKENS: Final = 16_384
 """`max_tokens` of a chat turn without a limit, if the model can write as much. The provider counts it against
 the window: more would leave less room for the history, less would cut long replies off."""
 MAX_CACHE_MARKS: Final = 4
-"""How many blocks of a request Anthropic allows to be marked; a fifth mark is refused with status 400."""
+"""Blocks of a request that Anthropic allows to be marked; a fifth mark is refused with status 400."""
 _MARK: Final = {CACHED: {"type": "ephemeral"}}
 _DELTA_FIELDS: Final = {
     "text_delta": "text",

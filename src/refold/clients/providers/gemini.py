@@ -148,7 +148,7 @@ def _join_texts(parts: Sequence[Json]) -> list[Json]:
     return [
         group[0]
         if len(group) == 1
-        else {**group[0], "text": join_surrogates("".join(text_of(each.get("text")) for each in group))}
+        else {**group[0], "text": join_surrogates("".join(text_of(part.get("text")) for part in group))}
         for group in groups
     ]
 
@@ -157,8 +157,8 @@ def _read(response: Json, id_stem: str) -> Reading | None:
     if not list_of(response.get("candidates")):
         return Reading(text="") if _is_blocked(response) else None
     parts = _parts(response)
-    kept = [part for part in parts if not part.get("thought")]
-    has_content = any(text_of(part.get("text")).strip() or set(part) - {"text"} for part in kept)
+    said = [part for part in parts if not part.get("thought")]
+    has_content = any(text_of(part.get("text")).strip() or set(part) - {"text"} for part in said)
     words = _delta(Event(""), response)
     calls = []
     for at, part in enumerate(parts):
@@ -168,7 +168,7 @@ def _read(response: Json, id_stem: str) -> Reading | None:
     return Reading(
         text=words.text,
         reasoning=words.reasoning,
-        messages=({"role": "model", "parts": kept},) if has_content else (),
+        messages=({"role": "model", "parts": said},) if has_content else (),
         calls=tuple(calls),
         call_count=sum("functionCall" in part for part in parts),
     )

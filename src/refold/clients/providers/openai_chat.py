@@ -91,7 +91,7 @@ def _convert_tool(tool: Any) -> Json:
 
 def _first_choice(data: Json) -> Json:
     """The choice number 0; we request no others, but some servers send them."""
-    return next((each for each in list_of(data.get("choices")) if each.get("index", 0) == 0), {})
+    return next((choice for choice in list_of(data.get("choices")) if choice.get("index", 0) == 0), {})
 
 
 def _message_of(choice: Json) -> Json:
@@ -104,7 +104,7 @@ def _words(message: Json) -> Delta:
     text = text_of(content)
     for part in list_of(content):
         if part.get("type") == "thinking":
-            reasoning += "".join(text_of(each.get("text")) for each in list_of(part.get("thinking")))
+            reasoning += "".join(text_of(inner.get("text")) for inner in list_of(part.get("thinking")))
         else:
             text += text_of(part.get("text"))
     field = next((message[key] for key in REASONING_FIELDS if text_of(message.get(key))), "")
@@ -176,10 +176,10 @@ def _read(response: Json, id_stem: str) -> Reading | None:
     words = _words(said)
     text = split_reasoning(words.text)[0]
     calls = []
-    for at, each in enumerate(list_of(said.get("tool_calls"))):
-        function = fields_of(each.get("function"))
+    for at, requested in enumerate(list_of(said.get("tool_calls"))):
+        function = fields_of(requested.get("function"))
         calls.append(
-            parse_call(each.get("id"), function.get("name"), function.get("arguments"), f"{id_stem}{at}")
+            parse_call(requested.get("id"), function.get("name"), function.get("arguments"), f"{id_stem}{at}")
         )
     message: Json = {"role": "assistant", "content": text}
     if calls:

@@ -1,4 +1,4 @@
-"""Index of one session's entries in memory: where each is kept, and the numbers that a read filters by.
+"""Index of one session's entries in memory: their locations, and the numbers that a read filters by.
 
 Holds a few numbers for each entry and no bodies. Everything only grows, so a read that has begun continues
 undisturbed while others append.
@@ -18,7 +18,7 @@ _CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
 
 
 class Extent(NamedTuple):
-    """Where an entry is kept: its index in a list, or its offset and size in a file."""
+    """The location of an entry: its index in a list, or its offset and size in a file."""
 
     at: int
     size: int = 0
@@ -59,7 +59,7 @@ class BranchIndex:
         return (line, index) if index < len(line.seqs) and line.seqs[index] == place.seq else None
 
     def locate(self, place: Place) -> Extent:
-        """Return where the entry at a place is kept."""
+        """Return the location of the entry at a place."""
         hit = self._find(place)
         if hit is None:
             raise StoreError(f"there is no entry at {tuple(place)} in this session")
@@ -111,7 +111,7 @@ class BranchIndex:
         last: int | None = None,
         newest: bool = False,
     ) -> Iterator[Extent]:
-        """Iterate over where the entries on a path are kept; raises at once for an unknown place."""
+        """Iterate over the locations of the entries on a path; raises at once for an unknown place."""
         try:
             path = split_path(place, self.parents)
         except (KeyError, ValueError):

@@ -15,7 +15,7 @@ from typing import Final
 from refold.errors import StoreBusy, StoreError, StoreFull
 
 WAIT_SECONDS: Final = 5.0
-"""How long to wait for the lock of another process; the same as `busy_seconds` of the databases. An append
+"""Seconds to wait for the lock of another process; the same as `busy_seconds` of the databases. An append
 holds the lock for milliseconds, so that a longer wait means that somebody hangs."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

@@ -48,7 +48,7 @@ class _Session:
     entries: list[tuple[Place, Entry]] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
     searchable: int = 0
-    """How many of the entries are in the word index."""
+    """Number of the entries that are in the word index."""
 
 
 class MemoryStore:

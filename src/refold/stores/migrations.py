@@ -8,5 +8,5 @@ from importlib.resources import files
 def read_migrations(package: str) -> tuple[str, ...]:
     """Read the SQL files in the folder `migrations` of a package, oldest first."""
     folder = files(package) / "migrations"
-    found = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda f: f.name)
-    return tuple(file.read_text(encoding="utf-8") for file in found)
+    migrations = (file for file in folder.iterdir() if file.name.endswith(".sql"))
+    return tuple(file.read_text(encoding="utf-8") for file in sorted(migrations, key=lambda file: file.name))

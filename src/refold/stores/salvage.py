@@ -37,7 +37,7 @@ class CopiedSession:
     said: int
     """Messages on the path to the head."""
     note: str = ""
-    """Where the head stands now and why; "" if it stands where it stood."""
+    """The new place of the head and the reason; "" if the head did not move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +46,17 @@ class SalvageReport:
 
     sessions: tuple[CopiedSession, ...]
     stopped: str = ""
-    """Why reading stopped before the end, if it did."""
+    """The error that stopped reading before the end; "" if everything was read."""
 
     @property
     def entries(self) -> int:
         """Number of copied entries."""
-        return sum(each.entries for each in self.sessions)
+        return sum(copied.entries for copied in self.sessions)
 
     @property
     def whole(self) -> bool:
         """True if nothing was left out."""
-        return not self.stopped and all(each.lost == 0 and not each.note for each in self.sessions)
+        return not self.stopped and all(copied.lost == 0 and not copied.note for copied in self.sessions)
 
 
 def salvage(source: Store, target: Store, *, tell: Callable[[int], None] | None = None) -> SalvageReport:
@@ -188,7 +188,7 @@ class _Copy:
         return self._head.said
 
     def _choose_head(self) -> tuple[Place, str]:
-        """Return where the head stood, or the nearest place that is left, and a note about it."""
+        """Return the old place of the head, or the nearest place that is left, and a note about it."""
         last = START if self._head is None else self._head.place
         head: Head | None = None
         with suppress(StoreError):
@@ -212,8 +212,9 @@ class _Copy:
             view = project_marks(self._target.read(self.session, head.place, kinds=_VIEW_KINDS), head.said)
             ranges = [item for item in view.items if isinstance(item, MessageRange)]
             return all(
-                sum(1 for _ in self._read_messages(head, each.first, each.last)) == each.last - each.first + 1
-                for each in ranges
+                sum(1 for _ in self._read_messages(head, stretch.first, stretch.last))
+                == stretch.last - stretch.first + 1
+                for stretch in ranges
             )
         return False
 

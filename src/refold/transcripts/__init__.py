@@ -16,7 +16,6 @@ from refold.transcripts.agents import AGENTS, Compaction, Problem, seen
 from refold.transcripts.find_sessions import FoundSession, find, locate
 from refold.transcripts.transcript import Transcript, read, read_bytes
 
-
 __all__ = [
     "AGENTS",
     "Compaction",

@@ -13,7 +13,7 @@ _OBJECT_START: Final = re.compile(r'\{\s*"')
 _MAX_FAILURES: Final = 2_000
 """Object starts that may fail in one text: more than one torn record has, but bounded."""
 _MAX_LOOKS: Final = 40
-"""How often each character may be looked at on average, for the same reason."""
+"""Times that each character may be looked at on average, for the same reason."""
 _MAX_DIGITS: Final = 4_000
 """Just below the 4,300 digits that Python converts to a number by default."""
 TORN: Final = "torn"
@@ -31,7 +31,7 @@ class FoundObject:
 
 
 def find_objects(text: str, is_record: Callable[[dict[str, Any]], bool]) -> tuple[list[FoundObject], str]:
-    """Return the whole objects in a text, and the rule that the rest of it breaks (empty if none).
+    """Return the complete objects in a text, and the rule that the rest of it breaks (empty if none).
 
     An object inside a torn one is not a record of its own. Therefore a record must be followed by the end, a
     gap, or the next record, and an object behind something torn must satisfy `is_record`.

@@ -73,8 +73,8 @@ def split_rows(blocks: Iterable[bytes], *, max_line: int = MAX_LINE) -> Iterator
         at = 0
         while (end := block.find(b"\n", at)) >= 0:
             size = end - at + len(rest) + skipped
-            whole = bytes(rest) + block[at:end] if rest else block[at:end]
-            yield Row(number, start, None if size > max_line else whole)
+            line = bytes(rest) + block[at:end] if rest else block[at:end]
+            yield Row(number, start, None if size > max_line else line)
             rest = bytearray()
             number, start, skipped, at = number + 1, start + size + 1, 0, end + 1
         rest += block[at:]
@@ -148,17 +148,17 @@ class Reader:
             yield from self._read_objects(row)
 
     def _read_objects(self, row: Row) -> Iterator[Line]:
-        """Yield the whole objects of a line, each with its own bytes, and report the rest."""
+        """Yield the complete objects of a line, each with its own bytes, and report the rest."""
         text = (row.raw or b"").decode(errors="surrogateescape")
         objects, broken = find_objects(text, self._is_record)
         is_utf8 = "\ufffd" not in row.text
         offset = end = 0
-        for one in objects:
-            # characters are counted in bytes, from where the last object began
-            offset += len(text[end : one.start].encode(errors="surrogateescape"))
-            end = one.start
-            raw = text[one.start : one.end].encode(errors="surrogateescape")
-            value = one.value if is_utf8 else parse_or_none(raw.decode(errors="replace"))
+        for record in objects:
+            # Offsets are in bytes: characters since the start of the last object have several each.
+            offset += len(text[end : record.start].encode(errors="surrogateescape"))
+            end = record.start
+            raw = text[record.start : record.end].encode(errors="surrogateescape")
+            value = record.value if is_utf8 else parse_or_none(raw.decode(errors="replace"))
             yield Line(value, row.number, row.offset + offset, raw)
         if len(objects) > 1 or (objects and broken):
             self._report(row, "glued", f"holds {len(objects):,} records that have no line of their own")
@@ -181,7 +181,7 @@ class Reader:
         value, joined = None, b""
         if raw.rstrip().endswith(b"}"):
             self._work += size
-            joined = b"\n".join(one.raw or b"" for one in self._open)
+            joined = b"\n".join(open_row.raw or b"" for open_row in self._open)
             value = parse_or_none(joined.replace(b"\0", b"").decode(errors="replace"))
         if isinstance(value, dict):
             more = len(self._open) - 1
@@ -201,6 +201,6 @@ class Reader:
         for row in rows[1:]:
             yield from self._read_objects(row)
 
-    def _report(self, row: Row, rule: str, what: str) -> None:
-        message = f"line {row.number:,} {what}"
+    def _report(self, row: Row, rule: str, problem: str) -> None:
+        message = f"line {row.number:,} {problem}"
         self.problems.append(Problem(rule=rule, message=message, line=row.number, offset=row.offset))

@@ -21,7 +21,7 @@ FILE_NAME: Final = "transcripts.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOverview:
-    """What a list shows of a session."""
+    """The facts about a session that a list shows."""
 
     session: str = ""
     title: str = ""

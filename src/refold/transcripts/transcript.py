@@ -67,10 +67,10 @@ def read_bytes(
 
 def split_number(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Split `FILE#N` into the file and N, which is empty if there is none."""
-    whole = Path(path).expanduser()
-    name, mark, number = str(whole).rpartition("#")
+    full = Path(path).expanduser()
+    name, mark, number = str(full).rpartition("#")
     # a file may have a `#` in its own name
-    return (Path(name), number) if mark and not whole.exists() else (whole, "")
+    return (Path(name), number) if mark and not full.exists() else (full, "")
 
 
 def is_document(head: bytes) -> bool:

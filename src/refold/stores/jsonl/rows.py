@@ -116,10 +116,10 @@ def read_rows(
         at += len(chunk)
         *ended, last = chunk.split(b"\n")
         for line in ended:
-            whole = b"".join((*rest, line)) if rest else line
+            row = b"".join((*rest, line)) if rest else line
             rest.clear()
-            yield Row(number, begins, len(whole), parse(whole))
-            begins += len(whole) + 1
+            yield Row(number, begins, len(row), parse(row))
+            begins += len(row) + 1
             number += 1
         if last:
             rest.append(last)

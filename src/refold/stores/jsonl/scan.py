@@ -88,7 +88,7 @@ class _Inspection:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a file has been read."""
+    """The part of a file that has been read: its bytes and rows."""
 
     number: int
     session: str = ""

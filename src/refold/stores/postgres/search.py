@@ -46,13 +46,13 @@ _SEARCH: Final = """
 
 
 def index_text(text: str) -> str:
-    """Return what the server indexes of a text."""
+    """Return the words of a text that the server indexes."""
     if len(text) <= _PLAIN_CHARACTERS:
         return " ".join(word[:_LONGEST_WORD] for word in split_words(text))
     kept: dict[str, None] = {}
     room = _MOST_BYTES
-    for whole in split_words(text):
-        if (word := whole[:_LONGEST_WORD]) not in kept:
+    for full_word in split_words(text):
+        if (word := full_word[:_LONGEST_WORD]) not in kept:
             room -= len(word.encode()) + 8
             if room < 0:
                 break

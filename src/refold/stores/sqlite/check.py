@@ -93,7 +93,7 @@ def _read_session(connection: Connection, number: int) -> SessionRow | None:
 
 
 class _Before(NamedTuple):
-    """What stands before an entry on its path."""
+    """The entry before another one on its path: its depth, its name, and the last message."""
 
     depth: int = 0
     name: str = ROOT

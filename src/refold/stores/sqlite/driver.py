@@ -12,7 +12,7 @@ SAFE_WAL: Final = (3, 51, 3)
 """Before this version, two connections that write and reset the write-ahead log at the same moment could
 damage the file (docs/decisions/0009-stores.md)."""
 STEP_SECONDS: Final = 0.05
-"""How long the library itself waits for a lock. It blocks all threads meanwhile, so longer waits are done by
+"""Time that the library itself waits for a lock. It blocks all threads meanwhile, so longer waits are done by
 `Connection`."""
 
 # Result codes from sqlite.org/rescode.html, written out because the two libraries name them differently.

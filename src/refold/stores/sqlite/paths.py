@@ -67,7 +67,7 @@ def read_path(connection: Connection, session: int, place: Place, wanted: PathFi
     stored = _read_stretches(connection, session, path[::-1] if wanted.newest else path, wanted)
     if wanted.kinds is None:  # with a filter by kind a gap cannot be told from an entry that was left out
         stored = _require_no_gap(stored, place, wanted)
-    return (each.entry for each in stored)
+    return (row.entry for row in stored)
 
 
 def _read_stretches(

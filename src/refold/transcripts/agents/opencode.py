@@ -15,9 +15,9 @@ from refold.transcripts.agents.recording import Compaction, Record, Recording, W
 NAME: Final = "opencode"
 WIRE: Final = "openai"
 CLEARED: Final = "[Old tool result content cleared]"
-"""What opencode shows its model in place of an output it pruned."""
+"""Text that opencode shows its model in place of an output it pruned."""
 _QUESTION: Final = "What did we do so far?"
-"""What opencode shows in place of the message that asks for a compaction."""
+"""Text that opencode shows in place of the message that asks for a compaction."""
 _TEXT_FILES: Final = ("text/", "application/x-directory")
 """Files whose content is in a text part beside them."""
 _Part = Mapping[str, Any]
@@ -31,7 +31,7 @@ def recognise(value: Wire) -> bool:
     if isinstance(value.get("parts"), list):
         return "role" in info and ("sessionID" in info or "id" in info)
     inner = as_list(value.get("messages"))
-    return "id" in info and all(isinstance(one, dict) and "info" in one and "parts" in one for one in inner)
+    return "id" in info and all(isinstance(item, dict) and {"info", "parts"} <= item.keys() for item in inner)
 
 
 def read(records: Sequence[Record]) -> Recording:
@@ -46,7 +46,7 @@ def read(records: Sequence[Record]) -> Recording:
         else:
             session = session or as_object(value.get("session")) or as_object(value.get("info"))
             inner = as_list(value.get("messages"))
-            messages += [Record(each, record.line) for each in inner if isinstance(each, dict)]
+            messages += [Record(item, record.line) for item in inner if isinstance(item, dict)]
     _read_messages(draft, messages)
     return draft.finish(
         session=text_at(session, "id"),

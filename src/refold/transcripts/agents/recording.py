@@ -91,7 +91,7 @@ class Recording:
 
     @property
     def seen(self) -> tuple[Wire, ...]:
-        """What the agent's model saw last."""
+        """The messages that the agent's model saw last."""
         return seen(self)
 
 

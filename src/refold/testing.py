@@ -146,7 +146,7 @@ def waiting_calls(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 Line: TypeAlias = str | Answer | BaseException
-"""What a scripted model does with a question: return a text or an answer, or raise."""
+"""One reaction of a scripted model to a question: a text or an answer to return, or an error to raise."""
 
 
 class Scripted:

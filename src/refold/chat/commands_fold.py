@@ -14,8 +14,8 @@ from refold.policies.systems.strategies import list_strategies
 from refold.session.steps.edit_summary import edit_summary
 
 SUMMARY_LINES: Final = 20
-"""How much of a summary is shown before the user decides: it fits a terminal of 24 lines, with the question
-below it. Of a longer summary edit shows all."""
+"""Lines of a summary that are shown before the user decides: they fit a terminal of 24 lines, with the
+question below. `edit` shows all of a longer summary."""
 _TAGS: Final = re.compile(r"<refold-summary[^>]*>\n?(.*?)\n?</refold-summary>", re.DOTALL)
 
 
@@ -62,12 +62,12 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
 
 
 def explain_no_fold(reason: str) -> str:
-    """Why nothing was folded, without the reason of each stage."""
+    """Return the reason why nothing was folded, without the reasons of the stages."""
     return "what is in view has to stay" if "nothing to compact: " in reason else reason
 
 
 def _check_strategy(strategy: str) -> None:
-    known = [*presets.PRESETS, *(one.id for one in list_strategies())]
+    known = [*presets.PRESETS, *(listed.id for listed in list_strategies())]
     if not strategy or strategy in known:
         return
     near = get_close_matches(strategy, known, 1)
@@ -76,7 +76,7 @@ def _check_strategy(strategy: str) -> None:
 
 
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
-    fold = next(one for one in reversed(conversation.session.folds()) if one.standing)
+    fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
     removed = format_count(sum(edit.end - edit.start for edit in outcome.edits), "message")
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
     sizes = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens"
@@ -107,19 +107,19 @@ def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
         if text is None or text.strip() in ("", summary):
             ui.show(Note("The summary stays as it is."))
             return
-        fold = next(one for one in reversed(session.folds()) if one.standing)
+        fold = next(fold for fold in reversed(session.folds()) if fold.standing)
         session.run_flow(edit_summary(session.state, fold.name, summary, text.strip()))
         ui.show(Note("The summary says what you wrote."), context_line(conversation.budget()))
 
 
 def _without_tags(summary: str) -> str:
-    """A summary without the tags around it, which are meant for models."""
+    """Return a summary without the tags around it, which are meant for models."""
     tagged = _TAGS.fullmatch(summary.strip())
     return (tagged[1] if tagged else summary).strip()
 
 
 def _show_strategies(conversation: Conversation) -> None:
-    lines = [f"  {one.id} – {one.description}" for one in list_strategies()]
+    lines = [f"  {strategy.id} – {strategy.description}" for strategy in list_strategies()]
     lines += [f"  {name} – {description}" for name, description in presets.DESCRIPTIONS.items()]
     default = conversation.settings.policy.name
     conversation.ui.show(
@@ -137,7 +137,7 @@ def unfold(conversation: Conversation, argument: str) -> None:
     if name is None:
         conversation.ui.show(Note("nothing is folded: there is nothing to undo"))
         return
-    fold = next(one for one in folds if one.name == name)
+    fold = next(fold for fold in folds if fold.name == name)
     after = conversation.budget()
     counts = f"{before.messages:,} → {format_count(after.messages, 'message')}"
     sizes = f"{before.used:,} → {after.used:,} tokens"

@@ -41,7 +41,7 @@ class ChatSettings:
     open_asker: Callable[[str], Asker | None]
     """Opens the summariser for a chat with the model at an address; None if there is none."""
     spending_limits: Mapping[str, Any] = field(default_factory=dict)
-    """What summaries may cost, as options of `refold.open`."""
+    """Limits on the cost of summaries, as options of `refold.open`."""
 
     @property
     def compacts(self) -> bool:
@@ -73,7 +73,7 @@ class Conversation:
         return self.session.state.wire.name
 
     def budget(self) -> Budget:
-        """How full the context is, with the system prompt and tools that were sent last."""
+        """Return how full the context is, with the system prompt and tools that were sent last."""
         return self.session.budget()
 
     def take_notes(self) -> list[Note]:

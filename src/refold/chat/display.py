@@ -1,4 +1,4 @@
-"""What a chat shows, as values: notes, tables, gauges; and how the user interface receives them."""
+"""The output of a chat as values: notes, tables, gauges; and the interface that shows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ MAX_FILE_BYTES: Final = 20_000_000
 MAX_NAMES: Final = 400
 """Entries of a folder that are listed: about 10,000 characters, so that a folder of packages is cut."""
 MAX_DIFF_LINES: Final = 20
-"""How much of a change is shown before the user decides: it fits a terminal of 24 lines."""
+"""Lines of a change that are shown before the user decides: they fit a terminal of 24 lines."""
 MAX_DIFF_BYTES: Final = 100_000
 """Larger files are not compared: `difflib` takes quadratic time in the worst case, and the user waits."""
 
@@ -128,7 +128,7 @@ def _read_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> st
 
 
 def _cut_lines(wanted: list[str], first: int, total: int, max_chars: int) -> str:
-    """As many whole lines as there is room for, and a note on what is left out."""
+    """Return as many lines as there is room for, and a note on those that are left out."""
     kept: list[str] = []
     left = max_chars
     for line in wanted:
@@ -203,7 +203,7 @@ def _write_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> s
 
 
 def _format_diff(path: Path, new: str) -> str:
-    """What writing would change, in a few lines for the user who decides."""
+    """Return the change that writing would make, in a few lines for the user who decides."""
     size = path.stat().st_size if path.is_file() else 0
     if max(size, len(new)) > MAX_DIFF_BYTES:
         return "(too large to be shown line by line)"

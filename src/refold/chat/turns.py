@@ -27,7 +27,7 @@ from refold.core.messages.message import Message, Text, ToolResult
 from refold.errors import AnswerFailed
 
 MAX_ROUNDS: Final = 25
-"""How often a model may call tools in one turn. A model that needs more goes in circles; too few would stop
+"""Rounds of tool calls in one turn. A model that needs more goes in circles; too few would stop
 long work, and the user can let it go on."""
 INTERRUPTED: Final = "[interrupted]"
 """The mark behind text that the user interrupted."""

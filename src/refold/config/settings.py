@@ -33,7 +33,7 @@ from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 
 FILE: Final = "refold.toml"
 NAMES: Final = tuple(SETTINGS)
-"""What may be set by name, in the file as it stands here and in the environment as `REFOLD_` and capitals."""
+"""Names of the settings, as the file has them; the environment has them in capitals after `REFOLD_`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Settings:
     model: str | None = None
     window: int | str | None = None
     ask: str | None = None
-    """Who summarises: an address, several, or a command."""
+    """The summariser: an address, several, or a command."""
     store: str | None = None
-    """Where sessions are stored."""
+    """Address of the store with the sessions."""
     token_threshold: int | None = None
     """Tokens at which compaction starts, whatever the policy says."""
     summarization_enabled: bool | None = None
@@ -60,7 +60,7 @@ class Settings:
     windows: Overlay = field(default_factory=dict)
     """Windows of models, laid over every table."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each value came from: a variable's name or a file's path."""
+    """The source of each value: a variable's name or a file's path."""
 
     @property
     def caps(self) -> dict[str, Any]:

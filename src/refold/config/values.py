@@ -11,7 +11,7 @@ from refold.core.tokens.units import parse_tokens
 from refold.errors import FormatError, RefoldError
 
 ASK_NOBODY: Final = "none"
-"""As `ask`: no model is asked, although a setting names one."""
+"""The value of `ask` with which no model is asked, although a setting names one."""
 IN_MEMORY: Final = "memory:"
 MOST_SESSIONS: Final = 50
 """Sessions that a server keeps open, as in the system from which the setting has its name. A closed
@@ -20,7 +20,7 @@ session is loaded again from its store: a lower number costs time, a higher one 
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """What a setting is for, its default in words, and how its value is read."""
+    """The description of a setting, its default in words, and the function that reads its value."""
 
     words: str
     default: str

@@ -35,7 +35,7 @@ _ASSIGNED: Final = re.compile(
     r"|(?P<escaped>\\{1,8}[\"'])(?P<inside>[^\"'\\\n]{6,200})(?P=escaped)"
     r"|(?P<bare>[^\s\"'`,;<>(){}\[\]\\]{10,200}))"
 )
-"""What follows a name: `= "value"` and its like. Every repetition is bounded, so that no text is slow."""
+"""An assignment behind a name, such as `= "value"`. Every repetition is bounded, so that no text is slow."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_]+[0-9]{0,3}[:.]?")
 _ID_BEFORE: Final = re.compile(r"(?i)id\\{0,8}[\"']?\s{0,4}[:=]\s{0,4}\\{0,8}\Z")
 _BEARER: Final = re.compile(r"(?i:\b(?:bearer|basic))[ \t]{1,4}([A-Za-z0-9._~+/=-]{16,})")
@@ -63,7 +63,7 @@ _KINDS: Final = {
 _HEADER: Final = 12
 """Characters of the first part of a web token at least: `{"alg":""}` in base 64 has 14."""
 _STARTS: Final = 16
-"""How often a web token may seem to begin in one unbroken run before the rest of the run is skipped; without
+"""Seeming starts of web tokens in one unbroken run before the rest of the run is skipped; without
 it `eyJeyJeyJ...` takes quadratic time."""
 
 

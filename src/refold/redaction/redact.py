@@ -41,7 +41,7 @@ class Redacted(NamedTuple):
 
     value: Any
     secrets: int
-    """How many were replaced; with none, the value is the one that was given."""
+    """Number of secrets that were replaced; if 0, the value is the original object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Redactor:
 
 def make_redactor(mode: str = "off") -> Redactor:
     """Return the redactor of a mode; raises `RefoldError` if the extra is needed and missing."""
-    known = next((each for each in _MODES if each == mode), None)
+    known = next((name for name in _MODES if name == mode), None)
     if known is None:
         raise RefoldError(f"no redaction is named {mode!r}: use one of {', '.join(_MODES)}")
     if known != "off":

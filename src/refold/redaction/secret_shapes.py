@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class Secret(NamedTuple):
-    """Where a secret is in a text."""
+    """The place of a secret in a text, and its kind."""
 
     start: int
     end: int

@@ -140,15 +140,15 @@ async def compact(
 def _choose_kept(
     registry: SessionRegistry, current: OpenSession, strategy: str | None, tokens: int
 ) -> tuple[str | Policy | None, int | None]:
-    """Return a policy that keeps so many tokens, or how many of the newest messages have them."""
+    """Return a policy that keeps this many tokens, or the number of newest messages that have them."""
     name = strategy or current.policy
     if name in _KEEP_KNOBS:
         policy = presets.get(name, **{_KEEP_KNOBS[name]: tokens})
         return config.apply_settings(policy, registry.defaults.settings), None
     loaded = current.session.state.loaded
     count, size = 0, 0
-    for each in reversed(loaded.sizes[loaded.fixed :]):
-        size += each
+    for message_size in reversed(loaded.sizes[loaded.fixed :]):
+        size += message_size
         if loaded.counter.tokens(size) > tokens:
             break
         count += 1
@@ -287,7 +287,7 @@ class Method:
     act: Callable[..., Awaitable[Any]]
     takes: Mapping[str, Types]
     needs: int
-    """How many of the parameters, from the first on, are required."""
+    """Number of parameters, from the first on, that are required."""
 
     def read(self, sent: Mapping[str, Any] | list[Any]) -> dict[str, Any]:
         """Return the parameters by name, each checked for its type; raises `Failure` if one is wrong."""

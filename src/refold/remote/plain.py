@@ -16,9 +16,9 @@ def to_plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): to_plain(each) for key, each in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_plain(each) for each in value]
+        return [to_plain(item) for item in value]
     return value
 
 

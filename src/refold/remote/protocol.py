@@ -164,7 +164,7 @@ class MessageFramer:
 
     most: int = MOST_BYTES
     style: Literal["", "lines", "headers"] = ""
-    """How the other side writes, as soon as that is known; answers are written in the same way."""
+    """The framing that the other side uses, as soon as it is known; answers use the same."""
     _buffer: bytearray = field(default_factory=bytearray)
     _skip: int = 0
     """Bytes that are still to be skipped; -1 for the rest of a line."""

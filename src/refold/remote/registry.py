@@ -125,12 +125,12 @@ class SessionRegistry:
         )
         added = self._sessions[name] = OpenSession(session, chosen)
         added.unsubscribe += [session.subscribe(added.listen), session.subscribe(self._on_event)]
-        for other, each in list(self._sessions.items()):
+        for other, opened in list(self._sessions.items()):
             if len(self._sessions) <= defaults.sessions:
                 break
-            if each is not added and not each.is_busy:
+            if opened is not added and not opened.is_busy:
                 del self._sessions[other]
-                await each.close()
+                await opened.close()
         return added
 
     async def get(self, session_id: str) -> OpenSession:
@@ -171,6 +171,6 @@ class SessionRegistry:
 
     async def close(self) -> None:
         """Close all sessions."""
-        for each in self._sessions.values():
-            await each.close()
+        for opened in self._sessions.values():
+            await opened.close()
         self._sessions.clear()

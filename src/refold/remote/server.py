@@ -42,7 +42,7 @@ CHUNK: Final = 65_536
 MOST_AT_ONCE: Final = 256
 """Most calls at a time; the next is read when one of them is answered, so that a flood fills no memory."""
 LAST_SECONDS: Final = 60.0
-"""How long a client may take to read its last answers: a slow one on a loaded machine, not a hung one."""
+"""Seconds that a client may take to read its last answers: enough for a slow one on a loaded machine."""
 HURRIED_SECONDS: Final = 2.0
 """The same after a signal, when somebody waits for the end."""
 EVENT: Final = "session/event"
@@ -150,8 +150,8 @@ class Server:
         elif not value:
             answer = format_error(None, Failure(INVALID_REQUEST, "a batch has at least one request"))
         else:
-            answers = await asyncio.gather(*(self._answer(each) for each in value))
-            answer = [each for each in answers if each is not None] or None
+            answers = await asyncio.gather(*(self._answer(call) for call in value))
+            answer = [response for response in answers if response is not None] or None
         if answer is not None:
             self._outgoing.put(answer)
 

@@ -32,14 +32,14 @@ def render_page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
     ]
     parts = [f"<h1>{title}</h1>", f"<p>{escape(' · '.join(facts))}</p>"]
     for window, group in groupby(runs, key=lambda run: run.window):
-        here = list(group)
+        same_window = list(group)
         parts += [
             f"<h2>Window {window:,}</h2>",
-            _render_totals(here),
-            draw_tokens(here, window),
-            _draw_dollars(here),
+            _render_totals(same_window),
+            draw_tokens(same_window, window),
+            _draw_dollars(same_window),
         ]
-        parts += [_render_folds(run) for run in here if run.folds]
+        parts += [_render_folds(run) for run in same_window if run.folds]
     parts.append(f'<p class="note">{escape(_footnote(runs))}</p>')
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     return f"<!doctype html>\n<html lang=en><head>{head}<style>{STYLE}</style></head>\n<body>\n" + (
@@ -177,8 +177,9 @@ def _render_table(names: Sequence[str], rows: Sequence[Sequence[str]], caption: 
 
 
 def _footnote(runs: Sequence[Run]) -> str:
-    who = sorted({run.model for run in runs if run.model})
+    models = sorted({run.model for run in runs if run.model})
     return (
-        f"Summaries: {', '.join(who) or 'none'}. Dots are folds. Came: turns until the next fold or the end. "
+        f"Summaries: {', '.join(models) or 'none'}. Dots are folds. "
+        "Came: turns until the next fold or the end. "
         "Facts kept: names and values that the model uses again and that were still in its view."
     )

@@ -61,11 +61,11 @@ def play(
     summaries       without `ask`: a stand-in of the expected length, or no summaries at all
     cache_seconds   how long the provider's cache lives without being read
     facts           if true, measure how many re-used names each fold keeps
-    told            is called with how many requests are done, of how many
+    progress        called with the number of requests done, and their number in all
     """
     chosen = no_compaction() if policy == NONE else presets.get(policy)
-    found = find_price(price or recorded.model) if isinstance(price, str | None) else price
-    chosen = chosen if found is None else chosen.where_paid
+    paid = find_price(price or recorded.model) if isinstance(price, str | None) else price
+    chosen = chosen if paid is None else chosen.where_paid
     answerer = ask if ask is not None else expected_answer if summaries == "stand-in" else None
     session_played = session.open(
         "replay",
@@ -77,7 +77,7 @@ def play(
         ask=None if chosen.name == NONE else answerer,
         now=lambda: player.now,
     )
-    player = Player(recorded, session_played, chosen, found, PrefixCache(cache_seconds), facts=facts)
+    player = Player(recorded, session_played, chosen, paid, PrefixCache(cache_seconds), facts=facts)
     for number, at in enumerate(recorded.requests):
         player.request(number, at)
         if progress is not None:
@@ -94,7 +94,7 @@ class SentRequest:
     units: list[int]
     loaded: LoadedView | None = None
     known: int = 0
-    """How many messages of the loaded view it has."""
+    """Number of messages of the loaded view that the request has."""
     total: int = 0
     """The sum of the sizes."""
 

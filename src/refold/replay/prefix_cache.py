@@ -20,7 +20,7 @@ class CachedRequest:
 
 @dataclass(frozen=True, slots=True)
 class CacheHit:
-    """How many messages of a request the cache has."""
+    """The number of messages of a request that the cache has."""
 
     messages: int
     cold: bool = False
@@ -45,8 +45,8 @@ class PrefixCache:
             last.names += names[known:]
             last.used = now
             return CacheHit(known)
-        found = [(common_prefix_length(line.names, names), line) for line in self.lines]
-        warm = [(length, line) for length, line in found if now - line.used <= self.seconds]
+        lengths = [(common_prefix_length(line.names, names), line) for line in self.lines]
+        warm = [(length, line) for length, line in lengths if now - line.used <= self.seconds]
         known = max((length for length, _ in warm), default=0)
         for length, line in warm:
             if known and length == known:
@@ -56,13 +56,13 @@ class PrefixCache:
             CachedRequest([*names], now),
         ]
         del self.lines[:-MAX_REQUESTS]
-        return CacheHit(known, cold=max((length for length, _ in found), default=0) > known)
+        return CacheHit(known, cold=max((length for length, _ in lengths), default=0) > known)
 
 
 def common_prefix_length(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the length of the common beginning of two lists.
 
-    >>> common("fold", "foal")
+    >>> common_prefix_length("fold", "foal")
     2
     """
     most = min(len(one), len(other))

@@ -107,7 +107,7 @@ class Recorded:
 
     @cached_property
     def scale(self) -> Scale:
-        """How the provider counts these messages, learned from its reports."""
+        """The ratio of the provider's counts to ours, learned from its reports."""
         known = self._reports()
         if not known:
             return Scale(self.beside)
@@ -120,15 +120,15 @@ class Recorded:
     def _reports(self) -> list[tuple[int, int]]:
         """Return estimates and reports of the requests before the agent's own compaction."""
         sums = [0, *accumulate(self.sizes)]
-        found: list[tuple[int, int]] = []
+        reports: list[tuple[int, int]] = []
         for at in sorted(self.usages):
             context = self.usages[at].context
             if not 0 < at <= len(self.messages):
                 continue
-            if found and context < found[-1][1] * _DROP:
+            if reports and context < reports[-1][1] * _DROP:
                 break
-            found.append((self.counter.tokens(sums[at]), context))
-        return found
+            reports.append((self.counter.tokens(sums[at]), context))
+        return reports
 
     def output(self, at: int) -> int:
         """Return the tokens the model wrote at an index; a report may stop in the middle of a stream."""
@@ -142,9 +142,9 @@ class Recorded:
     @cached_property
     def clock(self) -> tuple[float, ...]:
         """The time of each request; never goes backwards."""
-        now, found = min(self.times.values(), default=_DAWN), []
+        now, times = min(self.times.values(), default=_DAWN), []
         for at in self.requests:
             time = self.times.get(at)
             now = now + SECONDS if time is None else max(now, time)
-            found.append(now)
-        return tuple(found)
+            times.append(now)
+        return tuple(times)

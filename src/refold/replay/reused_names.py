@@ -47,10 +47,10 @@ def join_texts(messages: Sequence[Any]) -> str:
 def find_entities(text: str) -> set[str]:
     """Find the paths, identifiers and values of a text.
 
-    >>> sorted(entities("see src/app.py, call read_all, error 4711"))
+    >>> sorted(find_entities("see src/app.py, call read_all, error 4711"))
     ['4711', 'read_all', 'src/app.py']
     """
-    return {found.rstrip(".,:;-") for found in ENTITY.findall(text)}
+    return {name.rstrip(".,:;-") for name in ENTITY.findall(text)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,24 @@ def find_reused_names(
     """Find the names that a model writes after it saw them; names of the head are in every view."""
     always = find_entities(join_texts(messages[:head]))
     last: dict[str, int] = {}
-    found: list[ReusedName] = []
+    reused: list[ReusedName] = []
     for index in range(head, len(messages)):
-        for what in find_entities(join_texts([messages[index]])) - always:
-            if by_model[index] and what in last:
-                found.append(ReusedName(last[what], index, what))
-            last[what] = index
-    return tuple(found)
+        for name in find_entities(join_texts([messages[index]])) - always:
+            if by_model[index] and name in last:
+                reused.append(ReusedName(last[name], index, name))
+            last[name] = index
+    return tuple(reused)
 
 
 def names_needed_after(again: Sequence[ReusedName], cut: int) -> set[str]:
     """Return the names seen before the cut and written after it before they are seen again."""
-    return {each.what for each in again if each.seen < cut <= each.used}
+    return {name.what for name in again if name.seen < cut <= name.used}
 
 
 def count_present(view: str, names: set[str]) -> int:
     """Count the names that a text has as whole words."""
-    found = names & find_entities(view)
-    return len(found) + sum(has_name(view, name) for name in names - found)
+    present = names & find_entities(view)
+    return len(present) + sum(has_name(view, name) for name in names - present)
 
 
 def has_name(view: str, name: str) -> bool:

@@ -28,7 +28,7 @@ from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
 MOST_TOPICS: Final = 10
-"""How many topics the plain notice lists at most."""
+"""Topics that the plain notice lists at most."""
 MESSAGE_CHARS: Final = 10_000
 """Characters of a message that its summariser reads ("individual messages are capped"); lower loses more."""
 

@@ -52,7 +52,7 @@ class LastMessages:
     messages: int = 4
     oldest_half: bool = False
     least: int = 1
-    """How many messages there must be at all."""
+    """Least number of messages; a shorter history is left alone."""
     least_older: int = 1
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
@@ -84,8 +84,8 @@ class RecentShare:
         if count <= self.least:
             return None
         if measured.target is None:
-            kept = max(self.least, math.ceil(count * self.share))
-            cut = len(measured.messages) - kept
+            recent = max(self.least, math.ceil(count * self.share))
+            cut = len(measured.messages) - recent
         else:
             start = find_tail_start(measured.sizes[head:], math.floor(measured.target * self.share))
             cut = head + max(1, start)

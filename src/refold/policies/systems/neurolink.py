@@ -45,7 +45,7 @@ OTHER_KNOB_NAMES: Final[Mapping[str, str]] = {
     "model": "summarization_model",
     "summarization_enabled": "enable_summarization",
 }
-"""What else the document calls a knob: its stages and its command line have words of their own."""
+"""Other names of a knob in the document: its stages and its command line have words of their own."""
 
 PROVIDER_FACTORS: Final[Mapping[str, float]] = {
     "anthropic": 1.23,

@@ -84,7 +84,7 @@ def _tool_text(tool: Mapping[str, Any]) -> str:
     """Return name, description, and each parameter with its description; a tool of another shape as JSON."""
     several = tool.get("functionDeclarations") or tool.get("function_declarations")
     if isinstance(several, list):  # Gemini puts all functions into one tool
-        return "\n".join(_tool_text(each) for each in several if isinstance(each, Mapping))
+        return "\n".join(_tool_text(function) for function in several if isinstance(function, Mapping))
     inner = tool.get("function")
     inner = inner if isinstance(inner, Mapping) else tool
     schema = inner.get("parameters") or inner.get("input_schema")

@@ -41,7 +41,7 @@ class Thread:
     text: str
     """The same as text."""
     options: Mapping[str, Any]
-    """What the caller set under `strategy_options`."""
+    """The options that the caller set under `strategy_options`."""
     model: bool
     """True if a summariser model is available."""
 
@@ -49,9 +49,9 @@ class Thread:
 
 
 Compact = Callable[[Thread], Any]
-"""From a thread to messages, text, or a generator that asks and then returns them."""
+"""A function from a thread to messages, to text, or to a generator that asks and then returns them."""
 MakeStage = Callable[[Keep, Mapping[str, Any]], Stage]
-"""From what is to be kept, and the options, to the stage that does it."""
+"""A function from the rule for what is kept, and the options, to the stage that does it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Strategy:
 
 
 _BY_ID: Final[dict[str, Strategy]] = {}
-"""What programs have registered; the one table of this room that changes while a program runs."""
+"""Strategies that programs have registered; the only table in `policies` that changes at run time."""
 
 
 def register_strategy(
@@ -104,7 +104,8 @@ def _get_attribute(value: Any, name: str) -> Any:
 def list_strategies() -> tuple[Strategy, ...]:
     """List all strategies: those that come with refold first, then registered ones, then plug-ins."""
     known = _BUILT_IN | _BY_ID
-    return (*known.values(), *(one for one in _find_installed().values() if one.id not in known))
+    installed = _find_installed().values()
+    return (*known.values(), *(strategy for strategy in installed if strategy.id not in known))
 
 
 def find(id: str) -> Strategy | None:  # noqa: A002  # Umwelten's own word
@@ -149,7 +150,7 @@ class ByStrategy:
         """Propose what the strategy proposes."""
         strategy = find(self.id)
         if strategy is None:
-            known = ", ".join(one.id for one in list_strategies())
+            known = ", ".join(strategy.id for strategy in list_strategies())
             return Step(note=f"there is no strategy {self.id!r}; known are: {known}", failed=True)
         return strategy.make(self.keep, self.options)(task)
 

@@ -71,7 +71,7 @@ def measured(
     pool = planted_facts.collect_talks(found, seed, FIRST_TOKENS)
     chance = random.Random(seed)  # noqa: S311  # the same talks for everybody
     order = chance.sample(range(len(pool)), min(MOST, len(pool)))
-    tallies = {(kind, way.name): Tally() for kind in ("rules", "facts") for way in comparison.ways}
+    tallies = {(kind, way.name): Tally() for kind in ("rules", "facts") for way in comparison.methods}
     rules, facts = planted_facts.read_rules("fresh"), planted_facts.make_facts(MOST * GROUP, seed)
     for number, at in enumerate(order):
         if time.monotonic() > until:
@@ -85,7 +85,7 @@ def measured(
         rest, _ = planted_facts.next_talk(pool, later, LATER_TOKENS)
         history = planted_facts.with_system_prompt([*planted_facts.insert_statements(talk, said), *rest])
         size = count_tokens(history)
-        for way in comparison.ways:
+        for way in comparison.methods:
             comparison.progress(f"talk {number + 1}, {size:,} tokens, {way.name}", number, len(order))
             begun = time.monotonic()
             trial = comparison.trial(way, history, int(size * SHARE))

@@ -102,11 +102,11 @@ def test_where_one_way_fails_the_others_are_measured_and_it_is_said(tmp_path):
 
 def test_whoever_is_late_again_and_again_is_given_up_until_the_next_measure():
     ways = contest(broken(PeerLate))
-    tried = [ways.trial(ways.ways[0], [], 1).why for _ in range(4)]
+    tried = [ways.trial(ways.methods[0], [], 1).why for _ in range(4)]
     assert tried[:2] == ["it is out of order"] * 2
     assert tried[2:] == ["given up after 2 folds that ended late"] * 2
     ways.begin()
-    assert ways.trial(ways.ways[0], [], 1).why == "it is out of order"
+    assert ways.trial(ways.methods[0], [], 1).why == "it is out of order"
 
 
 def test_a_row_tells_what_was_asked_and_what_was_allowed():

@@ -10,7 +10,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan", "plain"]
 
 EVALS: Final = {
-    "retention": "what a view still holds of what the conversation goes on to need, over ways and folds",
+    "retention": "what a view still holds of what the conversation goes on to need, over methods and folds",
     "injections": "planted instructions: how many live on in a view as instructions",
     "secrets": "planted secrets: how many get past redaction, border by border",
     "counts": "how far our count is from what providers reported, request by request",
@@ -38,5 +38,5 @@ class Screen(Protocol):
     def paint(self, text: str, style: Style) -> str:
         """Colour a text if the screen shows colours."""
 
-    def show(self, doing: str, done: int = 0, whole: int = 0) -> None:
+    def show(self, doing: str, done: int = 0, total: int = 0) -> None:
         """Show progress, on a terminal only."""

@@ -37,7 +37,7 @@ WITHIN: Final = 0.05
 _SLACK: Final = 1e-9
 _MISCOUNT: Final = {"refold": 1.1}
 _MISCOUNT_ELSEWHERE: Final = 1.6
-"""How much larger than ours a policy's own count may be; other systems count differently."""
+"""Factor by which a policy's own count may be larger than ours; other systems count differently."""
 
 HISTORY: Final = (16_000, 24_000, 32_000, 40_000, 48_000, 64_000, 96_000)
 TARGETS: Final = (5_000, 8_000, 12_000, 16_000, 20_000)
@@ -124,7 +124,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationError:
-    """How close the replay without compaction is to what providers reported."""
+    """The error of the replay without compaction, compared with the providers' reports."""
 
     requests: int
     size_error: float
@@ -165,12 +165,12 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
         rows = [{**asdict(row), "gap": row.gap, "thrifty_gap": row.thrifty_gap} for row in self.rows]
-        found = {
+        verdicts = {
             "never_dearer": self.never_dearer,
             "within": self.within,
             "thrifty_within": self.thrifty_within,
         }
-        return {**asdict(self), "rows": rows, **found}
+        return {**asdict(self), "rows": rows, **verdicts}
 
 
 Progress = Callable[[str, int, int], None]
@@ -186,37 +186,41 @@ def measure(
     progress: Progress | None = None,
 ) -> Report:
     """Replay every conversation of a folder under every policy."""
-    found = {kind: each[:sample] for kind, each in read_traces(folder).items()}
-    if not found:
+    traces = {kind: recorded[:sample] for kind, recorded in read_traces(folder).items()}
+    if not traces:
         raise RefoldError(f"{folder} holds no usage traces: agent runs, Claude Code transcripts, tau-bench")
     points = list(iter_knobs()) if search is None else list(search)
     policies = _named_policies(points)
-    whole = len(found) * len(summaries) * len(policies)
+    total = len(traces) * len(summaries) * len(policies)
     played: dict[tuple[str, str], PlayedRuns] = {}
     simulated = {}
-    for kind, recorded in found.items():
+    for kind, recorded in traces.items():
         none = [_play(each, NONE, window, "passed over", kind) for each in recorded]
         if checked := compare_with_reports(recorded, none):
             simulated[kind] = checked
-        for way in summaries:
+        for summary_mode in summaries:
             runs: dict[str, list[Run]] = {}
             for name, policy in policies.items():
                 if progress is not None:
                     progress(
-                        f"{kind}, summaries {way}: {name}", len(played) * len(policies) + len(runs), whole
+                        f"{kind}, summaries {summary_mode}: {name}",
+                        len(played) * len(policies) + len(runs),
+                        total,
                     )
                 runs[name] = [
-                    _play(each, policy, window, way, kind) if _may_fold(policy, window, plain) else plain
+                    _play(each, policy, window, summary_mode, kind)
+                    if _may_fold(policy, window, plain)
+                    else plain
                     for each, plain in zip(recorded, none, strict=True)
                 ]
-            played[way, kind] = PlayedRuns(none, runs)
+            played[summary_mode, kind] = PlayedRuns(none, runs)
     rows = [
-        _make_row(way, price, kinds, played, points)
-        for way in summaries
+        _make_row(summary_mode, price, kinds, played, points)
+        for summary_mode in summaries
         for price in PRICES
-        for kinds in (tuple(found), *((kind,) for kind in found if len(found) > 1))
+        for kinds in (tuple(traces), *((kind,) for kind in traces if len(traces) > 1))
     ]
-    sizes = {kind: len(each) for kind, each in found.items()}
+    sizes = {kind: len(recorded) for kind, recorded in traces.items()}
     return Report(window=window, conversations=sizes, rows=tuple(rows), simulated=simulated)
 
 
@@ -243,8 +247,10 @@ def _format_knobs(knobs: Mapping[str, Any]) -> str:
     return " ".join(f"{knob}={value}" for knob, value in named.items())
 
 
-def _play(recorded: Recorded, policy: Policy | str, window: int, way: Summaries, kind: str) -> Run:
-    return play(recorded, policy, window=window, summaries=way, cache_seconds=SECONDS.get(kind, 300.0))
+def _play(recorded: Recorded, policy: Policy | str, window: int, summary_mode: Summaries, kind: str) -> Run:
+    return play(
+        recorded, policy, window=window, summaries=summary_mode, cache_seconds=SECONDS.get(kind, 300.0)
+    )
 
 
 def _may_fold(policy: Policy, window: int, none: Run) -> bool:
@@ -266,37 +272,39 @@ def price_run(run: Run, price: Price) -> float:
 
 
 def _make_row(
-    way: str,
+    summary_mode: str,
     price: str,
     kinds: Sequence[str],
     played: Mapping[tuple[str, str], PlayedRuns],
     points: Sequence[Mapping[str, Any]],
 ) -> Row:
     """Make one row of the report for these kinds together."""
-    here = [played[way, kind] for kind in kinds]
-    knobs = {_format_knobs(each): each for each in points}
-    none = [run for each in here for run in each.none]
+    played_kinds = [played[summary_mode, kind] for kind in kinds]
+    knobs = {_format_knobs(point): point for point in points}
+    none = [run for runs in played_kinds for run in runs.none]
     bills = {
-        name: _make_bill(name, [run for each in here for run in each.runs[name]], none, price)
-        for name in here[0].runs
+        name: _make_bill(name, [run for runs in played_kinds for run in runs.runs[name]], none, price)
+        for name in played_kinds[0].runs
     }
     judged = {name: _keeps_enough(name, kinds, played) for name in bills}
     bills = {
         name: replace(each, knobs=knobs.get(name, {}), keeps=judged[name]) for name, each in bills.items()
     }
     nothing = _make_bill(NONE, none, none, price)
-    curve = [each for name, each in bills.items() if name in knobs]
-    promised = [each for each in (*curve, bills["refold"], bills[THRIFTY]) if each.keeps_promises]
+    curve = [bill for name, bill in bills.items() if name in knobs]
+    promised = [bill for bill in (*curve, bills["refold"], bills[THRIFTY]) if bill.keeps_promises]
     return Row(
-        kind=kinds[0] if len(kinds) == 1 and len(played) > len({way for way, _ in played}) else ALL,
+        kind=kinds[0]
+        if len(kinds) == 1 and len(played) > len({summary_mode for summary_mode, _ in played})
+        else ALL,
         price=price,
-        summaries=way,
+        summaries=summary_mode,
         none=nothing.dollars,
         bills=tuple(bills[name] for name in (*presets.PRESETS, THRIFTY)),
         default=bills["refold"],
         thrifty=bills[THRIFTY],
-        best=min((nothing, *promised), key=lambda each: each.dollars),
-        cheapest=min((nothing, *curve), key=lambda each: each.dollars),
+        best=min((nothing, *promised), key=lambda bill: bill.dollars),
+        cheapest=min((nothing, *curve), key=lambda bill: bill.dollars),
         curve=tuple(curve),
     )
 

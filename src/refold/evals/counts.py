@@ -49,29 +49,31 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def measure(folder: Path, screen: Screen) -> list[dict[str, Any]]:
-    """One row for each kind of data and way of counting."""
+    """Return one row for each kind of data and each method of counting."""
     rows: list[dict[str, Any]] = []
     for kind, recorded in read_traces(folder).items():
         errors: dict[str, list[float]] = {}
-        text = [one for one in recorded if len(one.usages) > 1]
-        for number, one in enumerate(text):
-            screen.show(f"{kind}: {one.name}", number, len(text))
-            for way, error in _request_errors(one):
-                errors.setdefault(way, []).append(error)
-        rows += [_make_row(kind, way, found) for way, found in errors.items()]
+        text = [conversation for conversation in recorded if len(conversation.usages) > 1]
+        for number, conversation in enumerate(text):
+            screen.show(f"{kind}: {conversation.name}", number, len(text))
+            for method, error in _request_errors(conversation):
+                errors.setdefault(method, []).append(error)
+        rows += [_make_row(kind, method, method_errors) for method, method_errors in errors.items()]
     if not rows:
         raise RefoldError(f"{folder} holds no agent runs or transcripts with reported usage")
     return rows
 
 
-def _request_errors(one: Recorded) -> Iterator[tuple[str, float]]:
-    """The errors of one conversation, request by request, as shares of what was reported."""
+def _request_errors(conversation: Recorded) -> Iterator[tuple[str, float]]:
+    """Yield the errors of one conversation, request by request, as shares of the reported size."""
     policy = replace(presets.get("refold"), trigger=Trigger(enabled=False))
     characters = 0
-    with refold.open("counts", store="memory:", window=WINDOW, policy=policy, format=one.format) as session:
+    with refold.open(
+        "counts", store="memory:", window=WINDOW, policy=policy, format=conversation.format
+    ) as session:
         before: Usage | None = None
-        for index, message in enumerate(one.messages):
-            usage = one.usages.get(index)
+        for index, message in enumerate(conversation.messages):
+            usage = conversation.usages.get(index)
             if usage is not None:
                 used = session.prepare().budget.used
                 yield from _count_errors(used, characters, usage, before)
@@ -94,11 +96,11 @@ def _count_errors(
             yield f"over {LONG:,} tokens", used / real - 1
 
 
-def _make_row(kind: str, way: str, errors: Sequence[float]) -> dict[str, Any]:
+def _make_row(kind: str, method: str, errors: Sequence[float]) -> dict[str, Any]:
     ranked = sorted(map(abs, errors))
     return {
         "kind": kind,
-        "way": way,
+        "way": method,
         "requests": len(errors),
         "mean": mean(ranked),
         "p95": ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))],

@@ -88,17 +88,17 @@ def read_dataset(
 ) -> Dataset:
     """Read a folder or a file; `sample` limits the files of each folder, chosen by the seed."""
     files = _choose_files(path, sample, seed)
-    found = Dataset()
+    dataset = Dataset()
     for number, file in enumerate(files):
         if progress is not None:
             progress(f"reading {file.name}", number, len(files))
-        before = len(found) + found.short
-        _read_file(file, found)
-        if len(found) + found.short == before:
-            found.passed_over.append(str(file))
-    if not len(found):
+        before = len(dataset) + dataset.short
+        _read_file(file, dataset)
+        if len(dataset) + dataset.short == before:
+            dataset.passed_over.append(str(file))
+    if not len(dataset):
         raise FormatError(f"has no layout that is known here ({KNOWN})", path=str(path))
-    return found
+    return dataset
 
 
 def _choose_files(path: Path, sample: int | None, seed: int) -> list[Path]:
@@ -118,35 +118,37 @@ def _choose_files(path: Path, sample: int | None, seed: int) -> list[Path]:
     ]
 
 
-def _read_file(file: Path, found: Dataset) -> None:
+def _read_file(file: Path, dataset: Dataset) -> None:
     try:
-        _READERS.get(file.suffix, _read_json)(file, found)
+        _READERS.get(file.suffix, _read_json)(file, dataset)
     except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         return  # a broken file is reported among those that were passed over
 
 
-def _read_json(file: Path, found: Dataset) -> None:
+def _read_json(file: Path, dataset: Dataset) -> None:
     value = json.loads(file.read_text(encoding="utf-8"))
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     if isinstance(value, list) and value and isinstance(value[0], dict) and _is_message(value[0]):
-        messages = [_strip_extras(one) for one in value]
+        messages = [_strip_extras(item) for item in value]
         if len(messages) >= _LEAST:
-            found.runs.append(Run(file.name, to_openai(messages)))
+            dataset.runs.append(Run(file.name, to_openai(messages)))
         else:
-            found.talks.append(Talk(file.name, to_openai(messages)))
+            dataset.talks.append(Talk(file.name, to_openai(messages)))
         return
-    for one in value if isinstance(value, list) else [value]:
-        if "haystack_sessions" in one:
-            found.longmemeval.append(_read_longmemeval(one))
-        elif "conversation" in one and "qa" in one:
-            found.locomo.append(_read_locomo(one))
-        elif "traj" in one:
-            found.talks.append(Talk(f"{file.name} {one.get('task_id', '')}", one["traj"]))
+    for item in value if isinstance(value, list) else [value]:
+        if "haystack_sessions" in item:
+            dataset.longmemeval.append(_read_longmemeval(item))
+        elif "conversation" in item and "qa" in item:
+            dataset.locomo.append(_read_locomo(item))
+        elif "traj" in item:
+            dataset.talks.append(Talk(f"{file.name} {item.get('task_id', '')}", item["traj"]))
 
 
-def _is_message(one: dict[str, Any]) -> bool:
-    return isinstance(one.get("role"), str) and ("content" in one or "parts" in one or "tool_calls" in one)
+def _is_message(item: dict[str, Any]) -> bool:
+    return isinstance(item.get("role"), str) and (
+        "content" in item or "parts" in item or "tool_calls" in item
+    )
 
 
 def _strip_extras(message: dict[str, Any]) -> dict[str, Any]:
@@ -160,16 +162,16 @@ def to_openai(messages: Wire) -> Wire:
     return messages if wire.name == "openai" else formats.get("openai").render(wire.parse(messages))
 
 
-def _read_longmemeval(one: dict[str, Any]) -> Talk:
-    turns = [turn for session in one["haystack_sessions"] for turn in session]
+def _read_longmemeval(item: dict[str, Any]) -> Talk:
+    turns = [turn for session in item["haystack_sessions"] for turn in session]
     evidence = tuple(at for at, turn in enumerate(turns) if turn.get("has_answer"))
     history = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
-    question = Question(str(one["question"]), str(one["answer"]), evidence)
-    return Talk(str(one.get("question_id", "")), history, (question,))
+    question = Question(str(item["question"]), str(item["answer"]), evidence)
+    return Talk(str(item.get("question_id", "")), history, (question,))
 
 
-def _read_locomo(one: dict[str, Any]) -> Talk:
-    talk = one["conversation"]
+def _read_locomo(item: dict[str, Any]) -> Talk:
+    talk = item["conversation"]
     history: Wire = []
     places: dict[str, int] = {}
     number = 1
@@ -180,19 +182,19 @@ def _read_locomo(one: dict[str, Any]) -> Talk:
         number += 1
     questions = tuple(
         Question(str(asked["question"]), str(asked["answer"]), evidence)
-        for asked in one["qa"]
+        for asked in item["qa"]
         if "answer" in asked
         and (evidence := tuple(places[id_] for id_ in asked.get("evidence", ()) if id_ in places))
     )
-    return Talk(str(one.get("sample_id", "")), history, questions)
+    return Talk(str(item.get("sample_id", "")), history, questions)
 
 
-def _read_lines(file: Path, found: Dataset) -> None:
+def _read_lines(file: Path, dataset: Dataset) -> None:
     """Read a Claude Code transcript, or one message a line."""
     with file.open(encoding="utf-8", errors="replace") as lines:
         records = [record for line in lines if isinstance(record := _parse_line(line), dict)]
     if records and _is_message(records[0]):
-        found.runs.append(Run(file.name, to_openai([_strip_extras(record) for record in records])))
+        dataset.runs.append(Run(file.name, to_openai([_strip_extras(record) for record in records])))
         return
     before: Wire = []
     after: Wire = []
@@ -213,10 +215,10 @@ def _read_lines(file: Path, found: Dataset) -> None:
             into.append({"role": message["role"], "content": blocks})
         last = message.get("id") or ""
     if before and len(before) + len(after) < _LEAST:
-        found.short += 1
+        dataset.short += 1
     elif before:
         head, rest = _to_openai_shape(before), _to_openai_shape(after)
-        found.transcripts.append(
+        dataset.transcripts.append(
             Run(file.name, [*head, *rest], len(head) if summary and rest else None, summary)
         )
 
@@ -247,13 +249,13 @@ def _list_texts(content: Any) -> list[str]:
     return [block["text"] for block in content if isinstance(block.get("text"), str)]
 
 
-def _read_yaml(file: Path, found: Dataset) -> None:
+def _read_yaml(file: Path, dataset: Dataset) -> None:
     try:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise FormatError("templates need PyYAML: pip install 'refold[evals]'", path=str(file)) from None
     value = yaml.safe_load(file.read_text(encoding="utf-8"))
-    found.templates.append(value["template"])
+    dataset.templates.append(value["template"])
 
 
 _READERS: Final[dict[str, Callable[[Path, Dataset], None]]] = {

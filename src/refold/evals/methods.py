@@ -58,7 +58,7 @@ class Trial:
 class Comparison:
     """The methods of one measure, their summariser, and the progress callback."""
 
-    ways: Sequence[Method]
+    methods: Sequence[Method]
     ask: AskFunction
     progress: Progress
     late: dict[str, int] = field(default_factory=dict)
@@ -68,18 +68,18 @@ class Comparison:
         """Begin another measure; methods that were given up get another chance."""
         self.late.clear()
 
-    def trial(self, way: Method, messages: Wire, budget: int) -> Trial:
+    def trial(self, method: Method, messages: Wire, budget: int) -> Trial:
         """Fold once with one method; a system that fails does not stop the others."""
-        if self.late.get(way.name, 0) >= MOST_LATE:
+        if self.late.get(method.name, 0) >= MOST_LATE:
             return Trial(None, why=f"given up after {MOST_LATE} folds that ended late")
         counted = None if self.ask is None else CountingAsk(self.ask)
         try:
-            view = way.fold(messages, budget, counted)
+            view = method.fold(messages, budget, counted)
         except PeerFailed as failed:
-            late = self.late.get(way.name, 0) + 1 if isinstance(failed, PeerLate) else 0
-            self.late[way.name] = late
+            late = self.late.get(method.name, 0) + 1 if isinstance(failed, PeerLate) else 0
+            self.late[method.name] = late
             return Trial(None, counted.asks if counted else 0, str(failed))
-        self.late[way.name] = 0
+        self.late[method.name] = 0
         return Trial(view, counted.asks if counted else 0)
 
 
@@ -178,6 +178,6 @@ def _sliding_window_policy() -> Policy:
 def open_methods(policies: Sequence[str], peers: Sequence[Peer] = ()) -> list[Method]:
     """Return the named policies, the two baselines, and other systems."""
     names = list(presets.PRESETS) if "all" in policies else list(dict.fromkeys(policies)) or ["refold"]
-    ways = [Method(name, fold_with_policy(presets.get(name))) for name in names]
-    ways += [Method(TAIL, fold_to_tail), Method(WINDOW, fold_with_policy(_sliding_window_policy()))]
-    return [*ways, *(Method(peer.name, peer.fold) for peer in peers)]
+    methods = [Method(name, fold_with_policy(presets.get(name))) for name in names]
+    methods += [Method(TAIL, fold_to_tail), Method(WINDOW, fold_with_policy(_sliding_window_policy()))]
+    return [*methods, *(Method(peer.name, peer.fold) for peer in peers)]

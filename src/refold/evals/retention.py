@@ -57,13 +57,13 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.peer_seconds <= 0:
         raise RefoldError("--peer-seconds takes seconds above 0")
     others = [parse_peer(text, args.peer_seconds) for text in args.peer]
-    ways = open_methods(args.policy, others)
-    found = read_dataset(args.dataset, sample=args.sample, seed=args.seed, progress=screen.show)
-    for name in found.passed_over:
+    methods = open_methods(args.policy, others)
+    dataset = read_dataset(args.dataset, sample=args.sample, seed=args.seed, progress=screen.show)
+    for name in dataset.passed_over:
         screen.note(f"refold: note: {name} has no layout that is known here")
-    contest = Comparison(ways, args.answerer, screen.show)
+    contest = Comparison(methods, args.answerer, screen.show)
     try:
-        rows = _measure_all(args, found, contest)
+        rows = _measure_all(args, dataset, contest)
         return print_rows(rows, screen, args.json, about=_describe_run(args, others))
     finally:
         for other in others:
@@ -79,25 +79,25 @@ def _describe_run(args: Namespace, others: list[Peer]) -> dict[str, Any]:
     }
 
 
-def _measure_all(args: Namespace, found: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _measure_all(args: Namespace, dataset: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:
     wanted, shares = args.only or MEASURES, args.share or SHARES
-    runs = (("agent runs", found.runs), ("transcripts", found.transcripts))
-    asked = [(name, talks) for name, talks in found.asked() if talks]
+    runs = (("agent runs", dataset.runs), ("transcripts", dataset.transcripts))
+    asked = [(name, talks) for name, talks in dataset.asked() if talks]
     for name, histories in runs if "reuse" in wanted else ():
         if histories:
             yield from reuse.measure_reuse(name, histories, comparison, shares)
     for name, talks in asked if "answers" in wanted else ():
         yield from answers.measure_answers(name, talks, comparison, shares)
     if "planted" in wanted:
-        yield from _measure_planted(args, found, comparison)
+        yield from _measure_planted(args, dataset, comparison)
     for name, talks in asked if "recall" in wanted else ():
         yield from answers.measure_recall(name, talks, comparison.progress)
 
 
-def _measure_planted(args: Namespace, found: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:
-    pool, rounds = planted_facts.collect_talks(found, args.seed), planted_facts.parse_folds(args.folds)
+def _measure_planted(args: Namespace, dataset: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:
+    pool, rounds = planted_facts.collect_talks(dataset, args.seed), planted_facts.parse_folds(args.folds)
     sets = [(f"constraints ({name})", planted_facts.read_rules(name)) for name in planted_facts.SETS]
     for name, planted in (*sets, ("facts", planted_facts.make_facts(FACTS, args.seed))):
         yield from planted_facts.measure_planted(name, planted, pool, comparison, rounds)
-    if found.templates:
-        yield from templates.measure_templates(found.templates, pool, comparison, rounds)
+    if dataset.templates:
+        yield from templates.measure_templates(dataset.templates, pool, comparison, rounds)

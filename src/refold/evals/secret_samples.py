@@ -35,7 +35,7 @@ class PlantedSecret:
 
     kind: str
     value: str
-    """What must not get through."""
+    """The secret itself, which must not get through."""
     text: str
 
 

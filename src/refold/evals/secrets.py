@@ -73,9 +73,9 @@ def run(args: Namespace, screen: Screen) -> int:
     rows: list[dict[str, Any]] = []
     for policy in names:
         for mode in MODES:
-            found = list(measure_policy(policy, mode, planted, screen))
-            print_table(found, screen)
-            rows += found
+            policy_rows = list(measure_policy(policy, mode, planted, screen))
+            print_table(policy_rows, screen)
+            rows += policy_rows
     alarms = count_false_alarms(args, screen)
     write_json(args.json, {"count": args.count, "seed": args.seed, "rows": rows, "false_alarms": alarms})
     bad = [row for row in rows if row["policy"] == "refold" and row["expected"] == 0 and row["past"]]
@@ -91,25 +91,25 @@ def measure_policy(
         screen.show(f"secrets, {policy}, redaction {mode}", start, len(planted))
         group = planted[start : start + GROUP]
         for border, text in _cross_borders(policy, mode, group):
-            past[border] += [one for one in group if _gets_through(one, text)]
-    for border, found in past.items():
-        low, high = bootstrap_interval([(1, 1)] * len(found) + [(0, 1)] * (len(planted) - len(found)))
+            past[border] += [secret for secret in group if _gets_through(secret, text)]
+    for border, secrets in past.items():
+        low, high = bootstrap_interval([(1, 1)] * len(secrets) + [(0, 1)] * (len(planted) - len(secrets)))
         open_border = mode == "off" or (mode == "export" and border in STORED)
         yield {
             "policy": policy,
             "redaction": mode,
             "border": border,
-            "past": len(found),
+            "past": len(secrets),
             "of": len(planted),
             "low": round(low, 4),
             "high": round(high, 4),
             "expected": None if open_border else 0,
-            "by_kind": dict(Counter(one.kind for one in found)),
+            "by_kind": dict(Counter(secret.kind for secret in secrets)),
         }
 
 
-def _gets_through(one: PlantedSecret, text: str) -> bool:
-    return one.value in text or json.dumps(one.value)[1:-1] in text
+def _gets_through(secret: PlantedSecret, text: str) -> bool:
+    return secret.value in text or json.dumps(secret.value)[1:-1] in text
 
 
 def _cross_borders(policy: str, mode: str, group: Sequence[PlantedSecret]) -> Iterator[tuple[str, str]]:
@@ -133,13 +133,13 @@ def _cross_borders(policy: str, mode: str, group: Sequence[PlantedSecret]) -> It
             yield "receipt", str(outcome.receipt.as_dict())  # a repr is cut short
             yield "event", "\n".join(events)
             session.export(str(Path(folder) / "out"))
-            files = (one for one in (Path(folder) / "out").rglob("*") if one.is_file())
-            yield "export", "\n".join(one.read_text(encoding="utf-8", errors="replace") for one in files)
+            files = (file for file in (Path(folder) / "out").rglob("*") if file.is_file())
+            yield "export", "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
             entries = [entry for entry in session.log() if entry.kind == "fold"]
             yield "fold", "\n".join(repr(entry.value) for entry in entries)
             words = ("password", "token", "key", "settings", "card", "cookie", "file")
             yield "recall", "\n".join(hit.text for word in words for hit in session.recall(word, limit=50))
-        stored = b"".join(one.read_bytes() for one in Path(folder).glob("log.db*"))
+        stored = b"".join(file.read_bytes() for file in Path(folder).glob("log.db*"))
         yield "store", stored.decode("utf-8", "replace")
 
 
@@ -178,9 +178,9 @@ def count_false_alarms(args: Namespace, screen: Screen) -> dict[str, Any]:
     """Count how much ordinary text is taken for a secret."""
     lines = make_lookalikes(LINES, args.seed)
     if args.dataset is not None:
-        found = read_dataset(args.dataset, progress=screen.show)
-        histories = [run.messages for run in (*found.runs, *found.transcripts)]
-        histories += [talk.messages for talk in (*found.talks, *found.longmemeval, *found.locomo)]
+        dataset = read_dataset(args.dataset, progress=screen.show)
+        histories = [run.messages for run in (*dataset.runs, *dataset.transcripts)]
+        histories += [talk.messages for talk in (*dataset.talks, *dataset.longmemeval, *dataset.locomo)]
         lines = [text for history in histories for text in iter_texts(history)]
     hits = 0
     for number, line in enumerate(lines):

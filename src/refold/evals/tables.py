@@ -17,21 +17,21 @@ def print_rows(
     """Print rows as they come, each measure under its name; return the exit status."""
     done: list[dict[str, Any]] = []
     last = ""
-    for one in rows:
-        if one["measure"] != last:
-            last = one["measure"]
+    for row in rows:
+        if row["measure"] != last:
+            last = row["measure"]
             screen.line(screen.paint(last, "bold"))
-        screen.line(f"  {format_row(one)}")
-        done.append(one)
+        screen.line(f"  {format_row(row)}")
+        done.append(row)
     write_json(file, {**about, "rows": done})
     return 0
 
 
-def format_row(one: dict[str, Any]) -> str:
+def format_row(row: dict[str, Any]) -> str:
     """Return one row as text."""
-    size = f"  {one['tokens']:.1%} of the tokens" if one.get("tokens") is not None else ""
-    share = f"{one['kept']:6.1%}  ({one['low']:.1%} to {one['high']:.1%})"
-    return f"{one['way']:<22} {share:<26} of {one['of']:,}{size}"
+    size = f"  {row['tokens']:.1%} of the tokens" if row.get("tokens") is not None else ""
+    share = f"{row['kept']:6.1%}  ({row['low']:.1%} to {row['high']:.1%})"
+    return f"{row['way']:<22} {share:<26} of {row['of']:,}{size}"
 
 
 def write_json(file: Path | None, value: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ SEED: Final = 7
 
 @dataclass(slots=True)
 class Tally:
-    """What one method kept, case by case, and the tokens it used."""
+    """The share that one method kept, case by case, and the tokens it used."""
 
     cases: list[tuple[int, int]] = field(default_factory=list)
     """Kept and wanted of each case. Cases are resampled, because things of one case depend on each other."""
@@ -131,7 +131,7 @@ def _kept_share(cases: Sequence[tuple[int, int]]) -> float:
     return sum(kept for kept, _ in cases) / sum(wanted for _, wanted in cases)
 
 
-def make_row(measure: str, way: str, tally: Tally, **more: Any) -> dict[str, Any]:
+def make_row(measure: str, method: str, tally: Tally, **more: Any) -> dict[str, Any]:
     """Return one line of a table as data."""
     low, high = tally.interval()
     size = tally.size
@@ -144,7 +144,7 @@ def make_row(measure: str, way: str, tally: Tally, **more: Any) -> dict[str, Any
         extra |= {"failed": tally.failed, "folds_tried": tally.folds, "why": tally.why}
     return {
         "measure": measure,
-        "way": way,
+        "way": method,
         "kept": round(tally.share, 4),
         "low": round(low, 4),
         "high": round(high, 4),

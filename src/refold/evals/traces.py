@@ -12,45 +12,47 @@ from refold.replay import Recorded
 T = TypeVar("T", dict[str, Any], list[Any])
 
 SECONDS: Final = {"claude-code": 3_600.0}
-"""How long the cache of a kind's provider lives, where it is not five minutes: these ask for an hour."""
+"""Seconds that the cache of a kind's provider lives, if it is not five minutes: these ask for an hour."""
 LEAST: Final = 6
 """Messages below which there is nothing to replay."""
 
 
 def read_traces(folder: Path) -> dict[str, list[Recorded]]:
-    """The conversations of each kind, in folders of their names or in this one itself."""
+    """Read the conversations of each kind, from a folder with its name or from this one itself."""
     readers = {
         "swe-bench-trajectories": read_trajectories,
         "claude-code": read_transcripts,
         "tau-bench": read_talks,
     }
-    found = {
+    recorded = {
         kind: list(read(folder / kind if (folder / kind).is_dir() else folder))
         for kind, read in readers.items()
     }
     return {
-        kind: kept for kind, all_ in found.items() if (kept := [r for r in all_ if len(r.messages) >= LEAST])
+        kind: long_enough
+        for kind, all_ in recorded.items()
+        if (long_enough := [trace for trace in all_ if len(trace.messages) >= LEAST])
     }
 
 
 def read_trajectories(folder: Path) -> Iterator[Recorded]:
-    """Agent runs in OpenAI's shape, with the provider's answer beside each message of the model."""
+    """Read agent runs in OpenAI's shape, with the provider's answer beside each message of the model."""
     for path in sorted(folder.glob("*.traj.json")):
         messages: list[Any] = []
         usages: dict[int, Usage] = {}
         times: dict[int, float] = {}
-        for each in _parse_json(path.read_bytes(), dict).get("messages", ()):
-            response = (each.get("extra") or {}).get("response") or {}
-            if each["role"] == "assistant" and (usage := read_usage(response.get("usage"))):
+        for message in _parse_json(path.read_bytes(), dict).get("messages", ()):
+            response = (message.get("extra") or {}).get("response") or {}
+            if message["role"] == "assistant" and (usage := read_usage(response.get("usage"))):
                 usages[len(messages)] = usage
                 if isinstance(created := response.get("created"), int | float):
                     times[len(messages)] = float(created)
-            messages.append({key: each[key] for key in ("role", "content") if key in each})
+            messages.append({key: message[key] for key in ("role", "content") if key in message})
         yield Recorded(messages, format="openai", usages=usages, times=times, name=path.name)
 
 
 def read_transcripts(folder: Path) -> Iterator[Recorded]:
-    """Claude Code sessions in Anthropic's shape; their own summaries are left out, so that all is said."""
+    """Read Claude Code sessions in Anthropic's shape, without their own summaries of what is there anyway."""
     for path in sorted(folder.glob("*.jsonl")):
         messages: list[Any] = []
         usages: dict[int, Usage] = {}
@@ -71,28 +73,28 @@ def read_transcripts(folder: Path) -> Iterator[Recorded]:
 
 
 def read_talks(folder: Path) -> Iterator[Recorded]:
-    """Customers and an agent with tools, in OpenAI's shape; without reports and times."""
+    """Read talks of customers with an agent, in OpenAI's shape; they have no reports and no times."""
     for path in sorted(folder.glob("*.json")):
-        for number, each in enumerate(_parse_json(path.read_bytes(), list)):
-            if isinstance(each, dict) and isinstance(each.get("traj"), list):
-                yield Recorded(each["traj"], format="openai", name=f"{path.name}#{number}")
+        for number, talk in enumerate(_parse_json(path.read_bytes(), list)):
+            if isinstance(talk, dict) and isinstance(talk.get("traj"), list):
+                yield Recorded(talk["traj"], format="openai", name=f"{path.name}#{number}")
 
 
 def _iter_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines that hold what was said in the main conversation."""
+    """Yield the records with messages of the main conversation."""
     for line in path.read_bytes().split(b"\n"):
         record = _parse_json(line, dict)
-        aside = record.get("isSidechain") or record.get("isCompactSummary") or record.get("isMeta")
+        is_side_record = record.get("isSidechain") or record.get("isCompactSummary") or record.get("isMeta")
         if (
             record.get("type") in {"user", "assistant"}
-            and not aside
+            and not is_side_record
             and "content" in record.get("message", {})
         ):
             yield record
 
 
 def _parse_json(raw: bytes, kind: type[T]) -> T:
-    """JSON of a kind; nothing of it where it is torn or of another kind."""
+    """Return JSON of the expected type; an empty value if the text is torn or of another type."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):

@@ -29,7 +29,8 @@ _INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
 """Marks of another chat template, which knows capitals only."""
 
 SHOWN_CHARS: Final = 2_000
-"""Head and tail of tool output that the default layout shows a summariser; lower loses more, higher costs more."""
+"""Characters of tool output, head and tail, that the default layout shows a summariser; lower loses more,
+higher costs more."""
 
 # The head of the arguments mostly names the file or the command; of a written text the middle may go.
 _ARGUMENT_HEAD: Final = 600

@@ -27,7 +27,7 @@ FIRST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class SearchHits:
-    """What the search gave for each question of a talk."""
+    """The hits of the search for each question of a talk."""
 
     places: tuple[tuple[int, ...], ...]
     texts: tuple[tuple[str, ...], ...]
@@ -51,11 +51,11 @@ class SearchHits:
 
 
 def measure_recall(name: str, talks: Sequence[Talk], progress: Progress) -> Iterator[dict[str, Any]]:
-    """How often a turn of the evidence is among the first ten hits."""
+    """Yield how often a turn of the evidence is among the first ten hits."""
     tally = Tally()
     for talk in talks:
-        found = SearchHits.of(talk, progress)
-        for question, places in zip(talk.questions, found.places, strict=True):
+        hits = SearchHits.of(talk, progress)
+        for question, places in zip(talk.questions, hits.places, strict=True):
             if question.evidence:
                 tally.add(int(not set(question.evidence).isdisjoint(places)), 1)
     yield make_row(f"recall, evidence in the first {FIRST}, {name}", "refold", tally)
@@ -93,7 +93,7 @@ def measure_answers(
     recalled = [SearchHits.of(talk, comparison.progress) if RECALL in kinds else nothing for talk in talks]
     for share in shares:
         comparison.begin()
-        tallies = {(kind, way.name): Tally() for kind in kinds for way in comparison.ways}
+        tallies = {(kind, method.name): Tally() for kind in kinds for method in comparison.methods}
         for number, (talk, hits) in enumerate(zip(talks, recalled, strict=True)):
             comparison.progress(f"answers, {name}, {share:.0%}", number, len(talks))
             _count_talk(talk, hits, share, comparison, tallies)
@@ -107,9 +107,9 @@ def _count_talk(
     """One talk with all its questions, under every way."""
     size = count_tokens(talk.messages)
     budget = int(size * share)
-    for way in comparison.ways:
-        mine = {kind: tally for (kind, name), tally in tallies.items() if name == way.name}
-        trial = comparison.trial(way, talk.messages, budget)
+    for method in comparison.methods:
+        mine = {kind: tally for (kind, name), tally in tallies.items() if name == method.name}
+        trial = comparison.trial(method, talk.messages, budget)
         for tally in mine.values():
             tally.count_fold(trial.asks, trial.why)
         if trial.view is None:
@@ -162,14 +162,14 @@ def content_words(text: str) -> set[str]:
 
 
 def is_right_answer(said: str, answer: str) -> bool:
-    """Whether an answer has enough of the telling words of the right one; no model judges.
+    """True if an answer has enough of the distinctive words of the right one; no model judges.
 
     >>> judged("It was on 7 May 2023, I believe.", "7 May 2023")
     True
     """
     wanted = content_words(answer) or {word.lower() for word in WORD.findall(answer)}
-    found = {word.lower() for word in WORD.findall(said)}
-    return bool(wanted) and len(wanted & found) >= RIGHT * len(wanted)
+    words = {word.lower() for word in WORD.findall(said)}
+    return bool(wanted) and len(wanted & words) >= RIGHT * len(wanted)
 
 
 def _has_any_pair(pairs: Sequence[str], said: str) -> bool:
@@ -177,7 +177,7 @@ def _has_any_pair(pairs: Sequence[str], said: str) -> bool:
 
 
 def ask_question(ask: Callable[[Any], Any], view: str, question: str) -> str:
-    """What a model answers to a question when it has a view and nothing else; "" where it fails."""
+    """Return a model's answer to a question when it has a view and nothing else; "" if it fails."""
     prompt = _PROMPT.format(view=view.replace("</memory", "&lt;/memory"), question=question)
     try:
         said = ask(Ask(prompt, max_tokens=ANSWER_TOKENS, purpose="question"))

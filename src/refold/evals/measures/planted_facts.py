@@ -57,7 +57,7 @@ class PlantedFact:
 def read_rules(name: str) -> list[PlantedFact]:
     """Read one of the `SETS`."""
     text = resources.files("refold.evals").joinpath("data/constraints.json").read_text(encoding="utf-8")
-    return [PlantedFact(one["rule"], _probe(one["probe"])) for one in json.loads(text)[name]]
+    return [PlantedFact(rule["rule"], _probe(rule["probe"])) for rule in json.loads(text)[name]]
 
 
 def _probe(value: Any) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def _probe(value: Any) -> tuple[str, ...]:
 def make_facts(count: int, seed: int) -> list[PlantedFact]:
     """Make facts with invented names and numbers, the same for the same seed."""
     chance = random.Random(seed)  # noqa: S311  # the same facts for everybody
-    made = []
+    facts = []
     for number in range(count):
         values = {
             "code": "".join(chance.choices("ABCDEFGHKLMNPRSTUVWXYZ23456789", k=6)),
@@ -79,14 +79,14 @@ def make_facts(count: int, seed: int) -> list[PlantedFact]:
             "amount": f"{chance.randint(2, 19)},{chance.randint(100, 999)}",
         }
         text, probe = _FACTS[number % len(_FACTS)]
-        made.append(PlantedFact(text.format(**values), tuple(probe.format(**values).split("|"))))
-    return made
+        facts.append(PlantedFact(text.format(**values), tuple(probe.format(**values).split("|"))))
+    return facts
 
 
-def collect_talks(found: Dataset, seed: int, size: int = TALK_TOKENS) -> list[Wire]:
+def collect_talks(dataset: Dataset, seed: int, size: int = TALK_TOKENS) -> list[Wire]:
     """Collect talk in pieces of one size: from the data if it has any, else invented."""
-    talks = [to_plain_talk(talk.messages) for talk in (*found.talks, *found.longmemeval[:4])]
-    talks += [to_plain_talk(run.messages) for run in found.runs[:20]] if not talks else []
+    talks = [to_plain_talk(talk.messages) for talk in (*dataset.talks, *dataset.longmemeval[:4])]
+    talks += [to_plain_talk(run.messages) for run in dataset.runs[:20]] if not talks else []
     pieces = [piece for talk in talks for piece in _split_talk(talk, size)]
     return pieces or _make_talks(seed)
 
@@ -108,9 +108,11 @@ def _split_talk(talk: Wire, most: int) -> list[Wire]:
 def to_plain_talk(talk: Wire) -> Wire:
     """Return a talk without tool calls: the assistant says what tools printed."""
     return [
-        {"role": "user" if one["role"] == "user" else "assistant", "content": one["content"]}
-        for one in talk
-        if one["role"] != "system" and isinstance(one.get("content"), str) and one["content"].strip()
+        {"role": "user" if message["role"] == "user" else "assistant", "content": message["content"]}
+        for message in talk
+        if message["role"] != "system"
+        and isinstance(message.get("content"), str)
+        and message["content"].strip()
     ]
 
 
@@ -146,22 +148,26 @@ def measure_planted(
     """Yield how much each method keeps after each number of folds."""
     comparison.begin()
     groups = [planted[at : at + GROUP] for at in range(0, len(planted), GROUP)]
-    tallies = {(fold, way.name): Tally() for fold in rounds for way in comparison.ways}
-    for way in comparison.ways:
+    tallies = {(fold, method.name): Tally() for fold in rounds for method in comparison.methods}
+    for method in comparison.methods:
         for number, group in enumerate(groups):
-            comparison.progress(f"{name}, {way.name}", number, len(groups))
+            comparison.progress(f"{name}, {method.name}", number, len(groups))
 
             def look(
-                fold: int, seen: FoldedView, *, way: str = way.name, group: Sequence[PlantedFact] = group
+                fold: int,
+                seen: FoldedView,
+                *,
+                method: str = method.name,
+                group: Sequence[PlantedFact] = group,
             ) -> None:
-                if (tally := tallies.get((fold, way))) is not None:
+                if (tally := tallies.get((fold, method))) is not None:
                     count_kept(group, seen, tally)
 
             first, at = next_talk(pool, number * 7)
-            history = insert_statements(first, [one.text for one in group])
-            fold_rounds(Rounds(way, comparison, pool, max(rounds)), history, at, look)
-    for (fold, way_name), tally in tallies.items():
-        yield make_row(f"{name}, {format_fold_count(fold)}", way_name, tally, folds=fold)
+            history = insert_statements(first, [fact.text for fact in group])
+            fold_rounds(Rounds(method, comparison, pool, max(rounds)), history, at, look)
+    for (fold, method_name), tally in tallies.items():
+        yield make_row(f"{name}, {format_fold_count(fold)}", method_name, tally, folds=fold)
 
 
 def parse_folds(text: str) -> list[int]:
@@ -182,9 +188,9 @@ def format_fold_count(fold: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How a history is folded repeatedly."""
+    """Settings for folding a history repeatedly: the method, the talk in between, the number of folds."""
 
-    way: Method
+    method: Method
     comparison: Comparison
     pool: Sequence[Wire]
     count: int
@@ -204,7 +210,7 @@ def count_kept(group: Sequence[PlantedFact], seen: FoldedView, tally: Tally) -> 
     tally.count_fold(seen.trial.asks, seen.trial.why)
     if (view := seen.trial.view) is not None:
         text = join_texts(view)
-        left = sum(one.stands_in(text) for one in group)
+        left = sum(fact.stands_in(text) for fact in group)
         tally.add(left, len(group), tokens=count_tokens(view), of=seen.of)
         tally.count_tokens(count_tokens(view), seen.budget)
 
@@ -215,7 +221,7 @@ def fold_rounds(rounds: Rounds, first: Wire, at: int, look: Callable[[int, Folde
     trial = Trial(history)
     for fold in range(1, rounds.count + 1):
         if trial.view is not None:  # a method that failed has no view to go on with
-            trial = rounds.comparison.trial(rounds.way, history, BUDGET)
+            trial = rounds.comparison.trial(rounds.method, history, BUDGET)
         look(fold, FoldedView(trial, count_tokens(history), BUDGET))
         talk, at = next_talk(rounds.pool, at)
         history = [*(trial.view or ()), *talk]
@@ -237,7 +243,7 @@ def next_talk(pool: Sequence[Wire], at: int, size: int = TALK_TOKENS) -> tuple[W
 
 def insert_statements(talk: Wire, said: Sequence[str]) -> Wire:
     """Insert each statement in its own place: alone, after a lead, or behind other words."""
-    talk = [dict(one) for one in talk]
+    talk = [dict(message) for message in talk]
     for number, text in enumerate(said):
         at = 3 + number * len(talk) // (len(said) + 1)
         behind = next((place for place in range(at, len(talk)) if _speaks(talk[place])), None)

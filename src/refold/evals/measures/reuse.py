@@ -12,23 +12,23 @@ from refold.evals.tables import Tally, make_row
 from refold.replay.reused_names import find_entities, has_name, join_texts
 
 CUTS: Final = (0.4, 0.6, 0.8)
-"""Where histories are cut, as shares of their messages."""
+"""Places where histories are cut, as shares of their messages."""
 OWN: Final = "its own summary"
 """The row of the summaries that the recorded agents wrote themselves."""
 
 
 def find_reused(history: Wire, cut: int) -> set[str]:
-    """Find what was seen before the cut, and is written after it before it is seen again."""
+    """Find the names seen before the cut that the model writes after it before it sees them again."""
     head = find_entities(join_texts(history[: count_head(history)]))
     seen = find_entities(join_texts(history[:cut])) - head
     again: set[str] = set()
-    found: set[str] = set()
+    reused: set[str] = set()
     for message in history[cut:]:
-        here = find_entities(join_texts([message])) & seen
+        known = find_entities(join_texts([message])) & seen
         if message["role"] == "assistant":
-            found |= here - again
-        again |= here
-    return found
+            reused |= known - again
+        again |= known
+    return reused
 
 
 def measure_reuse(
@@ -38,12 +38,12 @@ def measure_reuse(
     cases = [(run, _next_assistant(run.messages, at)) for run in runs for at in _choose_cuts(run)]
     for share in shares:
         comparison.begin()
-        tallies = {way.name: Tally() for way in comparison.ways}
+        tallies = {method.name: Tally() for method in comparison.methods}
         for number, (run, cut) in enumerate(cases):
             comparison.progress(f"re-use, {name}, {share:.0%}", number, len(cases))
             _count_cut(run, cut, share, comparison, tallies)
-        for who, tally in tallies.items():
-            yield make_row(f"re-use, {name}, {share:.0%}", who, tally)
+        for method_name, tally in tallies.items():
+            yield make_row(f"re-use, {name}, {share:.0%}", method_name, tally)
     own = [run for run in runs if run.boundary]
     if own:
         yield from _compare_own_compactions(name, own, comparison)
@@ -54,18 +54,18 @@ def _count_cut(run: Run, cut: int, share: float, comparison: Comparison, tallies
     head = count_head(before)
     wanted = find_reused(run.messages, cut)
     budget = int(count_tokens(before[head:]) * share)
-    for way in comparison.ways:
-        _fold_once(way, (before, wanted), budget, comparison, tallies[way.name])
+    for method in comparison.methods:
+        _fold_once(method, (before, wanted), budget, comparison, tallies[method.name])
 
 
 def _fold_once(
-    way: Method, case: tuple[Wire, set[str]], budget: int, comparison: Comparison, tally: Tally
+    method: Method, case: tuple[Wire, set[str]], budget: int, comparison: Comparison, tally: Tally
 ) -> None:
     """Fold the history before a cut once, with a budget on top of the head, and count what is kept."""
     before, wanted = case
     head = count_head(before)
     size, fixed = count_tokens(before[head:]), count_tokens(before[:head])
-    trial = comparison.trial(way, before, fixed + budget)
+    trial = comparison.trial(method, before, fixed + budget)
     tally.count_fold(trial.asks, trial.why)
     if trial.view is not None:
         text = join_texts(trial.view)
@@ -80,7 +80,7 @@ def _compare_own_compactions(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows at the agents' own compactions, with as many tokens as their summaries have."""
     comparison.begin()
-    tallies = {OWN: Tally()} | {way.name: Tally() for way in comparison.ways}
+    tallies = {OWN: Tally()} | {method.name: Tally() for method in comparison.methods}
     for run in runs:
         cut = run.boundary or 0
         before = run.messages[:cut]
@@ -90,10 +90,10 @@ def _compare_own_compactions(
         own = count_tokens([{"role": "user", "content": run.summary}])
         kept = sum(has_name(run.summary, entity) for entity in wanted)
         tallies[OWN].add(kept, len(wanted), tokens=own, of=size)
-        for way in comparison.ways:
-            _fold_once(way, (before, wanted), own, comparison, tallies[way.name])
-    for who, tally in tallies.items():
-        yield make_row(f"re-use, {name}, at their own compactions", who, tally)
+        for method in comparison.methods:
+            _fold_once(method, (before, wanted), own, comparison, tallies[method.name])
+    for method_name, tally in tallies.items():
+        yield make_row(f"re-use, {name}, at their own compactions", method_name, tally)
 
 
 def _choose_cuts(run: Run) -> list[int]:

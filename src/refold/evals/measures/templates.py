@@ -59,14 +59,14 @@ class Case:
 def make_case(template: dict[str, Any], seed: int) -> Case:
     """Make a case from a template and a seed."""
     chance = random.Random(f"{template.get('key')}:{seed}")  # noqa: S311  # the same case for everybody
-    values = {one["name"]: _make_value(one["generator"], chance) for one in template.get("variables", ())}
+    values = {item["name"]: _make_value(item["generator"], chance) for item in template.get("variables", ())}
     while len(set(values.values())) < len(values):  # two equal names would confuse the check
-        values = {one["name"]: _make_value(one["generator"], chance) for one in template["variables"]}
+        values = {item["name"]: _make_value(item["generator"], chance) for item in template["variables"]}
     turns: Wire = []
     for turn in template["transcript"]["turns"]:
         if turn["role"] != "distractor_block":  # real talk takes its place
             turns.append({"role": turn["role"], "content": _fill_template(turn["template"], values)})
-    items = [_make_item(one, values) for one in template.get("evaluation_items", ())]
+    items = [_make_item(item, values) for item in template.get("evaluation_items", ())]
     return Case(str(template.get("key", "")), turns, tuple(items))
 
 
@@ -105,30 +105,30 @@ def measure_templates(
 ) -> Iterator[dict[str, Any]]:
     """Yield how much each method keeps after each number of folds."""
     comparison.begin()
-    ways, ask = comparison.ways, comparison.ask
+    methods, ask = comparison.methods, comparison.ask
     cases = [make_case(template, seed) for template in templates for seed in range(SEEDS)]
-    kept = {(fold, way.name): Tally() for fold in rounds for way in ways}
-    answered = {(fold, way.name): Tally() for fold in rounds for way in ways if ask is not None}
-    for way in ways:
+    kept = {(fold, method.name): Tally() for fold in rounds for method in methods}
+    answered = {(fold, method.name): Tally() for fold in rounds for method in methods if ask is not None}
+    for method in methods:
         for number, case in enumerate(cases):
-            comparison.progress(f"templates, {way.name}", number, len(cases))
+            comparison.progress(f"templates, {method.name}", number, len(cases))
 
-            def look(fold: int, seen: FoldedView, *, way: str = way.name, case: Case = case) -> None:
-                if (fold, way) not in kept:
+            def look(fold: int, seen: FoldedView, *, method: str = method.name, case: Case = case) -> None:
+                if (fold, method) not in kept:
                     return
-                kept[fold, way].count_fold(seen.trial.asks, seen.trial.why)
+                kept[fold, method].count_fold(seen.trial.asks, seen.trial.why)
                 if seen.trial.view is None:
                     return
                 text = join_texts(seen.trial.view)
                 known = [item for item in case.items if item.check != "forbidden_absent"]
-                kept[fold, way].add(sum(has_item(item, text) for item in known), len(known))
+                kept[fold, method].add(sum(has_item(item, text) for item in known), len(known))
                 if ask is not None:
                     right = sum(has_item(item, ask_question(ask, text, item.prompt)) for item in case.items)
-                    answered[fold, way].add(right, len(case.items))
+                    answered[fold, method].add(right, len(case.items))
 
             talk, at = next_talk(pool, number * 7)
             history = [*case.turns[:-1], *talk, *case.turns[-1:]]
-            fold_rounds(Rounds(way, comparison, pool, max(rounds)), history, at, look)
+            fold_rounds(Rounds(method, comparison, pool, max(rounds)), history, at, look)
     for title, tallies in (("templates", kept), ("templates answered", answered)):
         for (fold, way_name), tally in tallies.items():
             yield make_row(f"{title}, {format_fold_count(fold)}", way_name, tally, folds=fold)

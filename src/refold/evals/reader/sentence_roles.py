@@ -1,4 +1,4 @@
-"""What a sentence says: how it holds (forbidden, decided, put off, open, asked for), and who does what.
+"""Classify a sentence (forbidden, decided, deferred, open, requested), and find who does what in it.
 
 English cue words only. The ledger (`core.facts`) knows other languages.
 """
@@ -44,7 +44,7 @@ ASKS: Final = re.compile(
     r"|(?:remind|tell|give|show|write|send|draw|find|make|draft|list|help|explain|book|check|prepare)\b)",
     re.IGNORECASE,
 )
-"""How a sentence begins that asks for work."""
+"""The beginning of a sentence that asks for work."""
 
 
 LONGEST: Final = 200
@@ -53,7 +53,7 @@ _NAME: Final = r"(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?[A-Z][\w-]*[a-z](?: (?:(?:and|of|
 _INSIDE: Final = re.compile(rf"(?<=[\w,;:'’\"(–—-] ){_NAME}")
 _ACTS: Final = r"will|would|is|was|has|had|can|must|should|may"
 _DOES: Final = r"[a-z]+s (?:the|an?|it|our|my|us|up|in|on|to|for|after|about)"
-"""What follows a name at the beginning of a sentence; `Log lines stay` begins with no name."""
+"""The word behind a name at the beginning of a sentence; `Log lines stay` begins with no name."""
 _SUBJECT: Final = re.compile(rf"{_NAME}(?=['’]s | (?:{_ACTS}|{_DOES})\b)")
 _ENGLISH: Final = re.compile(r"\b(?:the|is|will|with|for|and|of|to|on|by|from|after|has|it)\b", re.IGNORECASE)
 """Elsewhere capitals say less: in German every noun has one."""
@@ -74,14 +74,14 @@ def find_roles(sentences: Iterable[str]) -> dict[str, str]:
     >>> roles(["On the tour, Ines will book the hotel, and Paulo drives the van."])
     {'Ines': 'Ines will book the hotel', 'Paulo': 'Paulo drives the van'}
     """
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for sentence in filter(_ENGLISH.search, sentences):
         for clause in split_clauses(sentence):
             for name, acts in _find_names(clause, starts=sentence.startswith(clause)):
                 said = clause if acts else _cut_after_name(clause, name)
-                if name not in found or (acts and not found[name].startswith(name)):
-                    found[name] = said.strip()[:LONGEST]
-    return found
+                if name not in roles or (acts and not roles[name].startswith(name)):
+                    roles[name] = said.strip()[:LONGEST]
+    return roles
 
 
 def split_clauses(sentence: str) -> list[str]:
@@ -100,8 +100,8 @@ def _find_names(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
             yield name, False
 
 
-def _is_name(found: str) -> bool:
-    first = found.split(maxsplit=1)[0]
+def _is_name(text: str) -> bool:
+    first = text.split(maxsplit=1)[0]
     return first not in _NO_NAMES and first.lower() not in word_lists()["stop"]
 
 

@@ -58,7 +58,7 @@ class Statement:
 
 
 def reply(prompt: str, *, as_json: bool = False) -> str:
-    """What a model might answer to one of CompactBench's prompts, or to another one."""
+    """Return what a model might answer to one of CompactBench's prompts, or to another one."""
     request = prompt.partition("prior conversation:")[2]
     if "QUESTION:" in request:
         artifact, _, question = request.rpartition("QUESTION:")
@@ -78,38 +78,40 @@ def reply(prompt: str, *, as_json: bool = False) -> str:
 
 
 def answer_question(artifact: str, question: str) -> str:
-    """The answer that an artifact gives to a question."""
-    said = [one for one in read_artifact(artifact) if not one.past]
+    """Return the answer that an artifact gives to a question."""
+    said = [statement for statement in read_artifact(artifact) if not statement.past]
     if _YES_OR_NO.match(question):
-        return _answer_yes_or_no([one for one in said if "forbidden" not in one.kinds], question)
+        return _answer_yes_or_no(
+            [statement for statement in said if "forbidden" not in statement.kinds], question
+        )
     asked = {kind for kind, words in _ASKED.items() if words.search(question)}
     if _PROPOSE.match(question):
         asked = {"decided", "open"}
-        said = [one for one in said if "forbidden" not in one.kinds]
+        said = [statement for statement in said if "forbidden" not in statement.kinds]
     wanted = _word_stems(question)
-    scores = [_score_statement(one, asked, wanted) for one in said]
+    scores = [_score_statement(statement, asked, wanted) for statement in said]
     best = max([1, *scores])
-    fitting = [one.text for one, score in zip(said, scores, strict=True) if score == best]
+    fitting = [statement.text for statement, score in zip(said, scores, strict=True) if score == best]
     return "\n".join(list(dict.fromkeys(fitting))[-MOST:]) or UNKNOWN
 
 
 def read_artifact(artifact: str) -> Iterator[Statement]:
-    """The sentences of an artifact, each with what its heading and its words make it."""
+    """Yield the sentences of an artifact, each with the kinds that its heading and its words give it."""
     heading = ""
     prose: list[Fact] = []
-    found: list[tuple[str, Fact]] = []
+    statements: list[tuple[str, Fact]] = []
     for place, line in enumerate(artifact.split("\n")):
         if line.startswith(("#", "<")) or line.endswith(":"):
             heading = line.lower()
             continue
         for text in split_sentences(_SPEAKER.sub("", line)):
             fact = Fact("statement", text, at=place)
-            found.append((heading, fact))
+            statements.append((heading, fact))
             if not line.startswith(("- ", "ASSISTANT: ")):
                 prose.append(fact)
     past = {fact.text for fact in find_taken_back(prose)}
-    past |= {fact.text.removeprefix(DROPPED) for _, fact in found if fact.text.startswith(DROPPED)}
-    for above, fact in found:
+    past |= {fact.text.removeprefix(DROPPED) for _, fact in statements if fact.text.startswith(DROPPED)}
+    for above, fact in statements:
         yield Statement(
             fact.text, _statement_kinds(above, fact.text), fact.text.removeprefix(DROPPED) in past
         )
@@ -130,20 +132,20 @@ def _statement_kinds(heading: str, text: str) -> frozenset[str]:
 
 
 def _score_statement(said: Statement, asked: set[str], wanted: set[str]) -> int:
-    """How well a sentence answers: two for each kind that is asked for, one for each word."""
+    """Score how well a sentence answers: two for each kind that is asked for, one for each word."""
     unasked = {"forbidden", "question"} & said.kinds - asked - ({"question"} if "open" in asked else set())
     return 2 * len(asked & said.kinds) + len(wanted & _word_stems(said.text)) - 2 * len(unasked)
 
 
 def _answer_yes_or_no(said: Sequence[Statement], question: str) -> str:
-    """Yes, with the sentence that says so; no where no clause has the names and most of the words."""
+    """Answer yes with the sentence that says so; no if no clause has the names and most of the words."""
     wanted = _word_stems(question)
     names = _word_stems(" ".join(capitalised_words(question)))
-    for one in reversed(said):
-        for clause in split_clauses(one.text):
+    for statement in reversed(said):
+        for clause in split_clauses(statement.text):
             has = _word_stems(clause)
             if names <= has and len(wanted & has) >= ENOUGH * len(wanted):
-                return f"Yes: {one.text}"
+                return f"Yes: {statement.text}"
     return "No."
 
 

@@ -1,8 +1,7 @@
 """The ledger of a talk in the six sections that CompactBench asks for; knows nothing else of CompactBench.
 
-What was said goes whole and in its own words into the section that tells how it holds: what must never be
-done, what was decided, what waits, what is open, the rest as facts. A question that got its answer is nothing
-of these. What somebody took back is no decision any more: it stands among what must not be done, marked so.
+Each statement goes unchanged into one section: forbidden, decided, deferred, open, else facts. A question
+that got its answer goes into none. A decision that somebody took back goes among the forbidden, marked so.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,14 +19,14 @@ LONGEST: Final = 500
 """Characters that CompactBench takes of an item."""
 MOST: Final = 60
 DROPPED: Final = "No longer: "
-"""Before what was taken back."""
+"""Prefix of a statement that was taken back."""
 BRIEF: Final = 5
-"""Words of a sentence that says by itself too little, right behind a rule, and joins it."""
+"""Words of a short sentence, at most, that joins the rule right before it."""
 _OF_USERS: Final = USER_KINDS | {"decision", "value", "todo"}
 
 
 def make_state(messages: Wire, budget: int | None = None) -> dict[str, Any]:
-    """What must not be lost of a talk, section by section, within so many tokens."""
+    """Return the statements of a talk that must not be lost, by section, within a budget of tokens."""
     ledger = Ledger().merge(find_facts(formats.detect(messages).parse(messages)))
     fitted = ledger if budget is None else ledger.fit_to(budget)
     kept = set(fitted.facts)
@@ -54,18 +53,20 @@ def make_state(messages: Wire, budget: int | None = None) -> dict[str, Any]:
 
 
 def _find_entities(said: Sequence[str], gone: Collection[str]) -> dict[str, str]:
-    """Who and what is named; what no longer holds says nothing of anybody's part, except in passing."""
-    found = find_roles(said)
+    """Return the names with their roles; roles from statements that no longer hold are left out."""
+    roles = find_roles(said)
     wrong = {text.rstrip(".!? ") for text in gone}
-    return dict([(name, role) for name, role in found.items() if role not in wrong][-MOST:])
+    return dict([(name, role) for name, role in roles.items() if role not in wrong][-MOST:])
 
 
 def _join_facts(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts; a few words right behind a rule, as "No exceptions.", are part of it."""
+    """Return the facts; a few words right behind a rule, such as "No exceptions.", become part of it."""
     joined: list[Fact] = []
     user_facts = [fact for fact in facts if fact.kind in _OF_USERS]
     for fact in user_facts:
-        if fact.kind == "value" and any(fact.text in one.text for one in user_facts if one.kind != "value"):
+        if fact.kind == "value" and any(
+            fact.text in other.text for other in user_facts if other.kind != "value"
+        ):
             continue  # the sentence says it
         last = joined[-1] if joined else None
         if last and last.at == fact.at and FORBIDS.search(last.text) and _adds_nothing(fact.text):
@@ -82,7 +83,7 @@ def _adds_nothing(text: str) -> bool:
 
 
 def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
-    """The section of a fact; "" where it is nothing that holds."""
+    """Return the section of a fact; "" if it does not hold any more."""
     text = fact.text
     if fact.kind == "todo":
         return "" if fact.about in {"completed", "done", "cancelled"} else "open"
@@ -104,23 +105,23 @@ def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
 
 
 def _takes_back(fact: Fact) -> bool:
-    """Whether a sentence takes back what was said before."""
+    """True if a sentence takes back an earlier statement."""
     return fact.kind != "value" and bool(TAKES_BACK.search(fact.text))
 
 
 def _says_something(fact: Fact) -> bool:
-    """Whether it says anything besides that."""
+    """True if a sentence that takes something back says anything else."""
     rest = TAKES_BACK.sub(" ", fact.text)
     return len(content_words(rest)) > 1
 
 
 def _follows_correction(fact: Fact, said: Sequence[Fact]) -> bool:
-    """Whether it stands in one message with words that take something back: then it is what holds now."""
-    return any(one.at == fact.at and one is not fact and _takes_back(one) for one in said)
+    """True if another sentence of the same message takes something back: then this one holds now."""
+    return any(other.at == fact.at and other is not fact and _takes_back(other) for other in said)
 
 
 def find_taken_back(said: Sequence[Fact]) -> list[Fact]:
-    """What was taken back: of the message before the one that does so, what shares most words with it."""
+    """Return the facts that were taken back: the most similar ones of the message before the correction."""
     gone: list[Fact] = []
     for turn in sorted({fact.at for fact in said if _takes_back(fact)}):
         before = [fact for fact in said if fact.at < turn and not fact.text.endswith("?")]

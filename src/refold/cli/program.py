@@ -96,7 +96,8 @@ class Parser(ArgumentParser):
         if option is None:
             self.error(f"there is no place for {extra[0]!r}")
         name = option.partition("=")[0]
-        near = get_close_matches(name, [each for each in self._option_string_actions if each[:2] == "--"], 1)
+        options = [known for known in self._option_string_actions if known.startswith("--")]
+        near = get_close_matches(name, options, 1)
         self.error(f"there is no option {name}" + (f" (did you mean {near[0]}?)" if near else ""))
 
 

@@ -116,14 +116,14 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
         if not isinstance(item, (dict, Message)):
             text = f"expected an object or a Message, found {type(item).__name__} (of an SDK? pass its dict)"
             raise FormatError(text, path=where)
-        match = next(((one, path) for one in formats if (path := one.recognise(item))), None)
+        match = next(((known, path) for known in formats if (path := known.recognise(item))), None)
         if match is None:
             continue
-        found, path = match
+        matched, path = match
         if detected is not None:
-            text = f"is {found.name}, but {evidence} is {detected.name}: pass format= to decide"
+            text = f"is {matched.name}, but {evidence} is {detected.name}: pass format= to decide"
             raise FormatError(text, path=f"{where}{path}")
-        detected, evidence = found, f"{where}{path}"
+        detected, evidence = matched, f"{where}{path}"
     return detected
 
 

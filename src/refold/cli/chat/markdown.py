@@ -121,7 +121,7 @@ class Region:
         """The lines of the text, without blank lines around it and blanks behind each line."""
         options = self._console.options.update_width(min(self._console.width, WIDEST))
         lines = [_strip_blanks(line) for line in self._console.render_lines(inner, options, pad=False)]
-        texts = [at for at, line in enumerate(lines) if any(each.text.strip() for each in line)]
+        texts = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
         return lines[texts[0] : texts[-1] + 1] if texts else []
 
     def _write(self, lines: list[list[Segment]], *, hide_cursor: bool = False) -> None:
@@ -145,12 +145,12 @@ class Region:
 
 def _strip_blanks(line: list[Segment]) -> list[Segment]:
     """A line without the blanks at its end, which would wrap if the terminal became narrower."""
-    kept = list(line)
-    while kept and (kept[-1].style is None or kept[-1].style.bgcolor is None):
-        last = kept.pop()
+    stripped = list(line)
+    while stripped and (stripped[-1].style is None or stripped[-1].style.bgcolor is None):
+        last = stripped.pop()
         if text := last.text.rstrip():
-            return [*kept, Segment(text, last.style, last.control)]
-    return kept
+            return [*stripped, Segment(text, last.style, last.control)]
+    return stripped
 
 
 class Answer:
@@ -180,8 +180,8 @@ class Answer:
     def add(self, text: str) -> None:
         """Show more of the answer."""
         with self._lock:
-            if whole := self._text.add(text):
-                self._print(whole)
+            if complete := self._text.add(text):
+                self._print(complete)
             self._draw_soon()
 
     def end(self) -> None:

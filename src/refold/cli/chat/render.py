@@ -31,8 +31,8 @@ def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
 
 def print_shown(shown: Sequence[Displayable], screen: Screen) -> None:
     """Print what a command of the chat shows."""
-    for one in shown:
-        for line in render_lines(one, screen):
+    for displayable in shown:
+        for line in render_lines(displayable, screen):
             screen.line(line)
     screen.flush()
 

@@ -110,7 +110,7 @@ def _report_salvage(saved: SalvageReport, address: str, screen: Screen) -> None:
         lost.append(f"the rest: {screen.short(saved.stopped, 400)}")
     for text in lost:
         screen.line(f"{screen.paint('lost', 'yellow')}   {text}")
-    kept = sum(1 for copied in saved.sessions if copied.entries or not copied.lost)
-    counts = f"{_count_entries(saved.entries)} of {format_count(kept, 'session')}"
+    session_count = sum(1 for copied in saved.sessions if copied.entries or not copied.lost)
+    counts = f"{_count_entries(saved.entries)} of {format_count(session_count, 'session')}"
     end = "; nothing was left out" if saved.whole else ""
     screen.line(f"{counts} copied to {screen.short(address, 400)}{end}")

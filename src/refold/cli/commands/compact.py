@@ -76,11 +76,11 @@ def run(args: Namespace, screen: Screen) -> int:
         if path is not None:
             # The path as the caller wrote it: a relative one stays relative.
             named = Path(args.file if args.in_place else args.out)
-            kept = (
+            original = (
                 "" if backup is None else str(backup if named.is_symlink() else named.with_name(backup.name))
             )
             text = f"written to {screen.short(str(named), 400)}"
-            screen.note(text + (f"; the original is {screen.short(kept, 400)}" if kept else ""))
+            screen.note(text + (f"; the original is {screen.short(original, 400)}" if original else ""))
     return DONE if outcome.fits else REFUSED
 
 

@@ -36,7 +36,7 @@ SMALL: Final = 6_000
 LEAST: Final = 3_000
 """Below this the user's first message and the newest step alone fill the window."""
 SECONDS: Final = 40.0
-"""How long the task plays on a terminal; a person reads the rest in another twenty seconds."""
+"""Seconds that the task plays on a terminal; a person reads the rest in another twenty seconds."""
 QUESTION: Final = "Which commit was it that made us store every time in UTC?"
 WORDS: Final = "HARB-412 commit store every time in UTC files changed"
 """The words that a model would search for."""
@@ -65,11 +65,12 @@ def run(args: Namespace, screen: Screen) -> int:
     window = parse_tokens(args.window or (WINDOW if args.model is None else SMALL))
     if window < LEAST:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
-    whole = refold.measure(task, window=window).breakdown.history
+    task_tokens = refold.measure(task, window=window).breakdown.history
     stage = _Stage(screen, pause=0.0 if args.fast or not screen.live else SECONDS / len(task))
     with refold.open("demo", store="memory:", window=window, ask=args.model) as session:
         stage.say("A coding agent at work on a berth booking service, as it was recorded:")
-        stage.say(f"{len(task):,} messages, {whole:,} tokens, played through a window of {window:,}.", "dim")
+        size = f"{len(task):,} messages, {task_tokens:,} tokens"
+        stage.say(f"{size}, played through a window of {window:,}.", "dim")
         session.subscribe(stage.show_fold)
         _play(session, task, window, stage)
         has_rule = RULE in json.dumps(session.view(), ensure_ascii=False)
@@ -147,11 +148,11 @@ def _play(session: "Session", task: Sequence[dict[str, Any]], window: int, stage
         stage.move_meter(session.budget(), clean(words))
     stage.say()
     # The same requests if nothing is ever folded.
-    whole = read_conversation(list(task), MeasureOptions(policy=presets.get("refold"), window=window))
+    conversation = read_conversation(list(task), MeasureOptions(policy=presets.get("refold"), window=window))
     unfolded, units = [], 0
-    for spoken, size in zip(whole.messages, whole.sizes, strict=True):
-        if spoken.role == "assistant":
-            unfolded.append(whole.counter.tokens(units))
+    for parsed, size in zip(conversation.messages, conversation.sizes, strict=True):
+        if parsed.role == "assistant":
+            unfolded.append(conversation.counter.tokens(units))
         units += size
     refused = next((number for number, size in enumerate(unfolded, 1) if size > window), 0)
     total = f"Tokens sent in {requests} requests: {sent:,}."

@@ -40,7 +40,7 @@ def run(args: Namespace, screen: Screen) -> int:
     with use_store(args, files=True) as store:
         head = find_head(store, args.session)
         view = read_view(store, args.session, head)
-        entries = {one.name: one for one in store.read(args.session, head.place, kinds=["fold"])}
+        entries = {entry.name: entry for entry in store.read(args.session, head.place, kinds=["fold"])}
         entry = entries[_choose_fold(args.fold, view)]
         fold = view.fold(entry.name)
         changes = fold.changes if fold else ()
@@ -63,17 +63,17 @@ def run(args: Namespace, screen: Screen) -> int:
         for change in changes:
             screen.line()
             kept = {f"#{number}" for run in change.kept for number in range(run.first, run.last + 1)}
-            for one in reader.read(change.removed, entry.name):
-                if one.handle not in kept:
-                    _show_side("-", one, screen, full=args.full)
-            for one in reader.read(change.inserted, entry.name):
-                stays = one.handle.startswith("#")
-                _show_side(" " if stays else "+", one, screen, full=args.full or not stays)
+            for side in reader.read(change.removed, entry.name):
+                if side.handle not in kept:
+                    _show_side("-", side, screen, full=args.full)
+            for side in reader.read(change.inserted, entry.name):
+                stays = side.handle.startswith("#")
+                _show_side(" " if stays else "+", side, screen, full=args.full or not stays)
     return DONE
 
 
 def _choose_fold(word: str | None, view: View) -> str:
-    """The full name of a fold; without a word the latest that stands."""
+    """Return the full name of a fold; without a word that of the latest standing fold."""
     if word is None:
         if not view.standing:
             raise Refused("nothing is folded on this branch: there is nothing to compare")
@@ -81,8 +81,8 @@ def _choose_fold(word: str | None, view: View) -> str:
     names = [fold.name for fold in view.folds]
     matches = [name for name in names if name.startswith(word) or name.removeprefix("b2:").startswith(word)]
     if len(matches) != 1:
-        what = "several folds begin with" if matches else "no fold of this branch is named"
-        raise Refused(f"{what} {word!r}: `refold folds` lists them")
+        problem = "several folds begin with" if matches else "no fold of this branch is named"
+        raise Refused(f"{problem} {word!r}: `refold folds` lists them")
     return matches[0]
 
 
@@ -104,12 +104,12 @@ class _Reader:
     folds: dict[str, Entry]
 
     def read(self, pieces: Iterable[ViewItem], own: str) -> Iterator[_Side]:
-        """The messages of some pieces; those that the fold `own` inserted have no handle."""
+        """Yield the messages of some pieces; those that the fold `own` inserted have no handle."""
         for piece in pieces:
             if isinstance(piece, MessageRange):
                 first, last = piece.first, piece.last
-                for one in self.store.read(self.session, self.place, kinds=SAID, first=first, last=last):
-                    yield _Side(f"#{one.said}", parse_entry(one))
+                for entry in self.store.read(self.session, self.place, kinds=SAID, first=first, last=last):
+                    yield _Side(f"#{entry.said}", parse_entry(entry))
             else:
                 fold = self.folds[piece.fold]
                 value = fold.value["messages"][piece.place]
@@ -120,25 +120,25 @@ class _Reader:
 
 def _change_data(change: Change, own: str, reader: _Reader) -> dict[str, Any]:
     return {
-        side: [
+        key: [
             {
-                "handle": one.handle or None,
-                "role": one.message.role,
-                "text": "\n".join(message_lines(one.message)),
+                "handle": side.handle or None,
+                "role": side.message.role,
+                "text": "\n".join(message_lines(side.message)),
             }
-            for one in reader.read(pieces, own)
+            for side in reader.read(pieces, own)
         ]
-        for side, pieces in (("took", change.removed), ("put", change.inserted))
+        for key, pieces in (("took", change.removed), ("put", change.inserted))
     }
 
 
-def _show_side(mark: str, one: _Side, screen: Screen, *, full: bool) -> None:
+def _show_side(mark: str, side: _Side, screen: Screen, *, full: bool) -> None:
     style = _COLOURS.get(mark, "plain")
-    head = f"{mark} {one.handle} {one.message.role}" if one.handle else f"{mark} {one.message.role}"
-    lines = list(message_lines(one.message))
+    head = f"{mark} {side.handle} {side.message.role}" if side.handle else f"{mark} {side.message.role}"
+    lines = list(message_lines(side.message))
     if not full or len(lines) <= 1:
         room = UNCUT if full else max(20, screen.width - len(head) - 2)
-        screen.line(screen.paint(f"{head}  {screen.short(first_words(one.message), room)}", style))
+        screen.line(screen.paint(f"{head}  {screen.short(first_words(side.message), room)}", style))
         return
     screen.line(screen.paint(head, style))
     for line in lines:

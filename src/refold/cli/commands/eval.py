@@ -57,9 +57,9 @@ class EvalScreen:
         """Colour a text if the screen shows colours."""
         return self.screen.paint(text, style)
 
-    def show(self, doing: str, done: int = 0, whole: int = 0) -> None:
+    def show(self, doing: str, done: int = 0, total: int = 0) -> None:
         """Show how far the work is."""
-        self.progress.show(doing, done, whole)
+        self.progress.show(doing, done, total)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -113,13 +113,13 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
             rows.append((name, size, False))
         if name == "history":
             rows += [(f"  {kind.replace('_', ' ')}", count, True) for kind, count in kinds.items() if count]
-    whole = budget.breakdown.total
+    total = budget.breakdown.total
     table = align_columns(
-        [[name, f"{size:,}", f"{size / whole:.1%}" if whole else ""] for name, size, _ in rows], "lrr"
+        [[name, f"{size:,}", f"{size / total:.1%}" if total else ""] for name, size, _ in rows], "lrr"
     )
     room = max(8, screen.width - max(map(len, table)) - 6)
     lines = []
     for line, (_, size, is_kind) in zip(table, rows, strict=True):
-        drawn = strip(size, whole, min(40, room), screen)
+        drawn = strip(size, total, min(40, room), screen)
         lines.append(f"{line}  {screen.paint(drawn, 'dim' if is_kind else 'cyan')}".rstrip())
     return lines

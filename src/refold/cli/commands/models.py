@@ -31,7 +31,7 @@ _HOW: Final = {
     "name": "the size stands in the name",
     "setting": "set by the policy",
 }
-"""How a window was found, by its source."""
+"""Explanation of where a window comes from, by its source."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def run(args: Namespace, screen: Screen) -> int:
     """List the models of this name, and show which window the library would use."""
     settings = config.load()
     name = (args.name or "").strip()
-    windows = [each for each in settings.windows.values() if isinstance(each, Window)]
+    windows = [window for window in settings.windows.values() if isinstance(window, Window)]
     wanted = name.lower()
 
     def is_meant(window: Window) -> bool:
@@ -61,8 +61,8 @@ def run(args: Namespace, screen: Screen) -> int:
     if used is not None and used.source == "overlay":
         how = f"set in {settings.sources.get('windows', config.FILE)}"
     if args.json:
-        found = None if used is None else {**to_data(used), "how": how}
-        screen.json({"name": name or None, "found": found, "models": [to_data(row) for row in rows]})
+        used_data = None if used is None else {**to_data(used), "how": how}
+        screen.json({"name": name or None, "found": used_data, "models": [to_data(row) for row in rows]})
         return DONE
     if used is not None:
         _show_window(name, used, how, screen)
@@ -122,8 +122,8 @@ def _row(window: Window) -> list[str]:
     return [
         _title(window),
         f"{window.tokens:,}",
-        *("" if each is None else f"{each:,}" for each in sizes),
-        *("" if each is None else f"{each:g}" for each in money),
+        *("" if size is None else f"{size:,}" for size in sizes),
+        *("" if dollars is None else f"{dollars:g}" for dollars in money),
         ", ".join(dict.fromkeys(names)) or window.source,
         window.as_of,
     ]

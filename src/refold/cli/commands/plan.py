@@ -47,14 +47,14 @@ def run(args: Namespace, screen: Screen) -> int:
     inputs = read_inputs(args, screen)
     document = inputs.source.document
     with_model = args.with_model or has_answerer(args, screen, inputs.settings.ask)
-    who = choose_answerer(args, inputs.settings.ask)
+    summariser = choose_answerer(args, inputs.settings.ask)
     plans = {}
     for name in inputs.policies:
         with inputs.work(f"planning under {name}", screen):
             plans[name] = planning.plan(
                 document.messages,
                 with_model=with_model,
-                summariser=who if who and is_address(who) else None,
+                summariser=summariser if summariser and is_address(summariser) else None,
                 **inputs.compact_options(name),
             )
     if len(plans) > 1:
@@ -115,8 +115,8 @@ def _show(plan: Plan, model: str | None, screen: Screen) -> None:
         screen.line(f"Nothing would change: {screen.short(explain_no_change(plan), 400)}")
         return
     staying: dict[str, list[int]] = {}
-    for one in plan.refuses:
-        staying.setdefault(one.why, []).append(one.tokens)
+    for staying_message in plan.refuses:
+        staying.setdefault(staying_message.why, []).append(staying_message.tokens)
     rows = [[why, _count_messages(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in staying.items()]
     for title, lines in (
         ("leaves or is shortened", _leaving_lines(plan.leaves, screen)),
@@ -156,15 +156,19 @@ def _leaving_lines(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
     for leaving in leaves:
         groups.setdefault(leaving.stage, []).append(leaving)
     lines = []
-    for stage, group in sorted(groups.items(), key=lambda item: -sum(each.tokens for each in item[1])):
-        size = f"{format_count(len(group), 'message')}, {sum(each.tokens for each in group):,} tokens"
-        why = screen.short("; ".join(dict.fromkeys(each.why for each in group if each.why)), WHY_WIDTH)
+    for stage, group in sorted(groups.items(), key=lambda item: -sum(leaving.tokens for leaving in item[1])):
+        size = f"{format_count(len(group), 'message')}, {sum(leaving.tokens for leaving in group):,} tokens"
+        why = screen.short(
+            "; ".join(dict.fromkeys(leaving.why for leaving in group if leaving.why)), WHY_WIDTH
+        )
         name = screen.paint(stage.replace("+", ", "), "cyan")
         lines.append(f"{name}: {size}{f' ({why})' if why else ''}")
-        largest = sorted(group, key=lambda each: -each.tokens)[:SHOWN]
-        table = align_columns([[f"#{each.index}", each.role, f"{each.tokens:,}"] for each in largest], "llr")
-        for line, each in zip(table, largest, strict=True):
-            preview = screen.short(each.preview, screen.width - len(table[0]) - 10)
+        largest = sorted(group, key=lambda leaving: -leaving.tokens)[:SHOWN]
+        table = align_columns(
+            [[f"#{leaving.index}", leaving.role, f"{leaving.tokens:,}"] for leaving in largest], "llr"
+        )
+        for line, leaving in zip(table, largest, strict=True):
+            preview = screen.short(leaving.preview, screen.width - len(table[0]) - 10)
             lines.append(f"    {line}  {screen.paint(preview, 'dim')}")
         if len(group) > SHOWN:
             lines.append(f"    and {len(group) - SHOWN:,} more")

@@ -78,8 +78,10 @@ def _find_handle(session: "Session", word: str) -> str | None:
     start = word.removeprefix("b2:")
     store, name = session.state.store, session.name
     entries = store.read(name, find_head(store, name).place)
-    kinds = {one.name: one.kind for one in entries if one.name.removeprefix("b2:").startswith(start)}
-    kinds = {one: kind for one, kind in kinds.items() if kind == "fold"} or kinds
+    matching = (entry for entry in entries if entry.name.removeprefix("b2:").startswith(start))
+    kinds = {entry.name: entry.kind for entry in matching}
+    # A fold is meant rather than another entry whose name begins alike.
+    kinds = {name: kind for name, kind in kinds.items() if kind == "fold"} or kinds
     if len(kinds) > 1:
         raise Refused(f"several entries begin with {word!r}: write more of the name")
     # A full name may belong to an entry of another branch, which is not in this list.

@@ -94,7 +94,7 @@ def run(args: Namespace, screen: Screen) -> int:
         "beside_tokens": recorded.scale.beside,
     }
     if args.json:
-        screen.json({**about, "runs": [each.as_dict() for each in runs]})
+        screen.json({**about, "runs": [run.as_dict() for run in runs]})
     elif args.csv:
         screen.data(_format_csv(runs))
     elif args.html is None:
@@ -138,11 +138,11 @@ def _format_csv(runs: Sequence[Run]) -> str:
     names = ["policy", "window", "turn", "tokens", "cache_read", "cache_write", "fresh", "output", "dollars"]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, "cold", "over", "fold"])
-    for each in runs:
-        for turn in each.turns:
+    for run in runs:
+        for turn in run.turns:
             sums = [turn.tokens, turn.cache_read, turn.cache_write, turn.fresh, turn.output, turn.dollars]
             marks = [int(turn.cold), int(turn.over), turn.fold]
-            writer.writerow([each.policy, each.window, turn.number, *sums, *marks])
+            writer.writerow([run.policy, run.window, turn.number, *sums, *marks])
     return text.getvalue()
 
 
@@ -160,7 +160,7 @@ def _play_all(inputs: Inputs, recorded: Recorded, screen: Screen) -> list[Run]:
         hint = "`refold models` lists the known ones"
         raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
     answerer = open_answerer(args, screen, inputs.settings.ask if args.ask else None)
-    whole = len(windows) * len(policies) * len(recorded.requests)
+    total = len(windows) * len(policies) * len(recorded.requests)
     runs: list[Run] = []
     with progress(screen) as now, inputs.name_file():
         for window in windows:
@@ -168,7 +168,7 @@ def _play_all(inputs: Inputs, recorded: Recorded, screen: Screen) -> list[Run]:
 
                 def show(number: int, _all: int, name: str = name, before: int = len(runs)) -> None:
                     done = before * len(recorded.requests) + number
-                    now.show(f"replaying under {name}", done, whole)
+                    now.show(f"replaying under {name}", done, total)
 
                 runs.append(
                     play(

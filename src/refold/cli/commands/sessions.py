@@ -69,7 +69,7 @@ def run(args: Namespace, screen: Screen) -> int:
         rows = [{**to_data(info), "spent": spent[info.name].as_dict()} for info in infos]
         screen.json({"store": address, "sessions": rows})
     elif infos:
-        has_cost = any(each.calls for each in spent.values())
+        has_cost = any(cost.calls for cost in spent.values())
         table = [["session", "said", "entries", *["cost"] * has_cost, "changed"]]
         for info in infos:
             name = screen.short(info.name, NAME_WIDTH if screen.live else UNCUT) or repr(info.name)
@@ -89,44 +89,46 @@ def _list_agent(args: Namespace, screen: Screen) -> int:
     limit = args.limit if args.limit is not None else LIMIT if screen.live else 0
     sessions: list[FoundSession] = []
     with progress(screen) as now:
-        for one in find(args.agent, limit=limit or None):
-            sessions.append(one)
+        for session in find(args.agent, limit=limit or None):
+            sessions.append(session)
             if not len(sessions) % 100:
                 now.show(f"reading sessions: {len(sessions):,}")
     if args.json:
-        screen.json({"agent": args.agent, "sessions": [_session_data(one) for one in sessions]})
+        screen.json({"agent": args.agent, "sessions": [_session_data(session) for session in sessions]})
     elif sessions:
         rows = [["session", "changed", "messages", "tokens", "folds", "model", "folder", "title"]]
-        screen.table([*rows, *(_session_row(one, screen) for one in sessions)], "llrrrllL", last="dim")
+        screen.table(
+            [*rows, *(_session_row(session, screen) for session in sessions)], "llrrrllL", last="dim"
+        )
     else:
         whose = "any agent" if args.agent == "all" else args.agent
         screen.line(f"no sessions of {whose} were found on this machine")
     return DONE
 
 
-def _session_data(one: FoundSession) -> dict[str, object]:
-    about = to_data(one.about)
+def _session_data(session: FoundSession) -> dict[str, object]:
+    about = to_data(session.about)
     return {
-        "name": one.name,
-        "agent": one.agent,
-        "session": one.session,
-        "path": one.path,
-        "changed": one.changed,
-        "size": one.size,
+        "name": session.name,
+        "agent": session.agent,
+        "session": session.session,
+        "path": session.path,
+        "changed": session.changed,
+        "size": session.size,
         **{key: about[key] for key in about if key != "session"},
     }
 
 
-def _session_row(one: FoundSession, screen: Screen) -> list[str]:
-    about = one.about
-    short = _SHORT_PREFIXED if one.session.startswith("ses_") else _SHORT
+def _session_row(session: FoundSession, screen: Screen) -> list[str]:
+    about = session.about
+    short = _SHORT_PREFIXED if session.session.startswith("ses_") else _SHORT
     return [
-        f"{one.agent}:{one.session[:short]}",
-        format_age(one.changed),
+        f"{session.agent}:{session.session[:short]}",
+        format_age(session.changed),
         "?" if about.messages is None else f"{about.messages:,}",
         f"{about.tokens:,}" if about.tokens else "",
         f"{about.compactions:,}" if about.compactions else "",
         screen.short(about.model, _CELL),
         screen.short(Path(about.cwd).name if about.cwd else "", _CELL),
-        one.title,
+        session.title,
     ]

@@ -53,7 +53,10 @@ def run(args: Namespace, screen: Screen) -> int:
         these = "this message" if len(messages) == 1 else f"these {len(messages):,} messages"
         screen.line(f"{screen.paint('yes', 'green')}: {provider} would take {these}")
         return status
-    places = [["whole" if each.index is None else f"#{each.index}", each.rule] for each in problems[:SHOWN]]
+    places = [
+        ["whole" if problem.index is None else f"#{problem.index}", problem.rule]
+        for problem in problems[:SHOWN]
+    ]
     for line, problem in zip(align_columns(places, "ll", padded=True), problems, strict=False):
         screen.line(f"{line}  {screen.short(problem.message, 300)}")
     if len(problems) > SHOWN:

@@ -113,47 +113,51 @@ def add_ask_options(parser: ArgumentParser) -> None:
 
 
 def choose_answerer(args: Namespace, default: str | None = None) -> str | None:
-    """The address or program that answers: the argument, else the setting; None for nobody."""
-    who: str | None = default if args.ask is None else args.ask
-    return None if who is None or who.strip() == NOBODY else who
+    """Return the address or program that answers: the argument, else the setting; None for nobody."""
+    answerer: str | None = default if args.ask is None else args.ask
+    return None if answerer is None or answerer.strip() == NOBODY else answerer
 
 
 def open_answerer(
     args: Namespace, screen: Screen, default: str | None = None
 ) -> WatchedClient | Program | None:
-    """The model or program that answers, ready to be called; None for nobody."""
-    who = choose_answerer(args, default)
-    if who is None:
+    """Open the model or program that answers; None for nobody."""
+    answerer = choose_answerer(args, default)
+    if answerer is None:
         return None
     timeout = args.ask_timeout
     if timeout is not None and not 0 < timeout <= LONGEST:
         raise WrongUse(f"--ask-timeout takes seconds from above 0 to {LONGEST:,}")
     window = parse_size(args.ask_window, "--ask-window") if args.ask_window else None
-    if not clients.is_address(who):
-        return Program(words=_split_program(who), screen=screen, timeout=timeout or TIMEOUT, window=window)
+    if not clients.is_address(answerer):
+        return Program(
+            words=_split_program(answerer), screen=screen, timeout=timeout or TIMEOUT, window=window
+        )
     limit = {} if timeout is None else {"total_seconds": timeout}
     try:
-        return WatchedClient(clients.open_client(who, window=window, **limit), screen)
+        return WatchedClient(clients.open_client(answerer, window=window, **limit), screen)
     except RefoldError as error:
         raise WrongUse(f"--ask: {error}") from None
 
 
 def has_answerer(args: Namespace, screen: Screen, default: str | None = None) -> bool:
-    """True if somebody would be asked; an address needs no key and no server to plan with it."""
-    who = choose_answerer(args, default)
-    return who is not None and (clients.is_address(who) or open_answerer(args, screen, default) is not None)
+    """True if a model or program would be asked; to plan with an address, no key or server is needed."""
+    answerer = choose_answerer(args, default)
+    return answerer is not None and (
+        clients.is_address(answerer) or open_answerer(args, screen, default) is not None
+    )
 
 
-def _split_program(who: str) -> tuple[str, ...]:
-    """The words of a command line whose program exists; an unknown one may be a mistyped address."""
+def _split_program(answerer: str) -> tuple[str, ...]:
+    """Split a command line whose program exists; an unknown one may be a mistyped address."""
     try:
-        words = tuple(shlex.split(who))
+        words = tuple(shlex.split(answerer))
     except ValueError as error:
-        raise WrongUse(f"--ask: {str(error).lower()} in {who!r}") from None
+        raise WrongUse(f"--ask: {str(error).lower()} in {answerer!r}") from None
     if words and shutil.which(words[0]) is not None:
         return words
     hint = ""
-    scheme, colon, rest = who.strip().partition(":")
+    scheme, colon, rest = answerer.strip().partition(":")
     if colon and rest and scheme.isalnum():
         near = get_close_matches(scheme.lower(), clients.BUILT_IN, 1)
         hint = f" and no client {scheme!r}; known are: {', '.join(sorted(clients.BUILT_IN))}"

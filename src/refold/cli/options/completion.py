@@ -137,9 +137,9 @@ def _bash(commands: Sequence[Command]) -> Iterator[str]:
     for command in commands:
         for option in command.options:
             if option.value.kind != "nothing":
-                here = "|".join(f"'{command.name} {name}'" for name in option.names)
-                yield f"        {here}) ((at++)) ;;"
-                replies.append(f"    {here}) {_bash_reply(option.value)}; return ;;")
+                pattern = "|".join(f"'{command.name} {name}'" for name in option.names)
+                yield f"        {pattern}) ((at++)) ;;"
+                replies.append(f"    {pattern}) {_bash_reply(option.value)}; return ;;")
     yield "      esac"
     yield "    else ((place++)); fi"
     yield "  done"
@@ -242,15 +242,15 @@ def _fish(commands: Sequence[Command]) -> Iterator[str]:
     for command in commands:
         yield f"complete -c refold -n __fish_use_subcommand -a {command.name} -d {_fish_quote(command.about)}"
     for command in commands:
-        here = f"complete -c refold -n '__fish_seen_subcommand_from {command.name}'"
+        start = f"complete -c refold -n '__fish_seen_subcommand_from {command.name}'"
         for option in command.options:
             names = [f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names]
-            yield f"{here} {' '.join(names)}{_fish_value(option.value)} -d {_fish_quote(option.about)}"
+            yield f"{start} {' '.join(names)}{_fish_value(option.value)} -d {_fish_quote(option.about)}"
         for value in dict.fromkeys(command.places):
             if value.kind in ("files", "folders"):
-                yield f"{here} -F"
+                yield f"{start} -F"
             elif value.kind in ("words", "sessions"):
-                yield f"{here}{_fish_value(value).removeprefix(' -x')}"
+                yield f"{start}{_fish_value(value).removeprefix(' -x')}"
 
 
 def _fish_value(value: Value) -> str:

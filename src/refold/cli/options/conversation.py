@@ -44,7 +44,7 @@ class Inputs:
         names = asked if isinstance(asked, list) else [asked] if asked else []
         names = names or [self.settings.policy or "refold"]
         return list(
-            dict.fromkeys(name for one in names for name in (presets.PRESETS if one == "all" else [one]))
+            dict.fromkeys(name for word in names for name in (presets.PRESETS if word == "all" else [word]))
         )
 
     @property

@@ -79,7 +79,7 @@ def _readings(text: str) -> Iterator[Any]:
 def _has_type(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin in {Union, UnionType}:
-        return any(_has_type(value, each) for each in get_args(hint))
+        return any(_has_type(value, alternative) for alternative in get_args(hint))
     if origin is Literal:
         return value in get_args(hint)
     if hint is bool or isinstance(value, bool):  # to Python a bool is an int as well
@@ -96,5 +96,5 @@ def _describe_type(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) in {Union, UnionType}:
-        return " or ".join(_describe_type(each) for each in get_args(hint))
+        return " or ".join(_describe_type(alternative) for alternative in get_args(hint))
     return _WORDS.get(get_origin(hint) or hint, "what only a program can give")

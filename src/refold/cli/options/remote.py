@@ -56,13 +56,15 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
         yield stack.enter_context(closing(open_store(store_address(args)))), defaults
 
 
-def _open_summariser(who: str | None) -> Client | None:
+def _open_summariser(address: str | None) -> Client | None:
     """The client that summarises; a program cannot, because its output would mix with the protocol."""
-    if who is None or who.strip() == NOBODY:
+    if address is None or address.strip() == NOBODY:
         return None
-    if not is_address(who):
-        raise WrongUse(f"--ask: {who!r} is no address; write anthropic:MODEL, http://HOST/v1#MODEL or local")
+    if not is_address(address):
+        raise WrongUse(
+            f"--ask: {address!r} is no address; write anthropic:MODEL, http://HOST/v1#MODEL or local"
+        )
     try:
-        return open_client(who)
+        return open_client(address)
     except RefoldError as error:
         raise WrongUse(f"--ask: {error}") from None

@@ -42,9 +42,10 @@ def format_spent(spent: Spent) -> str:
 
 
 def read_spent(store: Store, session: str, head: Head) -> Spent:
-    """The total cost of a session, from the newest entries of its log."""
+    """Return the total cost of a session, from the newest entries of its log."""
     totals = []
     for name, kinds in _TOTALS.items():
         entries = islice(store.read(session, head.place, kinds=kinds, newest=True), LOOKED_AT)
-        totals.append(next((Spent.read(one.beside[name]) for one in entries if name in one.beside), Spent()))
+        recorded = (entry.beside[name] for entry in entries if name in entry.beside)
+        totals.append(next(map(Spent.read, recorded), Spent()))
     return total_spent(totals)

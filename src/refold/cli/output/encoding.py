@@ -31,11 +31,11 @@ def dump_list(messages: list[Any]) -> str:
 
 
 def to_data(value: Any) -> Any:
-    """A value as plain data: dataclasses become objects, tuples and sets become lists."""
+    """Return a value as plain data: dataclasses become objects, tuples and sets become lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): to_data(each) for key, each in value.items()}
+        return {str(key): to_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_data(each) for each in value]
+        return [to_data(item) for item in value]
     return value

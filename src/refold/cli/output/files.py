@@ -47,13 +47,13 @@ def write_result(text: str, path: Path | None, screen: Screen, source: Path | No
 def back_up(path: Path, raw: bytes) -> Path:
     """Keep the bytes of a file beside it, under the first name that is free."""
     names = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
-    kept = next(name for name in names if not name.exists())
+    backup = next(name for name in names if not name.exists())
     try:
-        _replace(kept, raw, path)
+        _replace(backup, raw, path)
     except OSError as error:
         why = describe_os_error(error)
-        raise Refused(f"cannot write the backup {kept}: {why}; nothing was changed") from None
-    return kept
+        raise Refused(f"cannot write the backup {backup}: {why}; nothing was changed") from None
+    return backup
 
 
 def _replace(path: Path, raw: bytes, like: Path | None) -> None:

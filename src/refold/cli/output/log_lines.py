@@ -26,16 +26,16 @@ _COLOURS: Final[Mapping[Kind, Style]] = {
 }
 _AGE_WIDTH: Final = len("59 minutes ago")
 _STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (14, "day"))
-"""How many of each unit make the next one; after fourteen days a date says more than an age."""
+"""For each unit, the number that makes the next one; after fourteen days a date says more than an age."""
 
 
 def short_name(name: str) -> str:
-    """The beginning of an entry's name, enough to name it by."""
+    """Return the beginning of an entry's name, enough to identify it."""
     return name.removeprefix("b2:")[:SHORT_NAME]
 
 
 def format_age(at: float, now: float | None = None) -> str:
-    """How long ago something happened; the date if that is long ago.
+    """Return the age of an event in words; the date if it is more than two weeks old.
 
     >>> format_age(1_000.0, 1_030.0), format_age(1_000.0, 8_500.0), format_age(0.0, 1e9)
     ('just now', '2 hours ago', '1970-01-01')

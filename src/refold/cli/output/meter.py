@@ -54,12 +54,12 @@ def marker(budget: Budget, width: int, screen: Screen) -> int | None:
     return len(ink.left) + min(cells - 1, _cell(budget.trigger_tokens, budget.window, cells))
 
 
-def strip(part: float, whole: float, width: int, screen: Screen) -> str:
-    """A share as a strip without a frame; anything above zero is visible."""
-    if part <= 0 or whole <= 0:
+def strip(part: float, total: float, width: int, screen: Screen) -> str:
+    """Return a share as a strip without a frame; anything above zero is visible."""
+    if part <= 0 or total <= 0:
         return ""
     drawn = [" "] * width
-    _fill(drawn, max(part / whole * width, 1 / 8), _FANCY if screen.fancy else _ASCII)
+    _fill(drawn, max(part / total * width, 1 / 8), _FANCY if screen.fancy else _ASCII)
     return "".join(drawn).rstrip()
 
 

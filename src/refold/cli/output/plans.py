@@ -5,11 +5,11 @@ from typing import Final
 from refold.calls.outcome import Outcome, Plan
 
 EARLY: Final = "not yet: "
-"""How a reason begins if it is not time to compact."""
+"""The beginning of a reason if it is not time to compact."""
 
 
 def explain_no_change(result: Plan | Outcome) -> str:
-    """Why nothing changes; if it is only too early, also when it starts and how to do it now."""
+    """Return why nothing changes; if it is only too early, also when it starts and how to do it now."""
     start = result.budget.trigger_tokens
     if not result.reason.startswith(EARLY):
         return result.reason
@@ -19,7 +19,7 @@ def explain_no_change(result: Plan | Outcome) -> str:
 
 
 def format_saving(before: int, after: int) -> str:
-    """How much smaller something became; never "100%" while something is left.
+    """Return the saving in percent; never "100%" while something is left.
 
     >>> format_saving(200, 50), format_saving(100_000, 60)
     ('75% less', '99.9% less')

@@ -22,11 +22,11 @@ class Progress:
     screen: Screen
     shown: bool
 
-    def show(self, doing: str, done: int = 0, whole: int = 0) -> None:
-        """Draw the line again; without `whole` it has no bar, because the end is unknown."""
+    def show(self, doing: str, done: int = 0, total: int = 0) -> None:
+        """Draw the line again; without `total` it has no bar, because the end is unknown."""
         text = shorten(clean(doing), self.screen.width - 42)
-        if whole:
-            text = f"{text}  {strip(done, whole, 30, self.screen):<30} {done / whole:4.0%}"
+        if total:
+            text = f"{text}  {strip(done, total, 30, self.screen):<30} {done / total:4.0%}"
         self._draw(text)
 
     def clear(self) -> None:

@@ -30,16 +30,16 @@ def show_replay(recorded: Recorded, runs: Sequence[Run], screen: Screen, *, pric
     facts += [f"prices of {price_of}"] if runs[0].price else []
     screen.headline(recorded.name, facts)
     for window, group in groupby(runs, key=lambda run: run.window):
-        here = list(group)
+        same_window = list(group)
         screen.line()
         screen.line(screen.paint(f"window {window:,}", "bold"))
         rows = [
             ["policy", "sent", "cache read", "written", "cost", "", "folds", "paid", "facts", "largest", ""],
-            *(_run_row(run, here[0]) for run in here),
+            *(_run_row(run, same_window[0]) for run in same_window),
         ]
         screen.table(*drop_empty_columns(rows, "lrrrrrrrrrl"), indent="  ")
-        _show_charts(here, screen)
-        for run in here:
+        _show_charts(same_window, screen)
+        for run in same_window:
             if run.folds:
                 _show_folds(run, screen)
     screen.line()

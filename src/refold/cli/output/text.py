@@ -51,8 +51,8 @@ def shorten(text: str, width: int, ellipsis: str = "…") -> str:
     left = max(0, width - len(ellipsis))
     if text.isascii():  # nearly all texts are, and a sum over every character is slow
         return text[:left].rstrip() + ellipsis
-    kept = sum(end <= left for end in accumulate(map(_columns_of, text)))
-    return text[:kept].rstrip() + ellipsis
+    fitting = sum(end <= left for end in accumulate(map(_columns_of, text)))
+    return text[:fitting].rstrip() + ellipsis
 
 
 def _columns_of(char: str) -> int:
@@ -82,10 +82,10 @@ def align_columns(rows: Sequence[Sequence[str]], align: str, *, padded: bool = F
 
 
 def drop_empty_columns(rows: Sequence[Sequence[str]], align: str) -> tuple[list[list[str]], str]:
-    """The rows without the columns that hold nothing, or a dash in every row, under their title.
+    """Return the rows without columns that are empty or have a dash in every row under the title.
 
     >>> drop_empty_columns([["policy", "cost", "size"], ["a", "-", "10"]], "lrr")
     ([['policy', 'size'], ['a', '10']], 'lr')
     """
-    kept = [at for at in range(len(align)) if any(row[at] not in ("", "-") for row in rows[1:])]
-    return [[row[at] for at in kept] for row in rows], "".join(align[at] for at in kept)
+    filled = [at for at in range(len(align)) if any(row[at] not in ("", "-") for row in rows[1:])]
+    return [[row[at] for at in filled] for row in rows], "".join(align[at] for at in filled)

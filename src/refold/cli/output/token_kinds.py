@@ -52,11 +52,11 @@ def _shares(message: Message, conversation: Conversation) -> Mapping[str, float]
 
 
 def apportion(units: Mapping[str, float], tokens: int) -> dict[str, int]:
-    """Whole tokens in the proportion of `units`; the largest remainders are rounded up."""
-    whole = sum(units.values())
-    if not whole:
+    """Distribute tokens in the proportion of `units`; the largest remainders are rounded up."""
+    total = sum(units.values())
+    if not total:
         return dict.fromkeys(units, 0)
-    exact = {kind: size * tokens / whole for kind, size in units.items()}
+    exact = {kind: size * tokens / total for kind, size in units.items()}
     counts = {kind: int(size) for kind, size in exact.items()}
     by_remainder = sorted(exact, key=lambda kind: counts[kind] - exact[kind])
     for kind in by_remainder[: tokens - sum(counts.values())]:

@@ -1,1 +1,1 @@
-"""What all wire formats share: reading, writing, checks, documents, and refold's lossless form."""
+"""Code that all wire formats share: reading, writing, checks, documents, and refold's lossless form."""

@@ -33,7 +33,7 @@ class ExportedFold:
 
     name: str
     changes: tuple[Change, ...]
-    """What was removed and inserted; `Replacement(name, place)` is `put[place]` of the fold of that name."""
+    """The removed and inserted items; `Replacement(name, place)` is `put[place]` of the fold of that name."""
     put: tuple[Any, ...] = ()
     """The fold's own messages, as wire values."""
     said: int = 0
@@ -165,7 +165,7 @@ def to_json(exported: Exported) -> dict[str, Any]:
 
 
 def from_json(value: Any, said: Sequence[Any], *, where: str) -> Exported:
-    """Read it back with the messages; raises `FormatError` for anything that does not fit."""
+    """Read the result of `to_json` with the messages; raises `FormatError` for anything that does not fit."""
     try:
         if (version := _expect(value["refold"], int)) > VERSION:
             raise FormatError(f"was written by a newer version (form {version}): upgrade refold", path=where)
@@ -271,7 +271,7 @@ def _names_by_number(names: Sequence[str]) -> dict[str, str]:
 
 
 def subtract_ranges(item: MessageRange, others: Sequence[MessageRange]) -> list[MessageRange]:
-    """Return what is left of a range without others.
+    """Return the parts of a range that no other range covers.
 
     >>> subtract_ranges(MessageRange(1, 9), [MessageRange(3, 4)])
     [MessageRange(first=1, last=2), MessageRange(first=5, last=9)]
@@ -282,5 +282,7 @@ def subtract_ranges(item: MessageRange, others: Sequence[MessageRange]) -> list[
     )
     edges = [MessageRange(0, item.first - 1), *inside, MessageRange(item.last + 1, 0)]
     return [
-        MessageRange(one.last + 1, two.first - 1) for one, two in pairwise(edges) if one.last + 1 < two.first
+        MessageRange(left.last + 1, right.first - 1)
+        for left, right in pairwise(edges)
+        if left.last + 1 < right.first
     ]

@@ -86,11 +86,11 @@ class Positions:
         if call_id is not None:
             self._remove_answered(call_id)
             return call_id
-        found = self._latest.take_first(name) or self._older.take_first(name)
-        if found is None:
-            found = f"{name or 'tool'}#none-{self._strays}"
+        answered = self._latest.take_first(name) or self._older.take_first(name)
+        if answered is None:
+            answered = f"{name or 'tool'}#none-{self._strays}"
             self._strays += 1
-        return found
+        return answered
 
     def _add_call(self, call_id: str, name: str) -> None:
         if self._is_answering:

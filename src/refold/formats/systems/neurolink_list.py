@@ -81,7 +81,8 @@ class _Chain:
             if visible:
                 self._insert(change.inserted, min(visible, key=self._rank))
                 kept = {single for item in change.kept for single in self._split(item)}
-                self.parents.update(dict.fromkeys((one for one in visible if one not in kept), fold.name))
+                hidden = (single for single in visible if single not in kept)
+                self.parents.update(dict.fromkeys(hidden, fold.name))
 
     def to_items(self) -> list[dict[str, Any]]:
         """Return the items of the list."""
@@ -123,13 +124,13 @@ class _Chain:
         singles: list[ViewItem] = []
         waiting = [item]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, MessageRange):
-                singles += [MessageRange(number, number) for number in range(one.first, one.last + 1)]
-            elif self.folds[one.fold].standing:
-                singles.append(one)
+            part = waiting.pop()
+            if isinstance(part, MessageRange):
+                singles += [MessageRange(number, number) for number in range(part.first, part.last + 1)]
+            elif self.folds[part.fold].standing:
+                singles.append(part)
             else:
-                waiting += reversed(self._removed_for(one))
+                waiting += reversed(self._removed_for(part))
         return singles
 
     def _removed_for(self, replacement: Replacement) -> list[ViewItem]:

@@ -83,9 +83,9 @@ def is_command(line: str) -> bool:
 
 
 def unescape_line(line: str) -> str:
-    """The text of a line that is no command: a double slash at its beginning stands for one.
+    """Return the text of a line that is no command: a double slash at its beginning stands for one.
 
-    >>> words_of("//help is a word")
+    >>> unescape_line("//help is a word")
     '/help is a word'
     """
     return line[1:] if line.startswith("//") else line

@@ -53,9 +53,9 @@ class UserInterface(Protocol):
 
 
 def format_tokens(tokens: int) -> str:
-    """A number of tokens, rounded for people.
+    """Return a number of tokens, rounded for people.
 
-    >>> rough(812), rough(8_190), rough(128_000), rough(1_500_000)
+    >>> format_tokens(812), format_tokens(8_190), format_tokens(128_000), format_tokens(1_500_000)
     ('812', '8.2K', '128K', '1.5M')
     """
     for size, letter in ((1_000_000, "M"), (1_000, "K")):
@@ -65,13 +65,13 @@ def format_tokens(tokens: int) -> str:
 
 
 def context_line(budget: Budget) -> Note:
-    """The size of the context in one line."""
+    """Return the size of the context in one line."""
     messages = f"{budget.messages:,} message{'s' * (budget.messages != 1)}"
     return Note(f"[Context: {messages}, ~{format_tokens(budget.used)} tokens]", "dim")
 
 
 def context_warning(budget: Budget, *, compacts: bool) -> Note | None:
-    """A warning that the context is filling; None below 60 %, more urgent from 80 %.
+    """Return a warning that the context is filling; None below 60 %, more urgent from 80 %.
 
     80 % is where the policies that name a share fold by themselves; 60 % leaves some turns before that.
     """

@@ -117,7 +117,7 @@ class Tally:
 def bootstrap_interval(cases: Sequence[tuple[int, int]], seed: int = SEED) -> tuple[float, float]:
     """Return the 95 % interval of kept over wanted when cases are drawn again.
 
-    >>> bootstrap([(1, 1)] * 20)
+    >>> bootstrap_interval([(1, 1)] * 20)
     (1.0, 1.0)
     """
     if not cases:

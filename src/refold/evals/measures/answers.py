@@ -87,7 +87,7 @@ def measure_answers(
     shares: Sequence[float],
     kinds: Sequence[str] = (ANYWHERE, WORDS, RECALL, ANSWERED),
 ) -> Iterator[dict[str, Any]]:
-    """The rows of each way at each share of the tokens; nobody is asked where there is no model."""
+    """Yield the rows of each method at each share of the tokens; nobody is asked if there is no model."""
     kinds = [kind for kind in kinds if kind != ANSWERED or comparison.ask]
     nothing = SearchHits((), ())
     recalled = [SearchHits.of(talk, comparison.progress) if RECALL in kinds else nothing for talk in talks]
@@ -123,7 +123,7 @@ def _count_talk(
 def _judge_questions(
     talk: Talk, hits: SearchHits, text: str, ask: AskFunction, tallies: dict[str, Tally]
 ) -> None:
-    """Every question of a talk against one view."""
+    """Judge every question of a talk against one view."""
     said = join_words(text)
     there = set(said.split())
     for number, question in enumerate(talk.questions):
@@ -139,7 +139,7 @@ def _judge_questions(
 
 
 def join_words(text: str) -> str:
-    """The words of a text, in small letters, a blank around each."""
+    """Return the words of a text, in small letters, a blank around each."""
     return " " + " ".join(word.lower() for word in WORD.findall(text)) + " "
 
 
@@ -157,14 +157,14 @@ def find_answer_pairs(question: Question, talk: Talk) -> dict[str, list[str]]:
 
 
 def content_words(text: str) -> set[str]:
-    """The words of an answer that tell something."""
+    """Return the words of an answer that tell something."""
     return {word.lower() for word in WORD.findall(text)} - COMMON
 
 
 def is_right_answer(said: str, answer: str) -> bool:
     """True if an answer has enough of the distinctive words of the right one; no model judges.
 
-    >>> judged("It was on 7 May 2023, I believe.", "7 May 2023")
+    >>> is_right_answer("It was on 7 May 2023, I believe.", "7 May 2023")
     True
     """
     wanted = content_words(answer) or {word.lower() for word in WORD.findall(answer)}

@@ -25,7 +25,7 @@ TAKES_BACK: Final = _any_phrase(
     changed? (?:my|our) minds?|ignore (?:the|that|what|my)(?: \w+){0,2}|actually,? (?:no|wait)|
     instead,? (?:let['’]?s|we['’]?ll|we|use|do|take)"""
 )
-"""That what was said just before holds no more; `instead` alone says so of the same sentence."""
+"""Words that take back the statement just before; `instead` alone concerns the same sentence."""
 DECIDES: Final = _any_phrase(
     r"""let['’]?s|we['’]?ll|we will|decided|agreed|settled on|go(?:ing)? with|the plan is|instead|
     we (?:use|take|choose|chose|keep)"""
@@ -69,9 +69,9 @@ _NO_NAMES: Final = frozenset(
 
 
 def find_roles(sentences: Iterable[str]) -> dict[str, str]:
-    """Each name of people, places and organisations with the clause that says most of it.
+    """Return each name of people, places and organisations with the clause that says most of it.
 
-    >>> roles(["On the tour, Ines will book the hotel, and Paulo drives the van."])
+    >>> find_roles(["On the tour, Ines will book the hotel, and Paulo drives the van."])
     {'Ines': 'Ines will book the hotel', 'Paulo': 'Paulo drives the van'}
     """
     roles: dict[str, str] = {}
@@ -85,12 +85,12 @@ def find_roles(sentences: Iterable[str]) -> dict[str, str]:
 
 
 def split_clauses(sentence: str) -> list[str]:
-    """The parts of a sentence that each say something of their own, without the marks between them."""
+    """Return the parts of a sentence that each say something of their own, without the marks between them."""
     return _CLAUSE.split(sentence.rstrip(".!? "))
 
 
 def _find_names(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
-    """The names of a clause, and whether what follows is told of them."""
+    """Yield the names of a clause, and whether the words behind them are about them."""
     subject = (_SUBJECT if starts else _FIRST).match(clause)
     first = subject[0] if subject and _is_name(subject[0]) else ""
     if first:
@@ -106,6 +106,6 @@ def _is_name(text: str) -> bool:
 
 
 def _cut_after_name(clause: str, name: str) -> str:
-    """A clause as far as its name; with what belongs to the name, where something does."""
+    """Return a clause up to its name; all of it if the name is in the genitive, as in "Ines's"."""
     end = clause.index(name) + len(name)
     return clause if clause[end : end + 2] in {"'s", "’s"} else clause[:end]

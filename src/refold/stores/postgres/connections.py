@@ -81,7 +81,7 @@ class Address:
 def parse_address(address: str) -> Address:
     """Parse an address.
 
-    >>> parse("postgresql://me:pw@db/chats?sslmode=require&scope=a").shown
+    >>> parse_address("postgresql://me:pw@db/chats?sslmode=require&scope=a").shown
     'postgresql://me@db/chats?sslmode=require&scope=a'
     """
     start = _SCHEME.match(address)

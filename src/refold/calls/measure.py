@@ -102,7 +102,7 @@ def fit_files(
     policy: str | Policy = "refold",
     count: Count = None,
 ) -> tuple[FittedFile, ...]:
-    """Clip, preview or leave out files so that together they stay within their share of what is left.
+    """Clip, preview or leave out files so that together they stay within their share of the free window.
 
     `used` tokens of the window are taken already. `max_tokens` is what the answer may have; it is kept free
     like the reserve of the policy.

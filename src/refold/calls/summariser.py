@@ -44,7 +44,7 @@ def summariser_price(ask: Any) -> Price | None:
 
 
 def summariser_field(ask: Any, field: str) -> str:
-    """Return a field of whoever answers, such as `model`, or of the first of several; "" if there is none."""
+    """Return a field of a summariser, such as `model`; of several that of the first; "" if there is none."""
     several = getattr(ask, "clients", None)
     value = getattr(several[0] if isinstance(several, tuple) and several else ask, field, "")
     return value if isinstance(value, str) else ""

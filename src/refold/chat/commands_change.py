@@ -69,7 +69,7 @@ def resume(conversation: Conversation, argument: str) -> None:
 
 
 def greet(conversation: Conversation) -> list[Note]:
-    """The first lines of a chat: the session, new or continued."""
+    """Return the first lines of a chat: the session, new or continued."""
     session = conversation.session
     said = session.state.view.said if session.view() else 0
     if not said:

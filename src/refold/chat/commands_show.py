@@ -43,7 +43,7 @@ def context(conversation: Conversation, _: str) -> None:
 
 
 def measure_now(conversation: Conversation) -> Budget:
-    """The budget with the system prompt and tools as they would be sent now."""
+    """Return the budget with the system prompt and tools as they would be sent now."""
     request = conversation.session.state.request
     if request.system is None and request.tools is None:  # nothing was sent yet
         request.system = conversation.settings.system or None
@@ -161,7 +161,7 @@ def recall(conversation: Conversation, argument: str) -> None:
 
 
 def _excerpt(text: str, query: str) -> str:
-    """The text from a little before the first word of the query."""
+    """Return the text from a little before the first word of the query."""
     low = text.lower()
     places = [at for word in query.lower().split() if (at := low.find(word)) >= 0]
     start = max(0, min(places, default=0) - 40)
@@ -186,6 +186,6 @@ def status_text(conversation: Conversation) -> str:
 
 
 def parts_text(conversation: Conversation) -> str:
-    """The sizes of the parts of the context, for a status line."""
+    """Return the sizes of the parts of the context, for a status line."""
     sizes = measure_now(conversation).breakdown.as_dict()
     return " ".join(f"{name} {format_tokens(size)}" for name, size in sizes.items() if size)

@@ -61,7 +61,7 @@ class Conversation:
     session: Session
     interrupts: Interrupts = field(default_factory=Interrupts)
     notes: list[Note] = field(default_factory=list)
-    """News from the session that were not shown yet."""
+    """Notes from the session that were not shown yet."""
     quiet: bool = False
     """True while a command reports its fold itself."""
     warned: bool = False
@@ -77,7 +77,7 @@ class Conversation:
         return self.session.budget()
 
     def take_notes(self) -> list[Note]:
-        """The news that were not shown yet; each is returned once."""
+        """Return the notes that were not shown yet; each is returned once."""
         notes, self.notes = self.notes, []
         return notes
 

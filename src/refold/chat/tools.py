@@ -55,7 +55,7 @@ class Tool:
 
 
 def offered_tools(conversation: "Conversation") -> list[Tool]:
-    """The tools that are useful now; `recall` only if something is folded."""
+    """Return the tools that are useful now; `recall` only if something is folded."""
     if not conversation.settings.tools or not conversation.client.tools:
         return []
     has_folds = conversation.session.recall_tool() is not None
@@ -63,7 +63,7 @@ def offered_tools(conversation: "Conversation") -> list[Tool]:
 
 
 def run_tool(conversation: "Conversation", call: RequestedCall) -> tuple[str, bool]:
-    """The result of a call, and whether it failed; raises only an interruption."""
+    """Return the result of a call, and whether it failed; raises only an interruption."""
     tool = TOOLS.get(call.name) if conversation.settings.tools else None
     if tool is None:
         return f"There is no tool {call.name!r}; there are: {', '.join(TOOLS)}.", True
@@ -78,7 +78,7 @@ def run_tool(conversation: "Conversation", call: RequestedCall) -> tuple[str, bo
 
 
 def format_call(call: RequestedCall) -> str:
-    """A call as one line for people.
+    """Return a call as one line for people.
 
     >>> format_call(RequestedCall("1", "read_file", {"path": "a.txt", "first_line": 3}))
     'read_file a.txt first_line=3'
@@ -93,7 +93,7 @@ def format_call(call: RequestedCall) -> str:
 
 
 def _resolve_path(conversation: "Conversation", arguments: Mapping[str, Any], default: str = "") -> Path:
-    """The file or folder of a call; raises if it is outside of the one folder."""
+    """Return the file or folder of a call; raises if it is outside of the one folder."""
     name = arguments.get("path") or default
     if not isinstance(name, str) or not name or "\0" in name:
         raise ToolFailed("Name a `path` inside the working folder.")
@@ -230,7 +230,7 @@ def _replace_file(path: Path, raw: bytes) -> None:
 
 
 def _to_int(value: Any, default: int) -> int:
-    """A whole number; small models write numbers as text."""
+    """Read a whole number; small models write numbers as text."""
     try:
         return default if value is None else int(value)
     except (TypeError, ValueError, OverflowError):

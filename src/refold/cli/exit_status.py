@@ -23,12 +23,12 @@ class Refused(RefoldError):
 
 
 def status_of(error: RefoldError) -> int:
-    """The exit status for an error; what another call would avoid is wrong use."""
+    """Return the exit status for an error; what another call would avoid is wrong use."""
     refused = isinstance(error, Refused | DoesNotFit | InvalidConversation | StoreError)
     return REFUSED if refused else WRONG_USE
 
 
 def describe_os_error(error: OSError) -> str:
-    """The system's reason in a few words."""
+    """Return the system's reason in a few words."""
     words = error.strerror
     return words[:1].lower() + words[1:] if words else type(error).__name__

@@ -163,7 +163,7 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
 
 
 def make_parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
-    """The parser of the program, that of the chosen command, and its module; no other command is loaded."""
+    """Return the program's parser, the chosen command's parser and module; no other command is loaded."""
     from refold import __version__
 
     root = Parser(
@@ -206,7 +206,7 @@ def _show_warnings(screen: Screen) -> Iterator[None]:
 
 
 def _name_options(text: str) -> str:
-    """A message of the library with options in place of parameters."""
+    """Return a message of the library with options in place of parameters."""
     text = text.replace(" (at a terminal: --window, or add it to refold.toml)", " or add it to refold.toml")
     text = text.removesuffix(", or pass a callable")
     return _ARGUMENT.sub(r"pass --\1", text).replace("`folds()`", "`refold folds`")

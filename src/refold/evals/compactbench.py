@@ -31,7 +31,7 @@ LEAST: Final = 400
 TEXT_CHARS: Final = 8_000
 """Characters that CompactBench accepts of a text."""
 TEXT_TOKENS: Final = TEXT_CHARS // 5
-"""A text of so many tokens is not cut: English has about four characters a token, plus markup."""
+"""Tokens up to which a text is not cut: English has about four characters a token, plus markup."""
 
 
 class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wants it so

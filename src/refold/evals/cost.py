@@ -59,7 +59,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def table(report: Report) -> list[str]:
-    """The report in lines."""
+    """Return the report in lines."""
     lines = [f"replayed in a window of {report.window:,}; prices of {', '.join(PRICES.values())}"]
     for kind, checked in report.simulated.items():
         lines.append(

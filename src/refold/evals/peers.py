@@ -163,7 +163,7 @@ class Peer:
 
 
 def parse_peer(text: str, seconds: float = PATIENCE) -> Peer:
-    """The peer that `NAME=COMMAND` on a command line names, and how long a fold of it may take."""
+    """Return the peer that `NAME=COMMAND` on a command line names, and how long a fold of it may take."""
     name, equals, command = text.partition("=")
     try:
         words = tuple(shlex.split(command))
@@ -175,7 +175,7 @@ def parse_peer(text: str, seconds: float = PATIENCE) -> Peer:
 
 
 def _strip_nulls(message: dict[str, Any]) -> dict[str, Any]:
-    """A message whose content is nothing but texts, with one text: not every system knows parts."""
+    """Return a message whose content is nothing but texts, with one text: not every system knows parts."""
     content = message.get("content")
     if not isinstance(content, list) or not all(set(part) == {"type", "text"} for part in content):
         return message

@@ -30,7 +30,7 @@ def clip(
 
 
 def saver(folder: str | os.PathLike[str]) -> Callable[[str], str]:
-    """A callable that stores a text in a folder under a name made of its content, and gives back the path."""
+    """Return a callable that stores a text in a folder, named by its content, and returns the path."""
     return lambda text: _save(Path(folder), text)
 
 

@@ -64,7 +64,7 @@ def refold(
     least_gain: float = 0.10,
     unknown_window: int | None = 128_000,
 ) -> Policy:
-    """The default: cheapest stages first, to 55 % of the room; the floors need no model and always end.
+    """Return the default policy: cheapest stages first, to 55 % of the room; the last ones need no model.
 
     With `history_tokens` a large window is not filled, because every turn pays for what is carried on. A
     session does that by itself with `paid_history_tokens` if its model has a price.

@@ -19,7 +19,8 @@ from refold.errors import RefoldError
 from refold.redaction.detect import find_secrets, is_secret_name, is_secret_value, load_library
 
 Mode: TypeAlias = Literal["off", "export", "storage"]
-"""Nowhere; in everything that leaves (exports, summaries, receipts, events); also in what is stored."""
+"""Where secrets are replaced: "off": nowhere; "export": in exports, summaries, receipts and events; "storage":
+also in the store."""
 _MODES: Final = ("off", "export", "storage")
 _PASSES: Final = 8
 """Passes at most (decision 10). A secret that only shows when its neighbour is gone is found in the next one;

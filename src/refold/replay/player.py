@@ -33,7 +33,7 @@ Summaries: TypeAlias = Literal["stand-in", "passed over"]
 LEAST_CACHED: Final = 1_024
 """Tokens below which OpenAI and Anthropic cache nothing, as both document."""
 _BESIDE: Final = "beside"
-"""The name of what is sent before the messages: system prompt and tools."""
+"""The name of the part that is sent before the messages: system prompt and tools."""
 
 
 def no_compaction() -> Policy:

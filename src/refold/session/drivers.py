@@ -156,5 +156,5 @@ async def _try_call_in_thread(call: Callable[[], Any]) -> tuple[Any, Exception |
 
 
 def refuse_question(_question: str) -> str:
-    """Answer for a session without a model: there is nobody to ask."""
+    """Raise, because the session has no model that could answer."""
     raise RefoldError("no model was given: pass ask= when the session is opened")

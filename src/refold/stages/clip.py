@@ -14,7 +14,7 @@ LONGEST_CHARACTER: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clip:
-    """Limit each tool output to so many bytes and lines."""
+    """Limit each tool output to a number of bytes and lines."""
 
     max_bytes: int = 51_200
     max_lines: int = 2_000

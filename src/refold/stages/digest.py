@@ -53,7 +53,7 @@ LEAST_TOKENS: Final = 200
 LEAST_BESIDE: Final = 64
 """The same where a goal is set: more would only be clamped away behind it."""
 SHARE: Final = 0.25
-"""Share of what it stands for; more would be a copy, less loses more."""
+"""Size of a digest as a share of the text it stands for; more would be a copy, less loses more."""
 _WORK_SHARES: Final = (
     (SAID, 0.25),
     (OPEN, 0.08),
@@ -78,9 +78,9 @@ LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
 LEAST_SECTION: Final = 24
 """Tokens that a section may have in any case; a share of a small digest would hold nothing."""
 ROOMY: Final = 1_500
-"""From so many tokens on there is room for last words behind which newer ones stay."""
+"""Tokens of a digest from which there is room for last words that newer messages follow."""
 TIGHT: Final = 4_000
-"""Below so many tokens what the sections leave over is dealt out once more."""
+"""Tokens of a digest below which the rest that sections leave over is distributed once more."""
 HUGE: Final = 0.3
 """Share of the goal from which on one message that stays is likely to be clamped."""
 # The limits below bound the work on a huge history.
@@ -179,7 +179,7 @@ def _read_staying(task: Task, covered: Covered, huge: Sequence[int]) -> Staying:
 def _format_sections(
     messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, count: Count
 ) -> str:
-    """Format the sections of a digest of about so many tokens at most."""
+    """Format the sections of a digest within a budget of tokens."""
     page = Page(count, most, seen=set(staying.names), beside=staying.said)
     words = () if staying.answered and most < ROOMY else _find_last_words(messages)
     share = LAST_SHARE_ANSWERED if staying.answered else LAST_SHARE

@@ -28,7 +28,7 @@ class Prune:
     thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
-        """Propose to clear what is old."""
+        """Propose to clear old tool results."""
         old, saved = self._find_old(task)
         least = _limit_to_share(self.least_savings, self.least_fraction, task.room)
         if not old or saved < least:

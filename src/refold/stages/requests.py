@@ -19,7 +19,7 @@ LEAST_ROOM: Final = 128
 MOST_REQUESTS: Final = 64
 """Requests that one summary may take; a history that needs more loses its middle. Higher costs more."""
 FOCUS_SHARE: Final = 8
-"""The caller's focus may take one part in so many of the summariser's window."""
+"""Divisor of the summariser's window that limits the caller's focus."""
 JOINT: Final = "\n\n---\n\n"
 """Stands between summaries that no model joined."""
 LAST_CHARS: Final = 300
@@ -162,7 +162,7 @@ class Request:
 
 
 def drop_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[list[str]]:
-    """Keep so many pieces at most, a quarter of them from the start, with a note on what is missing."""
+    """Keep a limited number of pieces, a quarter of them from the start, with a note on the missing ones."""
     if len(pieces) <= most:
         return pieces
     first = most // 4

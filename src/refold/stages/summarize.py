@@ -82,7 +82,7 @@ class _Leaving:
 
     @property
     def nonce(self) -> str:
-        """A mark that nobody who wrote one of the messages can know: it takes all of them to make it."""
+        """A mark that no author of a message can guess: it is made from all messages."""
         seed = blake2b(str(self.task.tokens).encode(), digest_size=6)
         for message in self.messages:
             for text in (message.text, *(result.text for result in message.results)):

@@ -1,4 +1,4 @@
-"""The store that is gone with the process: for tests, and for conversations that nobody needs tomorrow."""
+"""The store in memory, which ends with the process: for tests, and for conversations that are not kept."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -78,7 +78,7 @@ def _read(path: Path, query: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def _unused_state(path: Path) -> tuple[int, int] | None:
-    """Return size and time of a database that nobody has open; None if somebody has it open."""
+    """Return size and time of a database; None if a process has it open."""
     if path.with_name(path.name + "-wal").exists() or path.with_name(path.name + "-journal").exists():
         return None
     about = path.stat()

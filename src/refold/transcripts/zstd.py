@@ -9,7 +9,7 @@ from typing import Any, Final
 from refold.errors import FormatError, RefoldError
 
 MAX_RATIO: Final = 400
-"""A transcript may be so many times larger than its file; JSON lines shrink by 5 to 50."""
+"""Most times that a transcript may be larger than its file; JSON lines shrink by 5 to 50."""
 ALWAYS_ALLOWED: Final = 48 << 20
 """Bytes that any file may hold, however small it is."""
 MAX_BYTES: Final = 8 << 30

@@ -86,7 +86,7 @@ class LiveInterface:
         self._conversation = conversation
 
     def read(self) -> str | None:
-        """The message or command that the person types; None at the end of the input."""
+        """Return the message or command that the person types; None at the end of the input."""
         self._interrupted_once = False
         while True:
             self.screen = replace(self.screen, width=terminal_width())
@@ -210,7 +210,7 @@ class LiveInterface:
 
 
 def make_toolbar(conversation: Conversation, screen: Screen) -> Callable[[int], str]:
-    """The line below the prompt for any number of columns; it is drawn again while the person resizes."""
+    """Return the line below the prompt for any number of columns; it is drawn again after a resize."""
     budget = commands_show.measure_now(conversation)
     share = f"{budget.ratio:.0%}"
     parts, status = commands_show.parts_text(conversation), commands_show.status_text(conversation)
@@ -244,7 +244,7 @@ def _hide_keys() -> Iterator[None]:
 
 
 def _open_history(path: Path | None) -> History:
-    """The lines typed before; in memory alone if no file can be written."""
+    """Return the lines typed before; in memory alone if no file can be written."""
     if path is not None:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

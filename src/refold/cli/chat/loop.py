@@ -26,7 +26,7 @@ class TerminalInterface(UserInterface, Protocol):
         ...
 
     def read(self) -> str | None:
-        """The next message or command; None at the end of the input."""
+        """Return the next message or command; None at the end of the input."""
         ...
 
     def show_event(self, event: ChatEvent) -> None:

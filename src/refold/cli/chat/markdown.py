@@ -60,7 +60,7 @@ class Blocks:
         return self._after_blank and not self.fence and bool(self.rest[self._at : self._at + 1].strip())
 
     def last_lines(self, count: int) -> str:
-        """The last lines of the rest, as Markdown of their own."""
+        """Return the last lines of the rest, as Markdown of their own."""
         parts = self.rest.rsplit("\n", count)
         if len(parts) <= count:
             return self.rest
@@ -118,7 +118,7 @@ class Region:
         self._widths = []
 
     def _render(self, inner: Markdown | Text) -> list[list[Segment]]:
-        """The lines of the text, without blank lines around it and blanks behind each line."""
+        """Return the lines of the text, without blank lines around it and blanks behind each line."""
         options = self._console.options.update_width(min(self._console.width, WIDEST))
         lines = [_strip_blanks(line) for line in self._console.render_lines(inner, options, pad=False)]
         texts = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
@@ -144,7 +144,7 @@ class Region:
 
 
 def _strip_blanks(line: list[Segment]) -> list[Segment]:
-    """A line without the blanks at its end, which would wrap if the terminal became narrower."""
+    """Return a line without the blanks at its end, which would wrap if the terminal became narrower."""
     stripped = list(line)
     while stripped and (stripped[-1].style is None or stripped[-1].style.bgcolor is None):
         last = stripped.pop()

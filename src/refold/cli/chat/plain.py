@@ -74,7 +74,7 @@ class PlainInterface:
         self._interrupts = conversation.interrupts
 
     def read(self) -> str | None:
-        """A message; a line that ends with a backslash continues in the next."""
+        """Return a message; a line that ends with a backslash continues in the next."""
         lines: list[str] = []
         while True:
             line = self._read_line("| " if lines else "> ")
@@ -85,7 +85,7 @@ class PlainInterface:
             lines.append(line[:-1])
 
     def _read_line(self, prompt: str, *, leaves: bool = True) -> str | None:
-        """A line; the first Ctrl-C clears it, the second ends the input. Without `leaves` it is raised."""
+        """Read a line; the first Ctrl-C clears it, the second ends the input, or raises without `leaves`."""
         if not self.is_interactive:
             text = sys.stdin.readline()
             return text.removesuffix("\n") if text else None
@@ -110,7 +110,7 @@ class PlainInterface:
                 return line
 
     def _prompt(self, prompt: str) -> str:
-        """A line from the terminal; an output that is a file gets no prompts."""
+        """Return a line from the terminal; an output that is a file gets no prompts."""
         if self.screen.live:
             return input(prompt)
         if self.screen.err is not None:

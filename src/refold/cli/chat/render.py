@@ -11,7 +11,7 @@ from refold.cli.output.text import clean, printable_lines, shorten, width_of
 
 
 def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
-    """The lines of one thing that a chat shows."""
+    """Yield the lines of one thing that a chat shows."""
     if isinstance(shown, Gauge):
         share = f"{shown.budget.ratio:.0%} of the room"
         yield f"{bar(shown.budget, min(60, screen.width - len(share) - 2), screen)}  {share}"
@@ -38,7 +38,7 @@ def print_shown(shown: Sequence[Displayable], screen: Screen) -> None:
 
 
 def make_safe(text: str) -> str:
-    r"""A model's text as it may be shown: line breaks and tabs stay, nothing else moves the cursor.
+    r"""Return a model's text as it may be shown: line breaks and tabs stay, nothing else moves the cursor.
 
     >>> make_safe("red \x1b[31malert\n\tnext")
     'red [31malert\n\tnext'
@@ -49,7 +49,7 @@ def make_safe(text: str) -> str:
 
 
 def describe_result(event: ToolFinished) -> str:
-    """The result of a tool in a line: its size, or why it failed."""
+    """Return the result of a tool in a line: its size, or why it failed."""
     if event.failed:
         return f"← {shorten(' '.join(event.text.split()), 200)}"
     count = event.text.count("\n") + 1
@@ -57,14 +57,14 @@ def describe_result(event: ToolFinished) -> str:
 
 
 def describe_interruption(event: Interrupted) -> str:
-    """A line about an interruption: the part of the answer is kept, or there is none."""
+    """Return a line about an interruption: the part of the answer is kept, or there is none."""
     if event.kept.strip():
         return "interrupted; what was said is kept"
     return "interrupted; /retry asks for the answer again"
 
 
 def match_answer(word: str, answers: Sequence[str]) -> str | None:
-    """The answer that begins with a word; the first one for an empty word, None if no answer does.
+    """Return the answer that begins with a word; the first one for an empty word, None if no answer does.
 
     >>> match_answer("r", ("accept", "edit", "revert")), match_answer("", ("no", "yes"))
     ('revert', 'no')

@@ -131,7 +131,7 @@ def _end_on_sigterm() -> Iterator[None]:
 
 
 def _open_interface(screen: Screen) -> "TerminalInterface":
-    """A line editor on a terminal that can show one; else plain lines."""
+    """Return a line editor on a terminal that can show one; else plain lines."""
     from refold.cli.chat.plain import PlainInterface
 
     if sys.stdin is None:
@@ -182,7 +182,7 @@ def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "Ch
 
 
 def set_threshold(policy: "Policy", threshold: float | None, *, off: bool) -> "Policy":
-    """The policy with another share at which it starts, and a target below it."""
+    """Return the policy with another share at which it starts, and a target below it."""
     if off:
         return replace(policy, trigger=replace(policy.trigger, enabled=False))
     if threshold is None:
@@ -197,7 +197,7 @@ def set_threshold(policy: "Policy", threshold: float | None, *, off: bool) -> "P
 
 
 def find_address(name: str | None, variables: Mapping[str, str]) -> str:
-    """The address of a model: as it is written, by the model's own name, or the model on this machine."""
+    """Return a model's address: as it is written, by the model's own name, or the model on this machine."""
     if name is None:
         from refold.clients.local.model_files import model_file
 

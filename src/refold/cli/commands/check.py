@@ -58,7 +58,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _find_defects(store: Store, entries: int, sessions: int, screen: Screen) -> Iterator[Defect]:
-    """Every defect of a store; the line of progress is removed while a defect is printed."""
+    """Yield every defect of a store; the line of progress is removed while a defect is printed."""
     with progress(screen) as now:
         defects = store.check()
         while True:

@@ -85,7 +85,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _wrap(source: Source, outcome: Outcome) -> str:
-    """The result as text, wrapped as the conversation was."""
+    """Return the result as text, wrapped as the conversation was."""
     value, is_lines = source.rewrap(outcome.messages)
     if is_lines:
         return dump_lines(value) + "\n"
@@ -93,7 +93,7 @@ def _wrap(source: Source, outcome: Outcome) -> str:
 
 
 def _outcome_data(outcome: Outcome, inputs: Inputs) -> dict[str, Any]:
-    """Every field of an outcome; the messages of an edit have the shape of the conversation."""
+    """Return every field of an outcome; the messages of an edit have the shape of the conversation."""
     wire = formats.get(inputs.source.document.format)
     edits = [
         {

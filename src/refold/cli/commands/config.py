@@ -106,7 +106,7 @@ def _refuse_writing(args: Namespace) -> None:
 
 
 def _setting_name(word: str) -> str:
-    """The setting that a word names, also by its variable."""
+    """Return the setting that a word names, also by its variable."""
     name = word.lower().removeprefix("refold_").replace("-", "_")
     if name not in SETTINGS:
         near = get_close_matches(name, [*SETTINGS, PATH], 1)

@@ -60,7 +60,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _meter(budget: Budget, screen: Screen) -> list[str]:
-    """The bar with its number, and the mark below it where compaction starts."""
+    """Return the bar with its number, and the mark below it where compaction starts."""
     share = f"{budget.ratio:.1%} of the room"
     level = "" if budget.level == "none" else f"  {budget.level}"
     width = screen.width - len(share) - len(level) - 2
@@ -74,7 +74,7 @@ def _meter(budget: Budget, screen: Screen) -> list[str]:
 
 
 def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
-    """The numbers of the budget with their meaning; those below `used` add up to the window."""
+    """Return the numbers of the budget with their meaning; those below `used` add up to the window."""
     budget = conversation.budget
     closed = budget.window - budget.reserve - budget.room
     why = f"for answers alone: {inputs.model or 'it'} takes {budget.room:,} in at most"
@@ -89,7 +89,7 @@ def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
 
 
 def _window_source(inputs: Inputs, conversation: Conversation) -> str:
-    """The source of the window's size."""
+    """Return the source of the window's size."""
     window = conversation.window
     if window.source == "given":
         return f"given by {'--window' if inputs.args.window else inputs.settings.sources['window']}"
@@ -106,7 +106,7 @@ def _window_source(inputs: Inputs, conversation: Conversation) -> str:
 
 
 def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str]:
-    """The parts that fill the window, each with its tokens, its share and a strip."""
+    """Return the parts that fill the window, each with its tokens, its share and a strip."""
     rows = []
     for name, size in budget.breakdown.as_dict().items():
         if size or name == "history":

@@ -198,5 +198,5 @@ def _format_turns(turns: float | None) -> str:
 
 
 def _count_messages(number: int) -> str:
-    """A number of messages; one is as wide as many, so that numbers stand under numbers."""
+    """Return a number of messages; one is as wide as many, so that numbers stand under numbers."""
     return format_count(number, "message") + " " * (number == 1)

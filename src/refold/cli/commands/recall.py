@@ -70,7 +70,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _find_handle(session: "Session", word: str) -> str | None:
-    """The handle or full name that a word stands for; None if it is a word to look for."""
+    """Return the handle or full name that a word stands for; None if it is a word to look for."""
     if _HANDLE.fullmatch(word):
         return word
     if not _NAME.fullmatch(word):
@@ -101,7 +101,7 @@ def _show_hit(hit: "Hit", query: str, screen: Screen) -> None:
 
 
 def cut_snippet(text: str, query: str) -> str:
-    """The text from shortly before the first word of the query.
+    """Return the text from shortly before the first word of the query.
 
     >>> cut_snippet("x " * 50 + "the needle is here", "needle")[:16]
     '…x x x x x x x x'

@@ -107,7 +107,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _read_recording(inputs: Inputs) -> Recorded:
-    """The conversation with what is known of its requests."""
+    """Return the conversation with what is known of its requests."""
     document, args, transcript = inputs.source.document, inputs.args, inputs.source.transcript
     return Recorded(
         document.messages,
@@ -122,7 +122,7 @@ def _read_recording(inputs: Inputs) -> Recorded:
 
 
 def _read_times(transcript: "Transcript") -> dict[int, float]:
-    """The time of each message, as far as the agent wrote it down."""
+    """Return the time of each message, as far as the agent wrote it down."""
     times: dict[int, float] = {}
     for index, line in enumerate(transcript.places):
         raw = transcript.raw[line - 1] if 0 < line <= len(transcript.raw) else b""
@@ -133,7 +133,7 @@ def _read_times(transcript: "Transcript") -> dict[int, float]:
 
 
 def _format_csv(runs: Sequence[Run]) -> str:
-    """Every request of every run, one line each."""
+    """Return every request of every run, one line each."""
     text = io.StringIO()
     names = ["policy", "window", "turn", "tokens", "cache_read", "cache_write", "fresh", "output", "dollars"]
     writer = csv.writer(text, lineterminator="\n")

@@ -85,7 +85,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _name_item(item: ViewItem | None, view: View) -> tuple[str | None, str, list[str]]:
-    """The handle of a message of the view for programs, the one for people, and facts about the message."""
+    """Return the handle of a message for programs, the one for people, and facts about the message."""
     if item is None:
         return None, "", []
     if isinstance(item, Replacement):
@@ -106,7 +106,7 @@ def print_stream(screen: Screen, about: dict[str, Any], key: str, values: Iterab
 
 
 def _make_is_visible(view: View) -> Callable[[int], bool]:
-    """A quick test whether a message of this number is in the view as it was said."""
+    """Return a quick test whether a message of this number is in the view as it was said."""
     runs = sorted((piece.first, piece.last) for piece in view.items if isinstance(piece, MessageRange))
     firsts = [first for first, _ in runs]
 

@@ -17,7 +17,7 @@ _BLOCK: Final = 1 << 20
 
 
 def read_raw(name: str, screen: Screen) -> bytes:
-    """The bytes of a file, or of standard input if the name is `-`."""
+    """Return the bytes of a file, or of standard input if the name is `-`."""
     if name == STDIN:
         if sys.stdin is None:
             raise WrongUse("standard input is closed: name a file")
@@ -41,7 +41,7 @@ def read_raw(name: str, screen: Screen) -> bytes:
 
 
 def _read_blocks(file: BinaryIO, name: str, screen: Screen) -> bytes:
-    """All bytes of an open file; a long one shows how far it is."""
+    """Return all bytes of an open file; a long one shows how far it is."""
     about = os.fstat(file.fileno())
     size = about.st_size if stat.S_ISREG(about.st_mode) else 0  # a pipe does not know its size
     if 0 < size <= LONG_BYTES:
@@ -60,7 +60,7 @@ def _read_blocks(file: BinaryIO, name: str, screen: Screen) -> bytes:
 
 
 def read_text_argument(argument: str, option: str) -> str:
-    """The text of an argument; `@NAME` means the text of that file."""
+    """Return the text of an argument; `@NAME` means the text of that file."""
     if not argument.startswith("@"):
         return argument
     try:
@@ -72,7 +72,7 @@ def read_text_argument(argument: str, option: str) -> str:
 
 
 def parse_size(size: str | int, option: str) -> int:
-    """A number of tokens as a person writes it, such as 32k."""
+    """Return a number of tokens as a person writes it, such as 32k."""
     try:
         return parse_tokens(size)
     except FormatError as error:

@@ -111,7 +111,7 @@ def is_file(name: str) -> bool:
 
 
 def _read_transcript(name: str) -> Transcript | None:
-    """The transcript in a file, if an agent wrote it."""
+    """Return the transcript in a file, if an agent wrote it."""
     # `FILE#SESSION` names one session of a database, and an old session may be compressed as FILE.zst.
     if not any(map(is_file, (name, name.rpartition("#")[0], f"{name}.zst"))):
         return None
@@ -147,7 +147,7 @@ def _source_of(
     format: str | None,  # noqa: A002  # the same
     whole: bool,
 ) -> Source:
-    """A transcript as a conversation; notes on the screen say which part of it is read."""
+    """Return a transcript as a conversation; notes on the screen say which part of it is read."""
     items: list[Any] = list(transcript.messages if whole else transcript.seen)
     if not items:
         raise WrongUse(f"{name} holds no messages of {transcript.agent}: nothing was said in it yet")

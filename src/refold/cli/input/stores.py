@@ -23,7 +23,7 @@ _FILE_ENDINGS: Final = (".jsonl", ".json", ".zst", ".db")
 
 
 def store_address(args: Namespace) -> str:
-    """The address of the store: the argument, else the setting, else the file in the user's data folder."""
+    """Return the store's address: the argument, else the setting, else the file in the user's data folder."""
     return args.store or settings.load().store or DEFAULT
 
 
@@ -58,7 +58,7 @@ def use_store(args: Namespace, *, create: bool = False, files: bool = False) -> 
 
 
 def find_head(store: Store, name: str) -> Head:
-    """The head of a session; refuses a name that the store does not have."""
+    """Return the head of a session; refuses a name that the store does not have."""
     head = store.head(name)
     if head is not None:
         return head
@@ -108,7 +108,7 @@ def is_file_name(name: str) -> bool:
 
 
 def store_file(name: str) -> Store:
-    """A store in memory that holds a file as a session of its name, an agent's own compactions as folds."""
+    """Return a store in memory with a file as a session; an agent's own compactions become folds."""
     from refold.cli.input.sources import read_source
     from refold.cli.output.screen import Screen
 

@@ -57,14 +57,14 @@ class Command:
     """True if the last positional argument may be repeated."""
 
     def numbered_places(self, many: str, first: int = 0) -> Iterator[tuple[str, Value]]:
-        """Each positional argument with its number; a repeated one has the pattern `many` instead."""
+        """Yield each positional argument with its number; a repeated one has the pattern `many` instead."""
         for number, value in enumerate(self.places):
             is_many = self.repeats and number == len(self.places) - 1
             yield many if is_many else str(number + first), value
 
 
 def list_commands() -> list[Command]:
-    """All commands with their arguments."""
+    """Return all commands with their arguments."""
     commands = []
     for name, about in COMMANDS.items():
         _, parser, _ = make_parsers(name)
@@ -110,7 +110,7 @@ def _value_of(command: str, action: Action) -> Value:
 
 
 def make_script(shell: str) -> str:
-    """The completion script for a shell."""
+    """Return the completion script for a shell."""
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
     return "\n".join(make(list_commands())) + "\n"
 
@@ -227,7 +227,7 @@ def _zsh_action(value: Value) -> str:
 
 
 def _quote(text: str) -> str:
-    """A text as one word of a shell."""
+    """Return a text as one word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -53,7 +53,7 @@ class Inputs:
         return self.args.model or self.source.document.model or self.settings.model
 
     def options(self, policy: str | None = None) -> dict[str, Any]:
-        """The arguments of `measure`, under the first policy or under another."""
+        """Return the arguments of `measure`, under the first policy or under another."""
         args, document = self.args, self.source.document
         chosen = make_policy(policy or self.policies[0], args.knobs or ())
         tools = _parse_json(args.tools, "--tools") if args.tools else document.tools
@@ -79,7 +79,7 @@ class Inputs:
         )
 
     def compact_options(self, policy: str | None = None) -> dict[str, Any]:
-        """The arguments of `compact` and `plan`."""
+        """Return the arguments of `compact` and `plan`."""
         args, count = self.args, len(self.source.document.messages)
         for pin in args.pin or ():
             if not -count <= pin < count:

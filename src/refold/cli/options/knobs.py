@@ -28,7 +28,7 @@ _WORDS: Final[Mapping[Any, str]] = {
 
 
 def make_policy(name: str, settings: Iterable[str]) -> Policy:
-    """The policy of that name with these knobs set."""
+    """Return the policy of that name with these knobs set."""
     make = presets.PRESETS.get(name.lower(), presets.umwelten)
     hints, known = get_type_hints(make), inspect.signature(make).parameters
     knobs: dict[str, Any] = {}
@@ -43,7 +43,7 @@ def make_policy(name: str, settings: Iterable[str]) -> Policy:
 
 
 def policy_names() -> list[str]:
-    """Every name of a policy: presets and strategies."""
+    """Return every name of a policy: presets and strategies."""
     return [*presets.PRESETS, *(strategy.id for strategy in list_strategies())]
 
 
@@ -58,7 +58,7 @@ def refuse_unknown_policy(name: str, source: str) -> None:
 
 
 def parse_knob(knob: str, text: str, hint: Any) -> Any:
-    """The first reading of a text that has the type of the knob."""
+    """Return the first reading of a text that has the type of the knob."""
     for value in _readings(text):
         if _has_type(value, hint):
             return value
@@ -66,7 +66,7 @@ def parse_knob(knob: str, text: str, hint: Any) -> Any:
 
 
 def _readings(text: str) -> Iterator[Any]:
-    """The possible values of a text: JSON, a size such as 20k, the text itself."""
+    """Yield the possible values of a text: JSON, a size such as 20k, the text itself."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
         if not isinstance(value, float) or math.isfinite(value):

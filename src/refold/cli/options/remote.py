@@ -57,7 +57,7 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
 
 
 def _open_summariser(address: str | None) -> Client | None:
-    """The client that summarises; a program cannot, because its output would mix with the protocol."""
+    """Return the client that summarises; a program cannot, because its output would mix with the protocol."""
     if address is None or address.strip() == NOBODY:
         return None
     if not is_address(address):

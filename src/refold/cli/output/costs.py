@@ -19,7 +19,7 @@ _TOTALS: Final[dict[str, frozenset[Kind]]] = {
 
 
 def format_dollars(amount: float) -> str:
-    """An amount with as many places as carry information.
+    """Return an amount with as many places as carry information.
 
     >>> format_dollars(0), format_dollars(0.00421), format_dollars(0.1234), format_dollars(12.345)
     ('$0', '$0.0042', '$0.123', '$12.35')
@@ -29,7 +29,7 @@ def format_dollars(amount: float) -> str:
 
 
 def format_spent(spent: Spent) -> str:
-    """The cost of calls: dollars if they are known, else tokens; empty if there were no calls.
+    """Return the cost of calls: dollars if they are known, else tokens; empty if there were no calls.
 
     >>> format_spent(Spent(calls=1, input=900, output=100, dollars=None)), format_spent(Spent())
     ('1,000 tokens', '')

@@ -26,7 +26,7 @@ def dump_lines(messages: list[Any], separator: str = "\n") -> str:
 
 
 def dump_list(messages: list[Any]) -> str:
-    """A JSON list with one message per line, so that `diff` compares two of them line by line."""
+    """Return a JSON list with one message per line, so that `diff` compares two of them line by line."""
     return "[\n" + dump_lines(messages, ",\n") + "\n]" if messages else "[]"
 
 

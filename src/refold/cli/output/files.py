@@ -12,7 +12,7 @@ from refold.cli.output.screen import Screen
 
 
 def choose_destination(out: str | None, source: Path | None, *, in_place: bool = False) -> Path | None:
-    """The file to write, or None for standard output; the input itself only with `in_place`."""
+    """Return the file to write, or None for standard output; the input itself only with `in_place`."""
     if in_place:
         if out is not None:
             raise WrongUse("--in-place and -o exclude each other: choose one")

@@ -27,12 +27,12 @@ COLOURS: dict[str, Style] = {"system": "yellow", "user": "cyan", "assistant": "g
 
 
 def parse_entry(entry: Entry) -> Message:
-    """The message of a log entry."""
+    """Return the message of a log entry."""
     return parse_stored(entry.value, str(entry.beside.get("format", formats.DEFAULT)))
 
 
 def parse_stored(value: Any, wire: str) -> Message:
-    """A stored message; a value that has no longer the shape of a message is shown as its JSON."""
+    """Return a stored message; a value that has no longer the shape of a message is shown as its JSON."""
     if isinstance(value, Message):
         return value
     try:
@@ -45,12 +45,12 @@ def parse_stored(value: Any, wire: str) -> Message:
 
 
 def message_data(item: Any) -> Any:
-    """A message as JSON data."""
+    """Return a message as JSON data."""
     return canonical.to_json(item) if isinstance(item, Message) else item
 
 
 def message_lines(message: Message) -> Iterator[str]:
-    """The content of a message, line by line."""
+    """Yield the content of a message, line by line."""
     parts = message.parts
     if message.role == "tool" and len(parts) == 1 and isinstance(parts[0], ToolResult):
         yield from ["(failed)"] * parts[0].is_error
@@ -99,7 +99,7 @@ def show_message(
 
 
 def first_words(message: Message, enough: int = 400) -> str:
-    """The beginning of a message in one line, of at least `enough` characters if there are so many."""
+    """Return the beginning of a message in one line, of at least `enough` characters if there are so many."""
     words: list[str] = []
     for line in message_lines(message):
         words.append(line)

@@ -54,7 +54,7 @@ def format_age(at: float, now: float | None = None) -> str:
 
 
 def read_view(store: Store, session: str, head: Head) -> View:
-    """The view at the head, without its messages."""
+    """Return the view at the head, without its messages."""
     return project_marks(store.read(session, head.place, kinds=_VIEW_KINDS), head.said)
 
 
@@ -70,7 +70,7 @@ def entry_line(entry: Entry, view: View, screen: Screen) -> str:
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:
-    """An entry with every field."""
+    """Return an entry with every field."""
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -83,7 +83,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
 
 
 def fold_span(name: str, view: View) -> str:
-    """The messages that a fold removed, from the first to the last; empty if there are none."""
+    """Return the messages that a fold removed, from the first to the last; empty if there are none."""
     fold = view.fold(name)
     changes = fold.changes if fold else ()
     return format_span(
@@ -92,7 +92,7 @@ def fold_span(name: str, view: View) -> str:
 
 
 def format_span(runs: Sequence[MessageRange]) -> str:
-    """The first and the last number of some messages."""
+    """Return the first and the last number of some messages."""
     if not runs:
         return ""
     first, last = min(run.first for run in runs), max(run.last for run in runs)

@@ -32,7 +32,7 @@ _ASCII: Final = _Ink("#", ".", "-", "|", "[", "]")
 
 
 def bar(budget: Budget, width: int, screen: Screen) -> str:
-    """The window as a bar: used, free, the mark where compaction starts, the reserve."""
+    """Return the window as a bar: used, free, the mark where compaction starts, the reserve."""
     ink = _FANCY if screen.fancy else _ASCII
     cells = width - len(ink.left) - len(ink.right)
     room = _cell(budget.room, budget.window, cells)
@@ -46,7 +46,7 @@ def bar(budget: Budget, width: int, screen: Screen) -> str:
 
 
 def marker(budget: Budget, width: int, screen: Screen) -> int | None:
-    """The column of the mark where compaction starts; None if it never starts by itself."""
+    """Return the column of the mark where compaction starts; None if it never starts by itself."""
     if budget.trigger_tokens is None:
         return None
     ink = _FANCY if screen.fancy else _ASCII

@@ -48,7 +48,7 @@ def show_replay(recorded: Recorded, runs: Sequence[Run], screen: Screen, *, pric
 
 
 def format_money(amount: float | None) -> str:
-    """An amount that may be negative or unknown.
+    """Return an amount that may be negative or unknown.
 
     >>> format_money(1234.5), format_money(0.0123), format_money(-2)
     ('$1,234.50', '$0.0123', '-$2.00')
@@ -95,7 +95,7 @@ def _show_charts(runs: Sequence[Run], screen: Screen) -> None:
 
 
 def fit_columns(values: Sequence[float], width: int) -> list[float]:
-    """The values, at most one per column; if there are more, each column shows its largest value.
+    """Return the values, at most one per column; if there are more, each column shows its largest value.
 
     >>> fit_columns([1, 5, 2, 3], 2)
     [5, 3]
@@ -107,7 +107,7 @@ def fit_columns(values: Sequence[float], width: int) -> list[float]:
 
 
 def chart(values: Sequence[float], top: float, height: int, screen: Screen) -> list[str]:
-    """A chart as lines, the highest line first; any value above zero is visible."""
+    """Return a chart as lines, the highest line first; any value above zero is visible."""
     ink = _BLOCKS if screen.fancy else _ASCII
     steps = len(ink) - 1
     levels = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
@@ -118,7 +118,7 @@ def chart(values: Sequence[float], top: float, height: int, screen: Screen) -> l
 
 
 def mark_places(places: Sequence[int], count: int, width: int, screen: Screen) -> str:
-    """A line with a mark under each place, of `count` places in all."""
+    """Return a line with a mark under each place, of `count` places in all."""
     drawn = [" "] * min(count, width)
     for place in places:
         drawn[place if count <= width else place * width // count] = "▴" if screen.fancy else "^"

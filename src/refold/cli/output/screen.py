@@ -98,7 +98,7 @@ class Screen:
     def layout(
         self, rows: Sequence[Sequence[str]], align: str, *, margin: int = 0, last: Style = "plain"
     ) -> list[str]:
-        """The lines of a table; a capital L in `align` cuts the last column to the width that is left."""
+        """Return the lines of a table; a capital L in `align` cuts the last column to what is left."""
         if not align.endswith("L") or not rows:
             return align_columns(rows, align)
         front = align_columns([row[:-1] for row in rows], align[:-1], padded=True)
@@ -128,7 +128,7 @@ class Screen:
         return shorten(self.readable(clean(text)), width, "…" if self.fancy else "...")
 
     def readable(self, text: str) -> str:
-        """The text in characters that this screen shows."""
+        """Return the text in characters that this screen shows."""
         if self.fancy or text.isascii():
             return text
         text = text.translate(_SPELLING)
@@ -142,7 +142,7 @@ class Screen:
 
 
 def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = None) -> Screen:
-    """The screen of this process; `colour=False` forbids colours."""
+    """Return the screen of this process; `colour=False` forbids colours."""
     env = os.environ if variables is None else variables
     dumb = env.get("TERM", "") == "dumb"
     painted = colour and not dumb and not env.get("NO_COLOR", "")

@@ -26,7 +26,7 @@ def clean(text: str) -> str:
 
 
 def printable_lines(text: str) -> list[str]:
-    r"""The lines of any text, made printable, with their indentation.
+    r"""Return the lines of any text, made printable, with their indentation.
 
     >>> printable_lines("if a:\n\tb \x1b[2Jc")
     ['if a:', '    b c']
@@ -41,7 +41,7 @@ def width_of(text: str) -> int:
 
 
 def shorten(text: str, width: int, ellipsis: str = "…") -> str:
-    """A clean text cut to `width` columns, with an ellipsis where it was cut.
+    """Return a clean text cut to `width` columns, with an ellipsis where it was cut.
 
     >>> shorten("a long story", 7)
     'a long…'

@@ -22,7 +22,7 @@ _BY_TYPE: Final[Mapping[type, str]] = {
 
 
 def count_by_kind(conversation: Conversation) -> dict[str, int]:
-    """Tokens of the history by kind; their sum is exactly the history."""
+    """Return the tokens of the history by kind; their sum is exactly the history."""
     units: dict[str, float] = dict.fromkeys(KINDS, 0.0)
     for message, size in zip(conversation.messages, conversation.sizes, strict=True):
         for kind, share in _shares(message, conversation).items():
@@ -31,7 +31,7 @@ def count_by_kind(conversation: Conversation) -> dict[str, int]:
 
 
 def _shares(message: Message, conversation: Conversation) -> Mapping[str, float]:
-    """The share of each kind in a message; the fixed cost of a message is split in the same proportion."""
+    """Return the share of each kind in a message; its fixed cost is split in the same proportion."""
     if message.is_summary:
         return {"summary": 1.0}
     speaker = "tool_results" if message.role == "tool" else message.role

@@ -12,7 +12,7 @@ CUT: Final = "cut"
 
 
 def to_answer(response: Json, reading: Reading, *, provider: str, prefixed: bool) -> Answer:
-    """The answer to a question."""
+    """Return the answer to a question."""
     meta = read_response(response)
     usage = meta.usage
     text, thought = split_reasoning(join_surrogates(reading.text))
@@ -34,7 +34,7 @@ def to_answer(response: Json, reading: Reading, *, provider: str, prefixed: bool
 
 
 def to_reply(wire: Wire, response: Json, reading: Reading) -> Reply:
-    """The reply of a chat turn."""
+    """Return the reply of a chat turn."""
     meta = read_response(response)
     text, thought = split_reasoning(reading.text) if wire.has_reasoning_tags else (reading.text, "")
     usage = (response[key] for key in ("usage", "usageMetadata") if isinstance(response.get(key), dict))
@@ -50,7 +50,7 @@ def to_reply(wire: Wire, response: Json, reading: Reading) -> Reply:
 
 
 def partial_reply(wire: Wire, text: str, reasoning: str) -> Reply | None:
-    """The text of a reply that broke off, which may go into the history; never with calls."""
+    """Return the text of a reply that broke off, which may go into the history; never with calls."""
     if not text and not reasoning:
         return None
     messages = (wire.assistant(text),) if text.strip() else ()

@@ -33,7 +33,7 @@ class Endpoint:
     """The end of a base address that the path repeats; people write it or leave it out."""
 
     def under(self, scheme: str, example: str) -> "Endpoint":
-        """The same provider under another scheme."""
+        """Return the same provider under another scheme."""
         return replace(self, scheme=scheme, example=example)
 
 

@@ -121,7 +121,7 @@ def _respond(
     max_bytes: int,
     listener: Listener = lambda _event, _data: None,
 ) -> Exchange[tuple[Json, bool]]:
-    """The whole response, and whether it was streamed; `build` leaves refused parameters out."""
+    """Return the whole response, and whether it was streamed; `build` leaves refused parameters out."""
     refused: frozenset[str] = frozenset()
     while True:
         head = yield build(refused)
@@ -146,7 +146,7 @@ def _respond(
 
 
 def _read_refusal() -> Generator[None, Part, bytes]:
-    """The beginning of a refusal, as far as it came."""
+    """Return the beginning of a refusal, as far as it came."""
     read = bytearray()
     while len(read) < MAX_REFUSAL_BYTES:
         try:
@@ -160,7 +160,7 @@ def _read_refusal() -> Generator[None, Part, bytes]:
 
 
 def _read_json(wire: Wire, target: Target, max_bytes: int, listener: Listener) -> Generator[None, Part, Json]:
-    """The response of a server that does not stream, or that sends its events as one list."""
+    """Return the response of a server that does not stream, or that sends its events as one list."""
     read = bytearray()
     while chunk := (yield):
         assert isinstance(chunk, bytes)  # noqa: S101  # the driver's side of the contract
@@ -180,7 +180,7 @@ def _read_json(wire: Wire, target: Target, max_bytes: int, listener: Listener) -
 def _read_stream(
     wire: Wire, target: Target, max_bytes: int, listener: Listener
 ) -> Generator[None, Part, Json]:
-    """The response that the events of a stream make up."""
+    """Return the response that the events of a stream make up."""
     parser, state, size, ended = SseParser(), Json(), 0, False
     while not ended:
         try:

@@ -95,7 +95,7 @@ def _explain_overflow(value: Any, provider: str | None) -> Failure | None:
 
 
 def find_unsupported(body: bytes, names: tuple[str, ...]) -> frozenset[str]:
-    """The optional parameters that a refusal objects to."""
+    """Return the optional parameters that a refusal objects to."""
     words = body[:20_000].decode("utf-8", "replace")
     if not _UNSUPPORTED.search(words):
         return frozenset()
@@ -103,7 +103,7 @@ def find_unsupported(body: bytes, names: tuple[str, ...]) -> frozenset[str]:
 
 
 def error_message(value: Any) -> str:
-    r"""The message of a provider, as one short line; "" for a page of HTML or nothing.
+    r"""Return the message of a provider, as one short line; "" for a page of HTML or nothing.
 
     >>> error_message(b'{"error": {"message": "model is\\nloading"}}')
     'model is loading'
@@ -125,7 +125,7 @@ def error_message(value: Any) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date); None if not given.
+    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date); else None.
 
     >>> [read_retry_after(headers, 0.0) for headers in ({"retry-after": "7"}, {"retry-after-ms": "250"}, {})]
     [7.0, 0.25, None]

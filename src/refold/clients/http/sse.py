@@ -39,7 +39,7 @@ class SseParser:
         self._is_first = True
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that these bytes complete."""
+        """Yield the events that these bytes complete."""
         if not chunk:
             return
         if self._after_cr and chunk[:1] == b"\n":
@@ -52,7 +52,7 @@ class SseParser:
             yield from self._end_line(line)
 
     def close(self) -> Iterator[Event]:
-        """The event that the end of the stream completes: many servers leave out the last empty line."""
+        """Yield the event that the end of the stream completes: many servers omit the last empty line."""
         line, self._pieces = b"".join(self._pieces), []
         yield from self._end_line(line)
         yield from self._end_line(b"")

@@ -54,7 +54,7 @@ class StreamBuffer:
 
 
 def _split_half(text: str) -> tuple[str, str]:
-    """The text, and half of a surrogate pair at its end."""
+    """Return the text, and half of a surrogate pair at its end."""
     cut = len(text) - (text[-1:] >= "\ud800" and text[-1:] <= "\udbff")
     return join_surrogates(text[:cut]), text[cut:]
 
@@ -75,7 +75,7 @@ class ReasoningParser:
         """True while the space between reasoning and text may still come; it belongs to neither."""
 
     def feed(self, piece: str) -> tuple[str, str]:
-        """The text and the reasoning that a piece completes."""
+        """Return the text and the reasoning that a piece completes."""
         if self._state == "text" and not self._skips_space:
             return piece, ""
         self._pending += piece
@@ -96,7 +96,7 @@ class ReasoningParser:
         return text, reasoning
 
     def close(self) -> tuple[str, str]:
-        """The text and the reasoning that were held back, at the end of the reply."""
+        """Return the text and the reasoning that were held back, at the end of the reply."""
         pending, self._pending = self._pending, ""
         return ("", pending) if self._state == "reasoning" else (pending, "")
 

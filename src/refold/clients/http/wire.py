@@ -142,7 +142,7 @@ def parse_call(id_: Any, name: Any, raw: Any, fallback_id: str) -> RequestedCall
 
 
 def arguments_to_send(call: RequestedCall) -> str:
-    """The arguments of a call as text; `{}` if they are no JSON, which servers refuse in the history."""
+    """Return a call's arguments as text; `{}` if they are no JSON, which servers refuse in the history."""
     return "{}" if call.broken or not call.raw.strip() else call.raw
 
 
@@ -155,12 +155,12 @@ def tool_parts(tool: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]] | 
 
 
 def drop_empty(fields: Mapping[str, Any]) -> Json:
-    """The fields that have a value."""
+    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
 def without_key(body: Json, key: str) -> Json:
-    """A copy of a body without one field."""
+    """Return a copy of a body without one field."""
     return {name: value for name, value in body.items() if name != key}
 
 
@@ -172,15 +172,15 @@ def join_surrogates(text: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """The value if it is a text, else an empty one."""
+    """Return the value if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def fields_of(value: Any) -> Json:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Json]:
-    """The objects in a value that should be a list of objects."""
+    """Return the objects in a value that should be a list of objects."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -31,7 +31,7 @@ WINDOW_SHARE: Final = 0.75
 8 to 28 % more tokens in English and code than the models for which refold counts (decision 0013). A larger
 share would overflow, a smaller one wastes room."""
 ANSWER_SHARE: Final = 12
-"""An answer may have one part in so many of the window, whatever the question allows. Small models often find
+"""Divisor of the window that limits an answer, whatever the question allows. Small models often find
 no end, and a summary that was cut off is rejected anyway: more only takes longer."""
 REPEAT_PENALTY: Final = 1.1
 """Factor by which a token of the last 64 becomes less likely. Without it small models loop; with more they
@@ -57,7 +57,7 @@ def _chat_body(turn: Turn, model: str, refused: Collection[str]) -> Json:
 
 
 def _without_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message with its calls and results as text: the model's chat template knows no tools."""
+    """Return a message with its calls and results as text: the model's chat template knows no tools."""
     if message.get("role") == "tool":
         return {"role": "user", "content": f"[result of a tool]\n{message.get('content')}"}
     calls = [fields_of(call.get("function")) for call in list_of(message.get("tool_calls"))]
@@ -164,7 +164,7 @@ class LocalClient:
             SERVERS.stop(self.settings)
 
     def connect(self) -> tuple[Server, HttpClient]:
-        """The running server, started if there is none, and the HTTP client that asks it."""
+        """Return the running server, started if there is none, and the HTTP client that asks it."""
         try:
             server = SERVERS.get(self.settings, self._start_seconds)
         except Failure as failure:
@@ -186,7 +186,7 @@ class LocalClient:
         raise error  # outside of `except`, so that no inner error hangs on it
 
     def _limit(self, question: Ask | str) -> Ask:
-        """The question with a limit to its answer, and without the prefix, which only providers cache."""
+        """Return the question with a limit on its answer, without the prefix, which only providers cache."""
         asked = question if isinstance(question, Ask) else Ask(question)
         limit = min(asked.max_tokens or self.max_tokens, self.max_tokens)
         return Ask(asked.text, system=asked.system, max_tokens=limit, purpose=asked.purpose)
@@ -228,7 +228,7 @@ def open_client(rest: str = "", **options: Any) -> LocalClient:
 
 
 def _sizes(trained: int, option: Any, name: str) -> tuple[int, int]:
-    """The context that memory is taken for, and the window that is reported."""
+    """Return the context that memory is taken for, and the window that is reported."""
     if option is None:
         context = min(trained, MAX_CONTEXT)
         return context, int(context * WINDOW_SHARE)

@@ -18,7 +18,7 @@ ERRORS_ONLY = 1
 
 
 def make_parameters(runtime: Any, order: dict[str, Any]) -> Any:
-    """The settings of the server: one question at a time, on this machine, for callers with the key."""
+    """Return the server's settings: one question at a time, on this machine, for callers with the key."""
     parameters = runtime.CommonParams()
     parameters.model.path = order["model"]
     parameters.model_alias = {order["alias"]}

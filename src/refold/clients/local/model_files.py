@@ -54,7 +54,7 @@ SMOLLM2: Final = PackagedModel(
 
 
 def model_file(path: str, variables: Mapping[str, str]) -> Path:
-    """The model file: the given path, the path in the environment, or the fetched file."""
+    """Return the model file: the given path, the path in the environment, or the fetched file."""
     chosen = path or variables.get(VARIABLE, "").strip()
     if chosen:
         file = Path(chosen).expanduser().absolute()

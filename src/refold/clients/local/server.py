@@ -150,7 +150,7 @@ class Server:
 
 
 def usable_processors() -> int:
-    """All processors that this process may use; half of them if the machine is overloaded already.
+    """Return the number of processors that this process may use; half of it on an overloaded machine.
 
     The threads of llama.cpp wait for each other at every step, so one that gets no processor holds up the
     rest: at a load of 6, two threads wrote 3 tokens a second and one wrote 34 (decision 0013, Threads).
@@ -172,7 +172,7 @@ class Servers:
             os.register_at_fork(after_in_child=self._forget)
 
     def get(self, settings: ServerSettings, start_seconds: float = START_SECONDS) -> Server:
-        """The server of a model, started if none runs; raises `Failure` if it does not start."""
+        """Return the server of a model, started if none runs; raises `Failure` if it does not start."""
         # One lock per model: loading one model does not hold up the others.
         with self._lock:
             lock = self._locks.setdefault(settings, Lock())

@@ -177,7 +177,7 @@ def _add_to_block(blocks: list[Json], index: Any, delta: Json) -> None:
 
 
 def _known(value: Any) -> Json:
-    """The fields of an object that are not null."""
+    """Return the fields of an object that are not null."""
     return {key: item for key, item in fields_of(value).items() if item is not None}
 
 

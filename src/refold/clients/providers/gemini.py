@@ -78,7 +78,7 @@ def _chat_body(turn: Turn, model: str, refused: Collection[str]) -> Json:
 
 
 def _known_schema(value: Any) -> Any:
-    """A JSON schema without the words that this wire refuses."""
+    """Return a JSON schema without the words that this wire refuses."""
     if isinstance(value, Mapping):
         return {key: _known_schema(item) for key, item in value.items() if key not in _UNKNOWN_SCHEMA_WORDS}
     return [_known_schema(item) for item in value] if isinstance(value, list) else value

@@ -90,7 +90,7 @@ def _convert_tool(tool: Any) -> Json:
 
 
 def _first_choice(data: Json) -> Json:
-    """The choice number 0; we request no others, but some servers send them."""
+    """Return the choice number 0; we request no others, but some servers send them."""
     return next((choice for choice in list_of(data.get("choices")) if choice.get("index", 0) == 0), {})
 
 

@@ -90,7 +90,7 @@ def _delta(event: Event, data: Json) -> Delta:
 
 
 def _gather(state: Json, event: Event, data: Json) -> bool:
-    """The last event has the whole response; items and text before it are kept in case it comes without."""
+    """Add an event; the last one has all of the response, but items and text are kept in case it does not."""
     kind = _kind(event, data)
     items: list[Json] = state.setdefault("items", [])
     if kind == "response.output_item.done":
@@ -106,10 +106,12 @@ def _gather(state: Json, event: Event, data: Json) -> bool:
 def _assemble(state: Json) -> Json:
     response = without_key(without_key(state, "items"), "words")
     if not list_of(response.get("output")):
-        if state["items"]:
-            response["output"] = state["items"]
-        elif state.get("words"):
-            response["output"] = [_assistant("".join(state["words"]))]
+        output: list[Json] = [*state["items"]]
+        # Some servers end the items before the text, and not the item of the text itself.
+        if state.get("words") and not any(item.get("type") == "message" for item in output):
+            output.append(_assistant("".join(state["words"])))
+        if output:
+            response["output"] = output
     return {"object": "response", **response}
 
 
@@ -143,7 +145,7 @@ def _read(response: Json, id_stem: str) -> Reading | None:
 
 
 def _items_to_send(items: Sequence[Json], calls: Mapping[int, RequestedCall]) -> tuple[Json, ...]:
-    """The items that may be sent back, without their ids: the provider stored none and would look them up."""
+    """Return the items to send back, without their ids: the provider stored none and would look them up."""
     sendable: list[Json] = []
     for at, item in enumerate(items):
         kind = item.get("type")

@@ -22,7 +22,7 @@ class Reserve:
     """Never leave more free than the model's longest answer."""
 
     def tokens(self, window: int, asked: int | None = None, longest: int | None = None) -> int:
-        """Tokens to leave free; what the caller asked for wins."""
+        """Return the tokens to leave free; a number that the caller asked for wins."""
         if asked is not None:
             return max(0, min(asked, window - 1))
         limits = [window - math.floor(window * (1 - self.fraction))]
@@ -40,7 +40,7 @@ class Levels:
     critical: float | None = 0.90
 
     def of(self, ratio: float) -> Level:
-        """The level at this share."""
+        """Return the level at this share."""
         if self.critical is not None and ratio >= self.critical:
             return "critical"
         if self.warning is not None and ratio >= self.warning:
@@ -61,17 +61,17 @@ class Trigger:
     history_asking: int | None = None
     """The same where a model is asked for summaries: that costs more, so it has to save more."""
     whole: bool = False
-    """Round the line down to a whole token."""
+    """True to round the number of tokens down."""
     on_call: bool = False
-    """Never by itself, but whenever somebody calls."""
+    """True if compaction never starts by itself, but runs whenever it is called."""
     enabled: bool = True
 
     def asking(self) -> "Trigger":
-        """The trigger where a model is asked for summaries."""
+        """Return the trigger where a model is asked for summaries."""
         return self if self.history is None else replace(self, history=self.history_asking or self.history)
 
     def line(self, room: int, fixed: int = 0) -> float | None:
-        """Tokens at which compaction starts, or None for never; `fixed` of them are no history."""
+        """Return the tokens at which compaction starts, None for never; `fixed` of them are no history."""
         if not self.enabled:
             return None
         share = None if self.fraction is None else room * self.fraction
@@ -105,7 +105,7 @@ class Target:
     """Stay under the number; for a target at the trigger's own line, where compaction would start again."""
 
     def history(self, window: int, room: int, fixed: int) -> int:
-        """Tokens the history may have; never negative."""
+        """Return the tokens that the history may have; never negative."""
         base = window if self.of_window else room
         base = base if self.cap is None else min(base, self.cap)
         wanted = (base * self.fraction - fixed - self.spare) / self.margin
@@ -136,7 +136,7 @@ class Breakdown:
         return self.system + self.prompt + self.tools + self.files
 
     def as_dict(self) -> dict[str, int]:
-        """The parts by name."""
+        """Return the parts by name."""
         return asdict(self)
 
 

@@ -38,7 +38,7 @@ class CachedPrefix:
         return bool(provider) and same_model(self.provider, self.model, provider, model)
 
     def usage(self, closing: int, output: int = 0) -> Usage:
-        """Estimate the usage of a question of so many tokens behind the conversation."""
+        """Estimate the usage of a question with this many tokens behind the conversation."""
         uncached = max(0, self.tokens - self.cached)
         return Usage(
             input=self.tokens + closing,
@@ -48,7 +48,7 @@ class CachedPrefix:
         )
 
     def cheaper(self, *, closing: int, transcript: int) -> bool:
-        """True if a question behind the conversation costs less than one with a transcript of so many tokens.
+        """True if a question behind the conversation costs less than one with a transcript of this size.
 
         >>> price = Price(3, 15, 0.3, 3.75)
         >>> named = {"format": "anthropic", "provider": "anthropic", "model": "m"}

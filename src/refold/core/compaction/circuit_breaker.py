@@ -74,7 +74,7 @@ class Breaker:
     """The last valid time."""
 
     def to_json(self) -> dict[str, Any]:
-        """The state as JSON, without the limits."""
+        """Return the state as JSON, without the limits."""
         state = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "limits"}
         return state | {"attempts": list(self.attempts)}
 
@@ -168,7 +168,7 @@ def _open(breaker: Breaker, at: float, reason: str, *, again: bool) -> Breaker:
 
 
 def _half_open(breaker: Breaker, at: float) -> bool:
-    """True if the cool-down is over, or the clock was set back so far that nobody can tell."""
+    """True if the cool-down is over, or if the clock was set back so far that it is unknown."""
     return breaker.opened is not None and abs(at - breaker.opened) >= breaker.cooldown - _ROUNDING
 
 

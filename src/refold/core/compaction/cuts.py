@@ -75,11 +75,11 @@ class Cuts:
         return at < len(self.legal) and self.legal[at] == position
 
     def after(self, position: int) -> int:
-        """The first legal cut at or after a position."""
+        """Return the first legal cut at or after a position."""
         return self.legal[min(bisect_left(self.legal, position), len(self.legal) - 1)]
 
     def before(self, position: int) -> int:
-        """The last legal cut at or before a position."""
+        """Return the last legal cut at or before a position."""
         at = bisect_left(self.legal, position)
         if at < len(self.legal) and self.legal[at] == position:
             return position

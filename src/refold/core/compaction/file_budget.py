@@ -30,7 +30,7 @@ PREVIEW_CHARS: Final = 2_000
 BYTES_PER_TOKEN: Final = 4
 """A rule of thumb; counts too few tokens for code and dense data."""
 SMALLEST_SHARE_TOKENS: Final = 64
-"""Rather than give every file less than this, the largest are left out: a few words help nobody."""
+"""Least tokens of a file; if every file would get less, the largest are left out: a few words do not help."""
 NAME_CHARS: Final = 200
 """A path in a preview is cut to this many characters; a longer one is not a name for a reader."""
 
@@ -69,7 +69,7 @@ class FittedFile:
 def file_budget(
     window: int, used: int, output_tokens: int, *, fraction: float = FILE_READ_BUDGET_FRACTION
 ) -> int:
-    """Tokens that files may take of what is left of the window; 0 when nothing is.
+    """Return the tokens that files may take of the rest of the window; 0 if nothing is left.
 
     >>> file_budget(200_000, 50_000, 50_000)
     60000

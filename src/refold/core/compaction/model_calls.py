@@ -73,7 +73,7 @@ def watch_calls(proposal: Proposal, task: Task, calls: list[ModelCall], before: 
 
 
 def _estimate_usage(ask: Ask, task: Task, output: int, *, prefixed: bool = True) -> Usage:
-    """Estimate the tokens of a question and an answer of so many tokens."""
+    """Estimate the usage of a question, with an answer of this many tokens."""
     if ask.prefix is not None and prefixed:
         return ask.prefix.usage(task.counter.plain(ask.closing), output)
     return Usage(input=task.counter.plain(ask.system) + task.counter.plain(ask.text), output=output)

@@ -55,7 +55,7 @@ def result_text(part: Part) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """True if a result no longer shows, or never showed, what was asked for."""
+    """True if a result does not show the output that was asked for, or no longer does."""
     return not text.strip() or text.startswith(_PLACEHOLDERS) or _FAILED_READ.match(text) is not None
 
 

@@ -31,7 +31,7 @@ class Task:
     window: int
     room: int
     fixed: int = 0
-    """Tokens of what is not history."""
+    """Tokens of the parts that are not history."""
     goal: int | None = None
     """Tokens the history may have afterwards; None: shrink once."""
     target: int | None = None
@@ -94,34 +94,34 @@ class Task:
         )
 
     def original(self, index: int) -> Message:
-        """The message before any stage rewrote it."""
+        """Return the message before any stage rewrote it."""
         return self.originals.get(index, self.messages[index])
 
     def number(self, index: int) -> int:
-        """The number that names a message."""
+        """Return the number that names a message."""
         span = self.numbers[index] if self.numbers else None
         return index if span is None else span[0]
 
     def span(self, indices: Sequence[int]) -> tuple[int, int]:
-        """The numbers of the first and the last message that these stand for."""
+        """Return the numbers of the first and the last message that these stand for."""
         spans = [span for index in indices if self.numbers and (span := self.numbers[index])]
         if not spans:
             return indices[0], indices[-1]
         return min(first for first, _ in spans), max(last for _, last in spans)
 
     def leaving(self, segment: Segment) -> tuple[int, ...]:
-        """The positions in a segment that may leave."""
+        """Return the positions in a segment that may leave."""
         return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
 
     def tail_start(self, keep: Keep | None) -> int:
-        """The start of the tail that a rule keeps; the end of the history where there is no rule."""
+        """Return the start of the tail that a rule keeps; the end of the history where there is no rule."""
         if keep is None:
             return len(self.messages)
         segment = keep.segment(self.measured)
         return 0 if segment is None else segment.end
 
     def request(self, segment: Segment) -> str:
-        """The user's last request, where it leaves with the segment and nobody speaks after it."""
+        """Return the user's last request, if it leaves with the segment and no user message follows it."""
         turns = find_user_turns(self.messages)
         last = turns[-1] if turns else None
         if last is None or last in self.protected or not segment.start <= last < segment.end:

@@ -90,7 +90,7 @@ def keep_ends(text: str, limit: int, head_share: float) -> str:
 
 
 def read_ends(output: str) -> str:
-    """Keep what is read of a tool's output: more of its head, where most tools say what matters."""
+    """Return the part of a tool's output that is read: mostly its head, where most tools say what matters."""
     return keep_ends(output, OUTPUT_CHARS, 0.75)
 
 

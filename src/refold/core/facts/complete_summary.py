@@ -56,7 +56,7 @@ class CompletedSummary:
 def append_missing_facts(
     text: str, ledger: Ledger, tokens: int, count: Count, *, light: bool = False
 ) -> CompletedSummary:
-    """Append the facts that a summary lacks, the most important ones, within so many tokens.
+    """Append the most important facts that a summary lacks, within a budget of tokens.
 
     `light`: the lighter facts too, where there is room to spare.
     """

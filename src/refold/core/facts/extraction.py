@@ -40,7 +40,7 @@ a fold of 10,000 messages would take longer (docs/decisions/0019-speed.md).
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
 PASTED_SENTENCES: Final = 20
-"""From so many sentences on the middle of a message counts as pasted and needs a rule's own words."""
+"""Sentences from which the middle of a message counts as pasted; then only a rule's words are read there."""
 OWN_SENTENCES: Final = 4
 """Sentences at both ends of such a message that are the person's own in any case."""
 _ARGUMENT_CHARS: Final = 100_000

@@ -45,7 +45,7 @@ STORED_TOKENS: Final = 12_000
 TEXT_CHARS: Final = 2_000
 """A longer text is no fact; one that is read back from data is cut here."""
 LISTED_WEIGHT: Final = 1.2
-"""Weight of a name that a model listed in an answer: less than what somebody did or said of himself."""
+"""Weight of a name that a model listed in an answer: less than what people did or said about themselves."""
 SEEN_ONLY: Final = 2.0
 """A lighter name was only seen in a tool's output; 1 % of those are used again (decision 0012)."""
 FAILED: Final = "failed: "
@@ -156,16 +156,16 @@ class Ledger:
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 
     def of(self, *kinds: str) -> list[Fact]:
-        """The facts of some kinds, in order."""
+        """Return the facts of some kinds, in order."""
         return [fact for fact in self.facts if fact.kind in kinds]
 
     def by_rank(self) -> list[Fact]:
-        """The facts, the most important first."""
+        """Return the facts, the most important first."""
         newest = max((fact.at for fact in self.facts), default=0)
         return sorted(self.facts, key=lambda fact: (-rank_value(fact, newest), fact.at, fact.text))
 
     def fit_to(self, tokens: int) -> "Ledger":
-        """The most important facts within so many tokens."""
+        """Return the most important facts within a budget of tokens."""
         # No text has more than two tokens a character, so most ledgers fit without being counted.
         if sum(len(fact.text) + len(fact.about) for fact in self.facts) * 2 + 8 * len(self.facts) <= tokens:
             return self
@@ -178,7 +178,7 @@ class Ledger:
         return Ledger(tuple(sorted(kept, key=lambda fact: fact.at)))
 
     def to_json(self) -> list[list[Any]]:
-        """The ledger as plain data."""
+        """Return the ledger as plain data."""
         return [
             [fact.kind, fact.text, fact.about, fact.at, round(fact.weight, 2), fact.uses]
             for fact in self.facts
@@ -255,7 +255,7 @@ class FactReport:
 
 
 def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactReport:
-    """Report for each fact whether a text has it, else whether it can be repaired within so many tokens."""
+    """Report for each fact whether a text has it, else whether it can be repaired within a budget."""
     low = text.lower()
     words = set(_WORD.findall(low))
     kept: list[Fact] = []

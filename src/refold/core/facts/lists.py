@@ -17,7 +17,7 @@ from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import common_words, content_words
 
 LEAST_ITEMS: Final = 3
-"""Items that make a list; two are an aside."""
+"""Least items of a list; two are only a remark."""
 ALL_NAMES_BONUS: Final = 0.6
 """Extra weight in proportion to the share of names in the list: in a list of names they are surely names."""
 _SUBJECT_WORDS: Final = 4

@@ -117,7 +117,7 @@ class Page:
         self.left -= cost
 
     def title_cost(self, title: str) -> int:
-        """Tokens of a heading."""
+        """Return tokens of a heading."""
         return self.count(f"## {title}\n\n")
 
 

@@ -199,7 +199,7 @@ def _is_past(words: list[str]) -> bool:
 
 
 def _score_subject(body: str, words: list[str]) -> float:
-    """Score the beginning: a person's plan or feeling, a pointer back, or a matter of its own."""
+    """Score the beginning of a sentence: a person's plan or feeling, a pointer back, or a new topic."""
     lists = word_lists()
     first = words[0]
     plans = first in lists["plans"] or (

@@ -111,7 +111,7 @@ def choose_rules(said: Statements) -> list[Fact]:
 def choose_statements(
     said: Statements, shown: Sequence[Fact], cost: Callable[[Fact], int], budget: int
 ) -> list[Fact]:
-    """Give the sentences that add most for their tokens to what is shown, within a budget."""
+    """Return the sentences that add most to the page for their tokens, within a budget."""
     shown_ids = {id(fact) for fact in shown}
     known = {word for fact in shown for word in said.words.get(id(fact), ())}
     costs = {id(fact): cost(fact) for fact in said.facts if id(fact) not in shown_ids}

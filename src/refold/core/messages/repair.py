@@ -127,7 +127,7 @@ def _find_unit_ends(messages: Sequence[Message], shape: Shape) -> list[int]:
 
 
 def _find_uncalled(messages: Sequence[Message], links: Links) -> dict[Place, ToolResult]:
-    """Return the stray results whose id nobody calls; the others are second results and leave."""
+    """Return the stray results whose id no call has; the others are second results and are dropped."""
     called = {call.id for message in messages for call in message.calls}
     uncalled: dict[Place, ToolResult] = {}
     for place, result in links.orphans.items():
@@ -139,7 +139,7 @@ def _find_uncalled(messages: Sequence[Message], links: Links) -> dict[Place, Too
 
 @dataclass(slots=True)
 class _Draft:
-    """The list as it is written anew."""
+    """The list while it is being rewritten."""
 
     shape: Shape
     leaving: set[Place]

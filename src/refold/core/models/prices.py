@@ -36,7 +36,7 @@ def find_price(model: str | None) -> Price | None:
 
 
 def find_client_price(provider: str, model: str) -> Price | None:
-    """Return the price of whoever answered; a server at an address and a model on this machine have none.
+    """Return the price of a client's model; a server at an address and a model on this machine have none.
 
     >>> find_client_price("openai", "gpt-5") == find_client_price("", "gpt-5")
     True

@@ -97,7 +97,7 @@ class Allowance:
     dollars: float | None = None
     tokens: int | None = None
     dollars_cap: str = ""
-    """The cap in words, and what is spent of it."""
+    """The cap in words, with the part that is spent."""
     tokens_cap: str = ""
     until: float | None = None
     """Time from which more may be spent again; None if no cap of an hour is reached."""
@@ -108,7 +108,7 @@ class Allowance:
         return any(left is not None and left <= 0 for left in (self.dollars, self.tokens))
 
     def refusal(self, spent: Spent, next_one: Spent) -> str:
-        """Return why the next calls may not be made, after what was spent since; "" if they may."""
+        """Return why the next calls may not be made, after `spent` was spent since; "" if they may."""
         dollars = (spent.dollars or 0.0) + (next_one.dollars or 0.0)
         if self.dollars is not None and (dollars > self.dollars or self.dollars <= 0):
             return self.dollars_cap

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from refold.core.models.model_names import HOSTS, ModelName, is_snapshot, name_prefixes
 
 FALLBACK: Final = 128_000
-"""The window of a model that nobody knows: what most models of 2025 have, and two of the documents take. If
+"""The window of an unknown model: most models of 2025 have it, and two of the documents assume it. If
 it is too small, history is folded for nothing; if too large, the provider refuses once and it is learned."""
 
 
@@ -69,7 +69,7 @@ class Table:
     rule: Callable[[ModelName], int | None] | None = None
     """Infers a window from a name; asked before the rows."""
     strict: bool = False
-    """True: only a named provider's own rows count. False: the maker's rows count for whoever serves it."""
+    """True if only a named provider's own rows count; else the maker's rows count for every provider."""
     sources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Name and day of each source, by its letter."""
 

@@ -145,7 +145,7 @@ def _is_bare(text: str) -> bool:
 
 
 def _has_no_body(text: str, evidence: Evidence, asked: str | None) -> bool:
-    """True if a request was refused without a body, by Cerebras or by nobody in particular."""
+    """True if a request was refused without a body, by Cerebras or by an unnamed provider."""
     silent = evidence.empty or (bool(evidence.kinds) and not text)
     empty = 400 in evidence.statuses and silent and not _ANSWERED.sub("", text)
     if not empty and not load_patterns().no_body.search(text):

@@ -71,7 +71,7 @@ _LEAST_LINE: Final = 20
 """Characters from which on a line of the question is recognised; shorter ones occur by chance."""
 LOOP_WORDS: Final = 400
 LOOP_SHARE: Final = 0.1
-"""A text of so many words has at least this share of different ones; a higher share rejects long lists."""
+"""Least share of different words in a text of at least `LOOP_WORDS`; a higher share rejects long lists."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -175,7 +175,7 @@ def find_language(text: str) -> str:
 # -- stand-ins ----------------------------------------------------------------------------------------------
 
 _STAND_IN, _ANY_WORD = "[stand-in]", "summary"
-"""The beginning of a text that nobody wrote, and the word that stands for all words of a summary."""
+"""The first word of a stand-in, and the word that stands for all words of a summary."""
 
 
 def is_stand_in(text: str) -> bool:
@@ -185,6 +185,6 @@ def is_stand_in(text: str) -> bool:
 
 
 def make_stand_in(characters: int, most: int | None) -> str:
-    """Make a text of about so many characters and at most so many words, for a summary that nobody writes."""
+    """Make a stand-in for a summary, with about `characters` characters and at most `most` words."""
     words = max(8, characters // (len(_ANY_WORD) + 1))
     return f"{_STAND_IN} " + f"{_ANY_WORD} " * (words if most is None else min(words, most))

@@ -30,9 +30,9 @@ ASSISTANT: Final = "the assistant wrote: "
 _SAME: Final = 0.6
 """Share of a sentence's words that one line must have to be its source; a lower share quotes more."""
 _WHOLE, _WHOLE_WORDS = 0.8, 4
-"""A sentence that holds this share of a line of so many words repeats that line, whatever else it says."""
+"""Share of a line's words with which a sentence repeats the line, and the least words of such a line."""
 _SOME: Final = 3
-"""Words besides a name that no other speaker used; so many are no accident."""
+"""Words besides a name that only one speaker used; this many are no coincidence."""
 _MOST_ORDERS: Final = 40
 """Lines of one text that give instructions; more are only more of the same."""
 _READ_CHARS: Final = 6_000
@@ -47,7 +47,7 @@ _SOURCED: Final = re.compile(
 )
 """A sentence that names its source and is a quote from there on."""
 _SHOWN_BY_TOOLS: Final = frozenset({VALUES, FILES, OUTPUTS})
-"""Sections of a summary that hold what tools showed: a name there is nobody's wish."""
+"""Sections of a summary with the output of tools: a name there is no request of the user."""
 
 _compile = partial(compile_patterns, room="summaries")
 

@@ -135,7 +135,7 @@ def count_images(message: Message) -> int:
 
 
 def chars_per_token_counter(chars_per_token: int) -> TextCount:
-    """Return a count of one token for so many characters, rounded up; at least one character a token.
+    """Return a function that counts characters as tokens, rounded up; at least one character a token.
 
     >>> chars_per_token_counter(4)("abcde")
     2

@@ -122,7 +122,7 @@ def _read(value: Any) -> Response:
 
 
 def _read_chat(fields: Mapping[str, Any]) -> _Answer | None:
-    """An OpenAI chat completion; also Ollama's own answer, which has one message and no choices."""
+    """Return an OpenAI chat completion; also Ollama's own answer, which has one message and no choices."""
     choices = _to_list(fields.get("choices"))
     if choices:
         choice = _to_fields(choices[0])

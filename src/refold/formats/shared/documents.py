@@ -30,7 +30,7 @@ _BOMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A conversation from a text, with what stood beside it."""
+    """A conversation from a text, with the fields beside its messages."""
 
     messages: list[Any]
     format: str

@@ -103,7 +103,7 @@ class Positions:
         _ = self._latest.remove(call_id) or self._older.remove(call_id)
 
     def _replay_noted(self) -> None:
-        """Process what was only noted: from now on the order matters."""
+        """Process the calls and results that were only noted: from now on the order matters."""
         noted, self._noted = self._noted, None
         for call_id, name in noted or ():
             if name is None:

@@ -120,7 +120,7 @@ class _Chain:
         return (item.first, 0) if isinstance(item, MessageRange) else self.ranks[item]
 
     def _split(self, item: ViewItem) -> list[ViewItem]:
-        """Return the messages of an item one by one; those of an unfolded fold as what it had removed."""
+        """Return the messages of an item one by one; an unfolded fold stands for those it had removed."""
         singles: list[ViewItem] = []
         waiting = [item]
         while waiting:
@@ -134,7 +134,7 @@ class _Chain:
         return singles
 
     def _removed_for(self, replacement: Replacement) -> list[ViewItem]:
-        """Return what a change removed for the first of its own messages; nothing for the others."""
+        """Return the items that a change removed, for the first of its own messages; none for the others."""
         for change in self.folds[replacement.fold].changes:
             own = [item for item in change.inserted if isinstance(item, Replacement)]
             if own[:1] == [replacement]:

@@ -18,7 +18,7 @@ OPAL_FRAMING_BYTES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentTurns:
-    """Ripple: at most so many messages and so much of the window, snapped to a user's turn.
+    """Ripple: at most `messages` messages and a share of the window, snapped to a user's turn.
 
     The first turn at or behind the target wins, else the last one before it, which keeps more than both
     limits allow rather than splitting a turn.
@@ -95,7 +95,7 @@ class RecentShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentBytes:
-    """Opal: about so many tokens, four bytes each, cut at the next user's turn, else inside the turn.
+    """Opal: about `tokens` tokens, four bytes each, cut at the next user's turn, else inside the turn.
 
     A turn that is cut with at least `split_least` messages before the cut gets a summary of its own.
     """

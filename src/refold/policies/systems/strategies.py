@@ -220,7 +220,7 @@ def _drive_generator(generator: Generator[Any, Any, Any]) -> Flow[Any]:
 
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, Any], id: str) -> Any:  # noqa: A002  # Umwelten's own word
-    """Return what a coroutine gives that waits for nobody.
+    """Return the result of a coroutine that waits for nothing.
 
     One that waits needs the event loop of its program, which a stage does not have.
     """

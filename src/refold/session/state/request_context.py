@@ -26,7 +26,7 @@ class RequestContext:
         self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
 
     def breakdown(self, counter: Counter, history: int) -> Breakdown:
-        """Return what fills the context, beside a history of so many tokens."""
+        """Return the tokens of each part of the context; `history` is the size of the history."""
         tools = () if self.tools is None else self.tools
         tools = [tools] if isinstance(tools, Mapping) else tools
         key = (counter, self.system, len(tools))

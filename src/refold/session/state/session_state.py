@@ -25,7 +25,7 @@ from refold.stores import Head, Store
 
 @dataclass(slots=True, kw_only=True)
 class SessionState:
-    """One conversation: where it stands in the store, its view in memory, and what it has taken so far."""
+    """One conversation: its place in the store, its view in memory, its usage and cost so far."""
 
     name: str
     store: Store

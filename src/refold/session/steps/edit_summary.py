@@ -50,7 +50,7 @@ def _read_entry(state: SessionState, name: str, said: int) -> SessionFlow[Entry]
 
 
 def _edit_value(state: SessionState, entry: Entry, old: str, new: str) -> dict[str, Any]:
-    """The value of a fold's entry with the new text, and with the tokens after the fold counted again."""
+    """Return the value of a fold's entry with the new text, and with the tokens after it counted again."""
     counter = state.counter()
     raws, before = list(entry.value["messages"]), fold_messages(entry)
     after = list(before)
@@ -74,7 +74,7 @@ def _edit_value(state: SessionState, entry: Entry, old: str, new: str) -> dict[s
 
 
 def _replace_text(message: Message, old: str, new: str) -> Message:
-    """The message with the new text; the same object if it does not hold the old one."""
+    """Return the message with the new text; the same object if it does not hold the old one."""
     parts = tuple(
         Text(part.text.replace(old, new, 1)) if isinstance(part, Text) and old in part.text else part
         for part in message.parts

@@ -74,7 +74,7 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write each file whole or not at all; a folder that holds anything but an export is refused."""
+    """Write each file completely or not at all; a folder that holds anything but an export is refused."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()) and not any((folder / name).exists() for name in MARKERS):

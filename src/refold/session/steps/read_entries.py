@@ -62,7 +62,7 @@ def system_items(entry: Entry) -> list[Any]:
 
 
 def fold_sizes(entry: Entry) -> tuple[int, int]:
-    """Return the tokens before and after a fold; 0 for what is no number, as imports may bring anything."""
+    """Return the tokens before and after a fold; 0 for a value that is no number, as imports may hold any."""
     before, after = entry.value.get("before"), entry.value.get("after")
     return before if type(before) is int else 0, after if type(after) is int else 0
 

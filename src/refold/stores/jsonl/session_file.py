@@ -36,9 +36,9 @@ _HASH_PREFIX: Final = "b2:"
 _SEQ_BITS: Final = 40
 """A place is packed into one number, 40 bits for its seq: less memory than a tuple, for 10^12 entries."""
 _EDGE_BYTES: Final = 1 << 16
-"""The first and the last row are searched in so many bytes; a longer row only makes the list slower."""
+"""Bytes in which the first and the last row are searched; a longer row only makes the list slower."""
 _SPAN_BYTES: Final = 1 << 20
-"""Entries of a page that lie within so many bytes are read with one call."""
+"""Bytes that are read with one call if they hold the entries of a page."""
 
 
 class SessionFile:

@@ -22,7 +22,7 @@ NOW: Final = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::f
 """The clock of the server, which all processes share, unless a test passes its own."""
 PAGE_ROWS: Final = 500
 PAGE_BYTES: Final = 4 << 20
-"""A page ends after so many rows, or so many bytes of bodies: bounded memory here and on the server. One
+"""Rows and bytes of bodies after which a page ends: bounded memory here and on the server. One
 entry is always read, whatever its size."""
 _PAGE: Final = """
     SELECT {columns} FROM (
@@ -36,7 +36,7 @@ _PAGE: Final = """
 
 
 def decode_damaged_text(data: bytes) -> str:
-    """Decode what `encode_text` made; what somebody broke in the database is replaced."""
+    """Decode a text of `encode_text`; damaged characters in the database are replaced."""
     try:
         return decode_text(bytes(data))
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Examine a whole SQLite store: what is wrong with it, and what can still be read."""
+"""Examine a whole SQLite store: find its defects, and read what can still be read."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -26,7 +26,7 @@ from refold.stores.text import decode_text
 
 T = TypeVar("T")
 _MOST_FINDINGS: Final = 100
-"""SQLite stops its own check after so many lines: a file with more is replaced, not repaired by hand."""
+"""Lines after which SQLite stops its own check: a file with more is replaced, not repaired by hand."""
 # Pages as in `paths`: a check shares the connection with other threads, which must get their turn.
 _PAGE_BYTES: Final = 2_000_000
 _LINE: Final = select_entries(

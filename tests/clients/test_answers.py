@@ -194,6 +194,14 @@ def test_a_last_event_without_its_output_is_filled_from_the_words_before(provide
     assert opened("responses").ask(Ask("?")).text == "Words."
 
 
+def test_text_is_kept_where_only_the_reasoning_before_it_was_ended(provider, opened):
+    reasoning = {"type": "response.output_item.done", "item": {"type": "reasoning", "summary": []}}
+    words = {"type": "response.output_text.delta", "delta": "Words."}
+    done = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    provider.script = [sends(data(reasoning, words, done))]
+    assert opened("responses").ask(Ask("?")).text == "Words."
+
+
 def test_a_prompt_that_gemini_blocks_is_a_refusal(provider, opened):
     provider.script = [sends(data({"promptFeedback": {"blockReason": "SAFETY"}}))]
     assert opened("gemini").ask(Ask("?")).finish == "refusal"

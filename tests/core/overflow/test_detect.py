@@ -456,6 +456,7 @@ def test_only_a_believable_limit_is_learnable():
     assert overflow("maximum context length is 4096 tokens").learnable == 4_096
     assert overflow("maximum context length is 10000000 tokens").learnable == 10_000_000
     assert overflow("maximum context length is 10000001 tokens").learnable is None
+    assert overflow("prompt is too long").learnable is None
     assert OverflowInfo(None, None, None).learnable is None
     assert OverflowInfo(None, 4_095, None).learnable is None
 

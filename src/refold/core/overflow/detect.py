@@ -35,7 +35,8 @@ class OverflowInfo:
     @property
     def learnable(self) -> int | None:
         """The limit, if it can be believed."""
-        return self.limit if self.limit in LEARNABLE else None
+        # Asked for None, a range would compare it with each of its ten million numbers.
+        return self.limit if self.limit is not None and self.limit in LEARNABLE else None
 
 
 def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | None:

@@ -37,8 +37,12 @@ def test_secrets_without_its_extra_say_at_once_what_to_install(monkeypatch):
     for module in [name for name in sys.modules if name.partition(".")[0] == "detect_secrets"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "detect_secrets", None)
-    for module in [name for name in sys.modules if name.startswith("refold.redaction")]:
-        monkeypatch.delitem(sys.modules, module)  # it remembers the library
+    for module in [
+        name for name in sys.modules if name.startswith(("refold.redaction", "refold.evals.secrets"))
+    ]:
+        monkeypatch.delitem(
+            sys.modules, module
+        )  # the loaded library is remembered, and by whom it was imported
     done = run_cli("eval", "secrets", "--count", "2")
     assert (done.status, done.out) == (2, "")
     assert done.err == "refold: redaction needs detect-secrets: pip install 'refold[redact]'\n"

@@ -118,6 +118,14 @@ class TestChoice:
             "Never book the morning flight.",
         ]
 
+    def test_the_name_of_a_speaker_adds_nothing(self):
+        """Everybody in a talk is named again and again, so that a name tells nothing of a sentence."""
+        greeting = Fact("statement", "Thanks Ada", "Ben", 0, 2.6)
+        other = Fact("statement", "Thanks Rome", "Ada", 1, 2.6)
+        values = weigh_statements([greeting, other]).value_words()
+        assert values["ada"] == 0.0
+        assert values["rome"] > 0.0
+
     def test_sentences_that_add_most_win(self):
         facts = said(
             "I bought 4 chairs in Lisbon.",

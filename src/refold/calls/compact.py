@@ -354,7 +354,7 @@ def _outcome(
 
 
 def _reason(result: Result, conversation: Conversation, goal: int | None) -> str:
-    """Say in one line what the stages achieved."""
+    """Return in one line what the stages achieved."""
     if hopeless := _why_hopeless(conversation, result):
         return hopeless
     accepted = [report for report in result.reports if report.accepted]
@@ -370,7 +370,7 @@ def _stage_reasons(reports: Sequence[Report]) -> str:
 
 
 def _why_hopeless(conversation: Conversation, result: Result) -> str:
-    """Say that even an empty history would be too large; "" if that is not so."""
+    """Return the reason why even an empty history would be too large; "" if it would fit."""
     fixed, room = conversation.budget.breakdown.fixed, conversation.budget.room
     if fixed < room or fixed + result.tokens <= room:
         return ""

@@ -28,7 +28,7 @@ WINDOW: Final = 100_000_000
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Say what the eval takes."""
+    """Add the arguments of the eval."""
     parser.add_argument(
         "dataset", metavar="DATASET", help="a folder of agent runs and transcripts with usage"
     )

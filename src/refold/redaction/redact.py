@@ -19,7 +19,7 @@ from refold.errors import RefoldError
 from refold.redaction.detect import find_secrets, is_secret_name, is_secret_value, load_library
 
 Mode: TypeAlias = Literal["off", "export", "storage"]
-"""Where secrets are replaced: "off": nowhere; "export": in exports, summaries, receipts and events; "storage":
+"""Where secrets are replaced: "off" nowhere, "export" in exports, summaries, receipts and events, "storage"
 also in the store."""
 _MODES: Final = ("off", "export", "storage")
 _PASSES: Final = 8

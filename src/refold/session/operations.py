@@ -246,7 +246,7 @@ def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
         name = newest.name  # the message, or the last mark right behind it
     places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
     if name not in places:
-        raise RefoldError(f"there is no entry {to!r} in session {state.name!r}")
+        raise RefoldError(f"there is no entry {to!r} in session {state.name!r}: `log()` lists its entries")
     return places[name]
 
 

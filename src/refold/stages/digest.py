@@ -49,9 +49,9 @@ MOST_TOKENS: Final = 10_000
 """Tokens of a digest at most. A summary has less: where no model can be asked, more of the window is better
 spent on facts."""
 LEAST_TOKENS: Final = 200
-"""Tokens it may have in any case; the pipeline rejects it where that is more than what leaves."""
+"""Tokens that a digest may always have; the pipeline rejects it if the messages that leave have fewer."""
 LEAST_BESIDE: Final = 64
-"""The same where a goal is set: more would only be clamped away behind it."""
+"""The same if a goal is set: the clamp stage would cut off more."""
 SHARE: Final = 0.25
 """Size of a digest as a share of the text it stands for; more would be a copy, less loses more."""
 _WORK_SHARES: Final = (
@@ -67,7 +67,7 @@ _WORK_SHARES: Final = (
 _TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
 RULES_SHARE: Final = 0.5
-"""Share that rules may have where tools work: who misses a name looks it up, who misses a rule breaks it."""
+"""Share of rules where tools work: a model that lacks a name looks it up, one that lacks a rule breaks it."""
 LISTS_SHARE: Final = 0.2
 """Share of names from lists in answers where people talk; proportionally less below `ROOMY_LISTS` tokens."""
 ROOMY_LISTS: Final = 8_000
@@ -85,7 +85,7 @@ HUGE: Final = 0.3
 """Share of the goal from which on one message that stays is likely to be clamped."""
 # The limits below bound the work on a huge history.
 LOOK_BACK: Final = 200
-"""Messages at the end that tell who has the next word."""
+"""Messages at the end from which the state of the work is read."""
 ANSWER_CHARS: Final = 240
 """Characters of an answer among which its first sentence is looked for."""
 _NEWEST_READ: Final = 2_000
@@ -104,13 +104,13 @@ class Staying:
 
     names: frozenset[str]
     said: str
-    """Words of people there."""
+    """Words of people in the messages that stay."""
     answered: bool
-    """True if the model speaks there behind what leaves."""
+    """True if a message of the model stays behind the messages that leave."""
 
 
 def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
-    """Write the digest of what leaves, wrapped as a summary, with the ledger as metadata."""
+    """Write the digest of the messages that leave, wrapped as a summary, with the ledger as metadata."""
     covered = replace(covered, state=find_state(messages[-LOOK_BACK:]))
     numbers = [task.number(index) for index in covered.places]
     earlier = [place for place, message in enumerate(messages) if message.is_summary]
@@ -199,7 +199,7 @@ def _format_sections(
             fill_statements(page, ledger, budget, rules_budget=int(most * RULES_SHARE) if is_work else 0)
         else:
             fill_section(page, ledger, title, budget)
-    # The pieces were charged a little too much: what is really left is dealt out again.
+    # Counting the pieces one by one gives a little too much, so the tokens that are really left are used.
     for _ in range(2 if is_work and most < TIGHT else 1):
         page.left = most - count("\n\n".join(part for part in (memory, page.text, last) if part)) - 4
         fill_statements(page, ledger, page.left)

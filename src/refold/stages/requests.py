@@ -185,5 +185,5 @@ def merge_summaries(request: Request, texts: list[str]) -> Flow[str]:
 
 
 def answer_text(reply: Reply) -> str:
-    """Give the text of an answer; "" for a failure."""
+    """Return the text of an answer; "" for a failure."""
     return "" if isinstance(reply, Failed) else reply.text.strip()

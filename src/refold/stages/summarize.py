@@ -184,7 +184,7 @@ class Summarize:
         return Step(edits, why, facts=facts.counts)
 
     def _reject(self, leaving: _Leaving, text: str | Rejected) -> str:
-        """Say why a text is no summary and asking again may help; "" where neither holds."""
+        """Return why a text is no summary, if asking again may help; else ""."""
         if isinstance(text, Rejected):
             return text.why if text.worth_retry else ""
         if not text or is_stand_in(text):
@@ -358,5 +358,5 @@ def _size(task: Task, messages: list[Message]) -> int:
 
 
 def _unwrap_all(summaries: Iterable[Message]) -> list[str]:
-    """Give the texts of earlier summaries, without the turns that only accept one."""
+    """Return the texts of earlier summaries, without the turns that only accept one."""
     return [unwrap_summary(message) for message in summaries if message.meta.get("kind") != "ack"]

@@ -16,7 +16,7 @@ from refold.errors import StoreBusy, StoreError, StoreFull
 
 WAIT_SECONDS: Final = 5.0
 """Seconds to wait for the lock of another process; the same as `busy_seconds` of the databases. An append
-holds the lock for milliseconds, so that a longer wait means that somebody hangs."""
+holds the lock for milliseconds, so that a longer wait means that another process hangs."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -64,7 +64,7 @@ def lock(file: int, path: Path, *, shared: bool = False) -> None:
 
 
 def write_at_end(file: int, path: Path, good: int, content: bytes, *, sync: bool) -> None:
-    """Write behind the first `good` bytes of a locked file, all of it or nothing; cuts off what is there."""
+    """Cut a locked file to its first `good` bytes and append the content, all of it or nothing."""
     with map_errors(path):
         if os.fstat(file).st_size != good:
             os.ftruncate(file, good)

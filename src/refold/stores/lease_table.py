@@ -63,7 +63,7 @@ class LeaseTable:
             self._change(session, replace(record, turn=turn))
 
     def take(self, *, holder: str, seconds: float) -> Lease | None:
-        """Lease the oldest session of the queue that nobody holds."""
+        """Lease the oldest session of the queue that has no lease; None if there is none."""
         now = self._now()
         waiting = [
             (record.turn or record.taken, session)

@@ -98,11 +98,11 @@ class Target:
     cap: int | None = None
     """The base is never taken as larger than this."""
     most: int | None = None
-    """Tokens of history to aim at in a large room: it is folded before it is full, so it pays to go far."""
+    """Tokens of history to aim at in a large room: it is folded before it is full, so a deep fold pays."""
     most_from: int = 0
     """Tokens of a large room; a smaller one is folded because it is full, and keeps its share."""
     below: bool = False
-    """Stay under the number; for a target at the trigger's own line, where compaction would start again."""
+    """True to stay under the number: at the trigger's own number compaction would start again."""
 
     def history(self, window: int, room: int, fixed: int) -> int:
         """Return the tokens that the history may have; never negative."""

@@ -114,7 +114,7 @@ class HistoryIndex:
 
     @property
     def links(self) -> Links:
-        """Which result answers which call."""
+        """The links between tool results and the calls that they answer."""
         if self._links is None:
             self._links = link(self.messages)
         return self._links

@@ -68,7 +68,7 @@ def find_guarded(
 def explain_guarded(
     messages: Sequence[Message], guards: Collection[str], pins: Iterable[Any], items: Sequence[Any]
 ) -> dict[int, str]:
-    """Say why each guarded message stays, the strongest reason for each."""
+    """Return the strongest reason for which each guarded message stays, by its position."""
     why: dict[int, str] = {}
     sizes = [0] * len(messages)
     for guard, reason in _REASONS.items():

@@ -59,12 +59,12 @@ class Keep(Protocol):
     """A rule that says what stays."""
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the segment that leaves, or None."""
+        """Return the segment that leaves, or None."""
         ...
 
 
 def find_tail_start(sizes: Sequence[int], limit: int, *, at_least: int = 1) -> int:
-    """Find where the longest tail of at most `limit` tokens begins; the last messages stay in any case."""
+    """Return the start of the longest tail of at most `limit` tokens; the last messages stay in any case."""
     total = 0
     for index in range(len(sizes) - 1, -1, -1):
         total += sizes[index]
@@ -74,7 +74,7 @@ def find_tail_start(sizes: Sequence[int], limit: int, *, at_least: int = 1) -> i
 
 
 def find_turn_before(messages: Sequence[Message], position: int) -> int | None:
-    """Find where a person started to speak last before a position, summaries not counted."""
+    """Return the index of the last user turn before a position, summaries not counted; None for none."""
     for index in range(position - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.is_user_turn and not message.is_summary:
@@ -83,7 +83,7 @@ def find_turn_before(messages: Sequence[Message], position: int) -> int | None:
 
 
 def find_turn_starts(messages: Sequence[Message]) -> list[int]:
-    """Find where a person starts to speak, summaries not counted."""
+    """Return the indices at which a user's turn starts, summaries not counted."""
     return [i for i, message in enumerate(messages) if message.is_user_turn and not message.is_summary]
 
 
@@ -99,14 +99,14 @@ class RecentRoom:
     tokens: int = 20_000
     room_fraction: float = 0.25
     lean_tokens: int | None = None
-    """The tokens in a room larger than `lean_from`: it is folded before it is full, and then it goes far."""
+    """The tokens in a room larger than `lean_from`: it is folded before it is full, so a deep fold pays."""
     lean_from: int = 0
     near: float = 0.5
     split_least: int = 5
     """Messages of a split turn before the cut from which on the turn has a summary of its own."""
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the segment before the tail, and the turn it splits."""
+        """Return the segment before the tail, and the turn it splits."""
         head, sizes, length = measured.head, measured.sizes, len(measured.messages)
         lean = self.lean_tokens if measured.room > self.lean_from else None
         most = self.tokens if lean is None else min(lean, self.tokens)

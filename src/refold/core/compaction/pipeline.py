@@ -1,7 +1,7 @@
-"""Runs stages, cheapest first, until the history fits. Knows no stage and calls no model.
+"""Run stages, cheapest first, until the history fits. Knows no stage and calls no model.
 
 A stage that proposes nothing is passed over; a proposal that does not make the history smaller is rejected.
-The loop ends with the stages, so it cannot run for ever. The result reports what became of every stage.
+The loop ends with the stages, so it cannot run for ever. The result has a report for every stage.
 Afterwards tool pairs are repaired (a right cut needs no repair).
 """
 
@@ -45,7 +45,7 @@ class Report:
     tokens_after: int
     calls: tuple[ModelCall, ...] = ()
     facts: tuple[int, int, int] = (0, 0, 0)
-    """Of the facts in what left: how many the text kept, were repaired, are reachable by handle."""
+    """Numbers of the facts in the messages that left: kept by the text, repaired, reachable by handle."""
     capped: bool = False
     """True if a spending limit kept a model from being asked."""
 

@@ -45,12 +45,12 @@ def format_pointer(path: str) -> str:
 
 
 def normalize_path(path: str) -> str:
-    """Give the one spelling of a path by which reads are compared."""
+    """Return a path in the spelling by which reads are compared."""
     return path.removeprefix("./")
 
 
 def result_text(part: Part) -> str:
-    """Give the text of a tool's answer, in a result or as plain text."""
+    """Return the text of a tool's answer, in a result or as plain text."""
     return part.text if isinstance(part, ToolResult | Text) else ""
 
 

@@ -121,7 +121,7 @@ class Task:
         return 0 if segment is None else segment.end
 
     def request(self, segment: Segment) -> str:
-        """Return the user's last request, if it leaves with the segment and no user message follows it."""
+        """Return the user's last request if it leaves with the segment; else ""."""
         turns = find_user_turns(self.messages)
         last = turns[-1] if turns else None
         if last is None or last in self.protected or not segment.start <= last < segment.end:
@@ -131,14 +131,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage's proposal: edits, and why, or why there are none."""
+    """A stage's proposal: its edits and their reason, or the reason why there are none."""
 
     edits: tuple[Edit, ...] = ()
     note: str = ""
     failed: bool = False
     """True if something went wrong, as opposed to nothing being left to do."""
     facts: tuple[int, int, int] = (0, 0, 0)
-    """Of the facts in what leaves: how many the text kept, were repaired, are reachable by handle."""
+    """Numbers of the facts in the messages that leave: kept by the text, repaired, reachable by handle."""
     capped: bool = False
     """True if a spending limit kept a model from being asked."""
 

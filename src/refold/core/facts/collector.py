@@ -211,7 +211,7 @@ def _without_instruction(line: str) -> str:
 
 
 def _files_of_names(text: str) -> dict[str, str]:
-    """Give for each name that a search printed the file before it."""
+    """Return for each name that a search printed the file before it."""
     return {
         name: where[1]
         for line in text.split("\n")

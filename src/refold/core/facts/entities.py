@@ -60,7 +60,7 @@ def find_entities(text: str) -> dict[Entity, int]:
 
 
 def entity_kind(name: str) -> str:
-    """Give the kind of a name by its shape; "" where it is no name.
+    """Return the kind of a name by its shape; "" where it is no name.
 
     >>> entity_kind("UserStore")
     'classes'

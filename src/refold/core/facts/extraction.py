@@ -183,13 +183,13 @@ class _MessageReader:
 
 
 def _read_arguments(call: ToolCall) -> Any:
-    """Give the arguments of a call, parsed where they are JSON text."""
+    """Return the arguments of a call, parsed where they are JSON text."""
     arguments = call.arguments
     return parse_arguments(arguments[:_ARGUMENT_CHARS]) if isinstance(arguments, str) else arguments
 
 
 def _main_argument(call: ToolCall) -> str:
-    """Give the main argument of a call, else all of them."""
+    """Return the main argument of a call, else all of them."""
     arguments = _read_arguments(call)
     if isinstance(arguments, Mapping):
         for key in _MAIN_ARGUMENTS:

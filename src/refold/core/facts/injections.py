@@ -37,7 +37,7 @@ class InstructionPattern:
 
 @cache
 def instruction_patterns() -> tuple[InstructionPattern, ...]:
-    """Give the patterns, read and compiled once."""
+    """Return the patterns, read and compiled once."""
     return tuple(
         InstructionPattern(
             tuple(entry["anchors"]),
@@ -62,7 +62,7 @@ _MIXED_SCRIPTS: Final = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Z
 
 
 def as_displayed(text: str) -> str:
-    """Give a text as a reader sees it.
+    """Return a text as a reader sees it.
 
     >>> as_displayed("al\u200bways")
     'always'

@@ -122,7 +122,7 @@ class Page:
 
 
 def words_and_names(text: str) -> Iterable[str]:
-    """Give the words of a text, its names and paths, and all ends of its paths."""
+    """Return the words of a text, its names and paths, and all ends of its paths."""
     words = set(_WORD.findall(text))
     for token in set(_TOKEN.findall(text)) - words:
         name = token.strip(".-")
@@ -196,7 +196,7 @@ def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
 
 
 def _place_name(fact: Fact, file_lines: dict[str, str]) -> tuple[str, str, str]:
-    """Give the section, the line and the item in that line for a fact."""
+    """Return the section, the line and the item in that line for a fact."""
     if fact.kind == "value":
         return VALUES, f"{fact.about} = {fact.text} (#{fact.at})", ""
     if fact.kind == "file" or fact.about in _PATH_KINDS:

@@ -94,7 +94,7 @@ def is_promise(sentence: str) -> bool:
 # The same sentence is classified when it is found and again when a page is read back.
 @lru_cache(maxsize=4_096)
 def classify_sentence(sentence: str) -> tuple[str, float]:
-    """Give the kind and the weight of a user's sentence; what holds and what is specific weighs more.
+    """Return the kind and the weight of a user's sentence; lasting and specific sentences weigh more.
 
     >>> classify_sentence("Never deploy on a Friday.")[0]
     'constraint'
@@ -117,7 +117,7 @@ def classify_sentence(sentence: str) -> tuple[str, float]:
 
 
 def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
-    """Give the kind of a sentence; `body` is the sentence without its lead-in."""
+    """Return the kind of a sentence; `body` is the sentence without its lead-in."""
     lists = word_lists()
     asks = sentence.endswith(("?", "？"))
     may_match = not sentence.isascii() or not lists["triggers"].isdisjoint(words)

@@ -88,7 +88,7 @@ def weigh_statements(facts: Sequence[Fact]) -> Statements:
 
 
 def choose_rules(said: Statements) -> list[Fact]:
-    """Give the rules and what else holds, the surest and rarest first, each once."""
+    """Return the rules and other lasting statements, the surest and rarest first, each once."""
 
     def rank(fact: Fact) -> tuple[float, int, str]:
         words = said.words[id(fact)]

@@ -32,13 +32,13 @@ def read_toml(name: str, room: str = "facts") -> dict[str, Any]:
 
 @cache
 def word_lists() -> dict[str, frozenset[str]]:
-    """Give the lists of `data/words.toml` by name, read once; the reason for each stands there."""
+    """Return the lists of `data/words.toml` by name, read once; the reason for each stands there."""
     return {name: frozenset(words.split()) for name, words in read_toml("words.toml").items()}
 
 
 @cache
 def common_words() -> frozenset[str]:
-    """Give the plain words of English conversation, read once."""
+    """Return the plain words of English conversation, read once."""
     lines = read_data("common_words.txt").split("\n")
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
@@ -57,7 +57,7 @@ def compile_patterns(template: str, *names: str, room: str = "facts") -> re.Patt
 
 
 def assigned_name(sentence: str) -> str:
-    """Give what a sentence sets a value for, in small letters; "" where it sets none.
+    """Return the name that a sentence sets a value for, in lower case; "" if it sets none.
 
     >>> assigned_name("My booking code is QX7T2P.")
     'booking code'
@@ -72,7 +72,7 @@ def split_words(sentence: str) -> list[str]:
 
 
 def content_words(sentence: str) -> list[str]:
-    """Give the words with a content of their own, each once; pairs of letters for scripts without spaces."""
+    """Return the content words of a text, each once; pairs of letters for scripts without spaces."""
     stop = word_lists()["stop"]
     words = [
         word for word in split_words(sentence) if word not in stop and (len(word) > 2 or word[0].isdigit())
@@ -83,7 +83,7 @@ def content_words(sentence: str) -> list[str]:
 
 
 def capitalised_words(sentence: str) -> list[str]:
-    """Give the words with a capital that does not begin the sentence."""
+    """Return the words with a capital that does not begin the sentence."""
     return _CAPITALISED.findall(sentence)
 
 

@@ -40,7 +40,7 @@ class OverflowInfo:
 
 
 def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | None:
-    """Say whether an error is a refusal for size.
+    """Return the numbers of a refusal for size; None if the error is something else.
 
     Takes exceptions (with causes, groups, bodies and responses), texts, bytes, dicts, lists, event streams
     and finish reasons. `provider` is who was asked, where the caller knows it.

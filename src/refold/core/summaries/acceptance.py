@@ -35,7 +35,7 @@ _compile = partial(compile_patterns, room="summaries")
 
 
 def reject_reply(reply: Reply) -> str:
-    """Say why this reply is no summary; "" where it may be one."""
+    """Return why this reply is no summary; "" if it may be one."""
     if isinstance(reply, Failed):
         return f"the model failed: {type(reply.error).__name__}: {reply.error}"[:300]
     if reply.calls or reply.finish in _TOOL_CALLS:
@@ -99,7 +99,7 @@ def reject_text(
     nonce: str = "",
     asked: str = "",
 ) -> str:
-    """Say why a text is no summary of a conversation; "" where it may be one.
+    """Return why a text is no summary of a conversation; "" if it may be one.
 
     `tokens`: how long it is; `most`: how long the policy lets it be; `nonce`: the mark of the question that
     was asked; `asked`: the words of that question.

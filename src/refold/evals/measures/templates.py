@@ -79,7 +79,8 @@ def _make_value(generator: str, chance: random.Random) -> str:
         return f"${chance.randint(10, 99_999):,}"
     if generator == "product_sku":
         return f"SKU-{''.join(chance.choices('ABCDEFGH', k=2))}{chance.randint(100, 9_999)}"
-    raise FormatError(f"no generator is named {generator!r} here", path="variables")
+    known = ", ".join((*_CHOICES, "date_iso", "amount_usd", "product_sku"))
+    raise FormatError(f"there is no generator {generator!r}; known are: {known}", path="variables")
 
 
 def _fill_template(text: str, values: dict[str, str]) -> str:

@@ -28,7 +28,7 @@ class RecentTurns:
     window_fraction: float = 0.25
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the segment before the snapped cut."""
+        """Return the segment before the snapped cut."""
         head = measured.head
         sizes = measured.sizes[head:]
         if len(sizes) <= max(1, self.messages):
@@ -56,7 +56,7 @@ class LastMessages:
     least_older: int = 1
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the older messages."""
+        """Return the older messages."""
         head = measured.head
         count = len(measured.messages) - head
         legal = measured.index.cuts
@@ -78,7 +78,7 @@ class RecentShare:
     least: int = 4
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give all but the recent share."""
+        """Return all but the recent share."""
         head = measured.head
         count = len(measured.messages) - head
         if count <= self.least:
@@ -107,7 +107,7 @@ class RecentBytes:
     split_least: int = 5
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the segment before the cut, and the turn it splits."""
+        """Return the segment before the cut, and the turn it splits."""
         messages, head, legal = measured.messages, measured.head, measured.index.cuts
         cut = self._find_cut(measured)
         if cut is None and measured.force and len(messages) - head > 2:
@@ -157,7 +157,7 @@ class Thread:
     """Take in a summary that stands directly before the segment."""
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
-        """Give the thread."""
+        """Return the thread."""
         messages, legal = measured.messages, measured.index.cuts
         start = legal.after(self._find_start(measured))
         waiting = legal.before(min(measured.index.open_calls(), default=len(messages)))

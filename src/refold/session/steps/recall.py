@@ -102,7 +102,7 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
         return (yield from _read_said(state, removed_messages(state, fold)))
     places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [word]))
     if word not in places:
-        raise RefoldError(f"there is no entry {word!r} in session {state.name!r}")
+        raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
     entry: Entry = yield StoreCall(lambda: next(state.store.read(state.name, places[word], newest=True)))
     return [state.from_stored(entry)] if entry.kind == "said" else [entry.value]
 

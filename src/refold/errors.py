@@ -106,7 +106,7 @@ class SessionNotFound(StoreError, KeyError):
 
 
 class Conflict(StoreError):
-    """Somebody else appended first."""
+    """Another writer appended first."""
 
     def __init__(self, expected: str | None, found: str | None) -> None:
         super().__init__(f"the session moved on from {expected} to {found}: read it again and retry")

@@ -195,7 +195,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
         )
         if settled.changed:
             size = conversation.counter.conversation(settled.messages)
-            untouched = Result(messages=tuple(settled.messages), tokens=size, mended=settled.changed)
+            untouched = Result(messages=tuple(settled.messages), tokens=size, repaired=settled.changed)
     if options.force:
         trigger = "forced"
     elif options.target is not None:
@@ -319,7 +319,7 @@ def _outcome(
         for message in edit.put
         if message.is_summary and message.meta.get("kind") != "ack"
     ]
-    touched = bool(accepted) or result.mended
+    touched = bool(accepted) or result.repaired
     return Outcome(
         messages=conversation.wire.render(result.messages) if touched else list(conversation.items),
         compacted=bool(accepted),
@@ -347,7 +347,7 @@ def _outcome(
             reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
             goal_tokens=goal,
             stages=result.reports,
-            mended=result.mended,
+            mended=result.repaired,
             reason=reason,
         ),
     )

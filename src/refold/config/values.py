@@ -1,4 +1,4 @@
-"""Which settings there are, how each value is read, and which settings follow from others; reads no file."""
+"""The list of settings: how each value is read, and which settings follow from others; reads no file."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

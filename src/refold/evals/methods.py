@@ -35,7 +35,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to make a history fit."""
+    """A named method to make a history fit."""
 
     name: str
     made: Fold

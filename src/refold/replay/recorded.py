@@ -71,7 +71,7 @@ class Recorded:
 
     @cached_property
     def by_model(self) -> tuple[bool, ...]:
-        """Which messages the model wrote."""
+        """For each message, True if the model wrote it."""
         return tuple(message.role == "assistant" for message in self.read)
 
     @cached_property

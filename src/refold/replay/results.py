@@ -37,7 +37,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedFold:
-    """One fold of a run, and if it paid."""
+    """One fold of a run, and whether it paid for itself."""
 
     number: int
     turn: int

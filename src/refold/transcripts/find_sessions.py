@@ -76,7 +76,7 @@ def find(
         sessions = _list_newest_first(files)[:limit]
         _read_in_parallel(sessions, cache)
         for number, session in enumerate(sessions, start=1):
-            if session.agent == "opencode":  # its database has told the overview already
+            if session.agent == "opencode":  # its database has the overview already
                 yield session
             else:
                 about = cache.get(session.path, session.changed_ns, session.size)

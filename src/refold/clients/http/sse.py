@@ -15,7 +15,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event."""
+    """One event of a stream: its name and its data."""
 
     data: str
     name: str = ""

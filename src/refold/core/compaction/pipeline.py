@@ -60,7 +60,7 @@ class Result:
     tier: int = 0
     """Number of the last stage that was accepted, counted from 1; 0 for none."""
     tokens: int = 0
-    mended: int = 0
+    repaired: int = 0
     """Number of messages that were repaired afterwards."""
 
 
@@ -143,7 +143,7 @@ class _Run:
             reports=tuple(self.reports),
             tier=self.tier,
             tokens=first.counter.total([slot.size for slot in slots]),
-            mended=settled.changed,
+            repaired=settled.changed,
         )
 
 

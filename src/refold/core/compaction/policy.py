@@ -27,7 +27,7 @@ class Paid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One way of keeping a conversation inside its window."""
+    """The rules by which a conversation is kept inside its window: when to compact, how, and how far."""
 
     name: str
     counter: Counter = ESTIMATE_COUNTER

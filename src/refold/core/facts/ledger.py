@@ -66,7 +66,7 @@ _EXACT: Final = frozenset({"name", "file", "value"})
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that must not be lost."""
+    """One fact that a compaction must not lose."""
 
     kind: str
     text: str

@@ -209,9 +209,9 @@ def _place_name(fact: Fact, file_lines: dict[str, str]) -> tuple[str, str, str]:
 def _format_file_lines(facts: Iterable[Fact], ledger: Ledger) -> dict[str, str]:
     """Format a line for each path that somebody worked with: its longest spelling, and its state."""
     files = [fact for fact in ledger.facts if fact.kind == "file"]
-    spoken = [fact.text for fact in facts if fact.about in _PATH_KINDS and fact.weight >= SEEN_ONLY]
+    mentioned = [fact.text for fact in facts if fact.about in _PATH_KINDS and fact.weight >= SEEN_ONLY]
     by_name: dict[str, list[str]] = {}
-    for path in dict.fromkeys([*(fact.text for fact in files), *spoken]):
+    for path in dict.fromkeys([*(fact.text for fact in files), *mentioned]):
         by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
     longest: dict[str, str] = {}
     for same_name in by_name.values():

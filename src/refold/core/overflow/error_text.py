@@ -30,7 +30,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 # Keys are compared in lower case.
-_SPOKEN: Final = frozenset(
+_CONTENT_KEYS: Final = frozenset(
     _words(
         "arguments candidates choices content content_block contents delta function headers"
         " incomplete_details input instructions logprobs messages model output parts prompt reasoning request"
@@ -156,11 +156,12 @@ class _Walk:
         items = [(key.lower(), inner) for key, inner in entries if isinstance(key, str)]
         is_refusal = any(key in _STATUS and _is_error_status(inner) for key, inner in items)
         # Ollama's answer has the key `done`, and there `response` holds the model's words.
-        spoken = _SPOKEN | {"response"} if any(key == "done" for key, _ in items) else _SPOKEN
+        has_done = any(key == "done" for key, _ in items)
+        ignored_keys = _CONTENT_KEYS | {"response"} if has_done else _CONTENT_KEYS
         for key, inner in reversed(items):
             if key in _NESTED:
                 self.stack.extend((end, evidence, key) for end in _answer_ends(inner))
-            elif key not in spoken or (is_refusal and key in _BODY):
+            elif key not in ignored_keys or (is_refusal and key in _BODY):
                 self.stack.append((_to_text(inner) if key == "url" else inner, evidence, key))
 
     def read_number(self, value: int, evidence: Evidence, key: str) -> None:

@@ -14,7 +14,7 @@ _NUMBER: Final = r"[0-9][0-9,_]{0,15}k?"
 
 @dataclass(frozen=True, slots=True)
 class RefusalPattern:
-    """One way to refuse: who writes so, and how to recognise it in lower case."""
+    """The wording of a refusal: its provider, and the pattern that finds it in lower-case text."""
 
     provider: str | None
     pattern: re.Pattern[str]

@@ -114,9 +114,9 @@ def reject_text(
         return "it says the same again and again"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
-    own, spoken = find_language(text), find_language(conversation)
-    if own and spoken and own != spoken:
-        return f"it is written in {own}, the conversation in {spoken}"
+    own, conversation_language = find_language(text), find_language(conversation)
+    if own and conversation_language and own != conversation_language:
+        return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
 
 

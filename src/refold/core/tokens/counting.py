@@ -40,7 +40,7 @@ TextCount = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """One way of counting."""
+    """A way of counting tokens: of texts, messages, tools and whole conversations."""
 
     name: str
     text: TextCount

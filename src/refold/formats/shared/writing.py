@@ -1,4 +1,4 @@
-"""Writes messages as wire values, for all formats: what was not touched is written as it was read.
+"""Write messages as wire values, for all formats: parts that were not changed are written as they were read.
 
 A message is untouched if its parts are the very tuple that was read and its role and name still fit. In a
 touched message every part that is still the object that was read is written as its own JSON value. Parts are

@@ -11,7 +11,7 @@ from refold.core.models.window_table import Table
 
 @cache
 def _read() -> dict[str, Any]:
-    import tomllib  # dear to import, and the default policy needs none of these tables
+    import tomllib  # slow to import, and the default policy needs none of these tables
 
     return tomllib.loads((get_data(__package__, "data/windows.toml") or b"").decode())
 

@@ -81,7 +81,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         policy = state.settings.policy
         task = build_task(to_conversation(state, window, budget), CompactionOptions(), None)
         result = yield from shrink(task, (), orphans=policy.orphans, missing=policy.missing)
-        if result.mended:
+        if result.repaired:
             view_items = tuple(state.loaded.view_items)
             yield from install_fold(state, view_items, result.edits, {"trigger": "repair"})
     return as_said

@@ -40,7 +40,7 @@ _SYNCHRONOUS: Final = {
     ("truncate", "normal"): "FULL",  # less could damage the file when the power fails
     ("truncate", "full"): "EXTRA",
 }
-"""Which syncs a commit waits for, by journal and durability: SQLite's documentation of PRAGMA synchronous."""
+"""The syncs that a commit waits for, by journal and durability (SQLite's page on PRAGMA synchronous)."""
 _OPEN: "WeakSet[Connection]" = WeakSet()
 _INHERITED: Final[list[RawConnection]] = []
 """Connections of the parent process. Kept, because closing one here would drop the parent's locks."""

@@ -54,7 +54,7 @@ class RawConnection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """One of the two libraries."""
+    """One of the two SQLite libraries that the store can use."""
 
     name: str
     version: tuple[int, ...]

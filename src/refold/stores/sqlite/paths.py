@@ -34,7 +34,7 @@ _NEXT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFilter:
-    """Which entries of a path to read, and in which order."""
+    """The choice of entries that are read of a path, and their order."""
 
     kinds: Collection[Kind] | None = None
     first: int = 0

@@ -34,7 +34,7 @@ _OWN_TYPES: Final = frozenset(
     {"file-history-snapshot", "queue-operation", "summary", "custom-title", "ai-title"}
 )
 _GENERATED_STARTS: Final = ("<", "[Request interrupted")
-"""First words of user messages that nobody typed."""
+"""First words of user messages that the program wrote, not the user."""
 _ENVELOPE: Final = ("parentUuid", "sessionId", "isSidechain")
 
 
@@ -79,15 +79,15 @@ def _is_message(value: Wire) -> bool:
 
 def _choose_path(records: Sequence[Record], draft: Draft) -> list[int]:
     """Return the records that belong to the branch of the last message, in order."""
-    # across a compaction only the logical parent links to what came before
+    # Across a compaction only the logical parent links to earlier records.
     nodes = [
         Node(record.value["uuid"], text_at(record.value, "parentUuid", "logicalParentUuid") or None)
         for record in records
     ]
-    spoken = [index for index, record in enumerate(records) if _is_message(record.value)]
-    if not spoken:
+    message_indices = [index for index, record in enumerate(records) if _is_message(record.value)]
+    if not message_indices:
         return []
-    branch = draft.trace_branch(nodes, [record.line for record in records], spoken[-1], "record")
+    branch = draft.trace_branch(nodes, [record.line for record in records], message_indices[-1], "record")
     on_path = [records[index].value for index in branch.path]
     replies = {name for value in on_path if (name := text_at(value.get("message"), "id"))}
     answered = {name for value in on_path for name in _block_ids(value, "tool_result", "tool_use_id")}
@@ -97,10 +97,10 @@ def _choose_path(records: Sequence[Record], draft: Draft) -> list[int]:
         if text_at(record.value.get("message"), "id") in replies
         for name in _block_ids(record.value, "tool_use", "id")
     } - answered
-    # beside the path: other lines of its replies, and the results of their parallel calls
+    # Other lines of the replies on the path and the results of their parallel calls are not on it themselves.
     wanted = {
         index
-        for index in spoken
+        for index in message_indices
         if (
             text_at(records[index].value["message"], "id") in replies
             if records[index].value["type"] == "assistant"
@@ -108,7 +108,7 @@ def _choose_path(records: Sequence[Record], draft: Draft) -> list[int]:
         )
     }
     order = add_side_nodes(branch, wanted)
-    draft.abandoned = len(set(spoken) - set(order))
+    draft.abandoned = len(set(message_indices) - set(order))
     return order
 
 

@@ -8,8 +8,8 @@ import pytest
 from bench import extractive, peering, report_retention, retention, retention_model
 
 from refold.core.compaction.flow import Answer, Ask
-from refold.evals.measures import planted_facts
 from refold.evals.datasets import Dataset
+from refold.evals.measures import planted_facts
 from refold.evals.methods import Comparison, Method
 
 ADAPTER = str(Path(__file__).with_name("plain_adapter.py"))

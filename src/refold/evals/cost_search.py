@@ -195,23 +195,20 @@ def measure(
     played: dict[tuple[str, str], PlayedRuns] = {}
     simulated = {}
     for kind, recorded in traces.items():
-        none = [_play(each, NONE, window, "passed over", kind) for each in recorded]
+        none = [_play(trace, NONE, window, "passed over", kind) for trace in recorded]
         if checked := compare_with_reports(recorded, none):
             simulated[kind] = checked
         for summary_mode in summaries:
             runs: dict[str, list[Run]] = {}
             for name, policy in policies.items():
                 if progress is not None:
-                    progress(
-                        f"{kind}, summaries {summary_mode}: {name}",
-                        len(played) * len(policies) + len(runs),
-                        total,
-                    )
+                    done = len(played) * len(policies) + len(runs)
+                    progress(f"{kind}, summaries {summary_mode}: {name}", done, total)
                 runs[name] = [
-                    _play(each, policy, window, summary_mode, kind)
+                    _play(trace, policy, window, summary_mode, kind)
                     if _may_fold(policy, window, plain)
                     else plain
-                    for each, plain in zip(recorded, none, strict=True)
+                    for trace, plain in zip(recorded, none, strict=True)
                 ]
             played[summary_mode, kind] = PlayedRuns(none, runs)
     rows = [

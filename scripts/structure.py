@@ -639,6 +639,8 @@ def main() -> int:
         missed += not check.holds
         mark = " " if check.holds else "!"
         print(f"{check.name:<12} {check.value:>8,g} {goal_text(check):>12} {mark}{check.says}")
+    if missed:
+        print(f"{missed} of {len(CHECKS)} goals are missed")
     return 1 if options.check and missed else 0
 
 

@@ -20,6 +20,9 @@ def short_repr(value: Any, names: Sequence[str] | None = None) -> str:
     """
     if names is None:
         names = [field.name for field in fields(value) if field.repr]
-    shown = ", ".join(f"{name}={_SHORT.repr(getattr(value, name))}" for name in names)
+    values = ((name, getattr(value, name)) for name in names)
+    # sixteen digits of a ratio tell a reader nothing
+    short = ((name, round(item, 4) if isinstance(item, float) else item) for name, item in values)
+    shown = ", ".join(f"{name}={_SHORT.repr(item)}" for name, item in short)
     text = f"{type(value).__qualname__}({shown})"
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 4]}...)"

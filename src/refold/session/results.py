@@ -9,6 +9,7 @@ from refold.core.compaction import notebook
 from refold.core.compaction.budget import Budget
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
+from refold.core.tokens.units import format_count
 from refold.core.tokens.usage import Usage
 
 
@@ -23,15 +24,14 @@ class Ready:
     """The name of the fold that was made for it."""
 
     def __repr__(self) -> str:
-        return (
-            f"Ready({len(self.messages):,} messages, {self.budget.used:,} of {self.budget.room:,} tokens, "
-            f"level={self.budget.level!r}, fold={self.fold!r})"
-        )
+        budget, messages = self.budget, format_count(len(self.messages), "message")
+        size = f"{messages}, {budget.used:,} of {budget.room:,} tokens"
+        return f"Ready({size}, level={budget.level!r}, fold={self.fold!r})"
 
     def _repr_html_(self) -> str:
         """Show the meter, and what was done before sending."""
         return notebook.card(
-            f"Ready: {len(self.messages):,} messages to send",
+            f"Ready: {format_count(len(self.messages), 'message')} to send",
             notebook.meter(self.budget.used, self.budget.room, self.budget.level),
             notebook.line(self.outcome.reason),
             notebook.line(f"fold {self.fold}") if self.fold else "",
@@ -136,7 +136,7 @@ class Stats:
         for label, spent in (("requests", self.spent), ("summaries", self.summaries)):
             cost = "unknown" if spent.dollars is None else f"${spent.dollars:.4f}"
             rows.append((label, spent.calls, spent.input, spent.output, cost))
-        folds = f"{self.folds:,} standing folds, {self.tokens_saved:,} tokens saved"
+        folds = f"{format_count(self.folds, 'standing fold')}, {self.tokens_saved:,} tokens saved"
         return notebook.card(
             f"Session {self.session}: {self.messages:,} of {self.said:,} messages in view",
             notebook.meter(self.current_context_tokens, self.room, self.level),

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+CORE_MODULES: Final = ("compaction/cuts", "messages/tool_pairs", "messages/repair", "compaction/pipeline")
 CAMPAIGNS: Final = {
     "core": (
-        [f"src/refold/core/{name}.py" for name in ("turns", "pairs", "mending", "pipeline")],
-        [f"tests/core/test_{name}.py" for name in ("turns", "pairs", "mending", "pipeline")],
+        [f"src/refold/core/{name}.py" for name in CORE_MODULES],
+        [f"tests/core/{Path(name).parent}/test_{Path(name).name}.py" for name in CORE_MODULES],
     ),
     "formats": (["src/refold/formats"], ["tests/formats"]),
 }

@@ -582,7 +582,7 @@ def reasons() -> Check:
                 words = DIRECTIVE.sub("", token.string).strip("# ").split()
                 if len(words) >= REASON_WORDS:
                     found.append(f"{module.short}:{token.start[0]} {' '.join(words)}")
-    return Check("reasons", "comment lines that give a reason", len(found), (600, 10_000), tuple(found))
+    return Check("reasons", "comments of four words or more", len(found), (600, 10_000), tuple(found))
 
 
 CHECKS: Final[dict[str, Callable[[], Check]]] = {

@@ -3,7 +3,6 @@
 python scripts/plot_cost.py [bench/results/cost.json] [docs/decisions/0015-when-to-fold.md]
 """
 
-import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,8 +36,8 @@ def kept(each: Mapping[str, Any]) -> bool:
     return each["keeps"] and not each["dearer"]
 
 
-def svg(row: Mapping[str, Any], rings: Sequence[tuple[int, float]]) -> str:
-    """The curves of one row, with the default and the thrifty knobs marked."""
+def svg(row: Mapping[str, Any], ring: tuple[int, float]) -> str:
+    """The curves of one row, with `thrifty` marked."""
     lines = curves(row)
     points = [point for line in lines.values() for point in line]
     left, right = min(p[0] for p in points), max(p[0] for p in points)
@@ -65,11 +64,10 @@ def svg(row: Mapping[str, Any], rings: Sequence[tuple[int, float]]) -> str:
             parts.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{fill}" stroke="{colour}"/>')
         at = TOP + 14 + number * 18
         parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{at}" style="fill:{colour}">to {target:,}</text>')
-    for ring in rings:
-        x, y = place(*ring)
-        parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
+    x, y = place(*ring)
+    parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
     note = TOP + 14 + len(lines) * 18
-    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">rings: default, thrifty</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">ring: thrifty</text>')
     parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note + 18}">filled: both promises</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -95,15 +93,15 @@ def _axes(place: Any, left: int, right: int, low: float) -> Sequence[str]:
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the default, thrifty, the best and the cheapest come to, at Anthropic's prices."""
     heads = (
-        "data, summaries, none, default, thrifty, best that keeps both promises, cheapest, gaps to the best"
+        "data, summaries, none, default, thrifty, best that keeps both promises, cheapest, thrifty to best"
     )
     lines = [f"| {heads.replace(', ', ' | ')} |", "|---" * 8 + "|"]
     for row in rows:
         if row["price"] == "anthropic":
             how = "no model" if row["summaries"] == "passed over" else "expected length"
             cells = [_cell(row[name]) for name in ("default", "thrifty", "best", "cheapest")]
-            gaps = f"{row['gap']:+.1%}, {row['thrifty_gap']:+.1%}"
-            lines.append(f"| {row['kind']} | {how} | ${row['none']:.2f} | {' | '.join(cells)} | {gaps} |")
+            cells = [row["kind"], how, f"${row['none']:.2f}", *cells, f"{row['gap']:+.1%}"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -111,7 +109,7 @@ def _cell(each: Mapping[str, Any]) -> str:
     facts = "" if each["facts"] is None else f", facts {each['facts']:.0%}"
     dearer = f", {each['dearer']} dearer (worst {each['worst'] - 1:+.0%})" if each["dearer"] else ""
     knobs = each["knobs"]
-    sizes = [knobs.get(name) for name in ("history_tokens", "target_tokens", "tail_tokens")]
+    sizes = [knobs.get(name) for name in ("history_tokens", "target_tokens")]
     what = "; " + " / ".join(f"{size / 1000:g}k" for size in sizes) if all(sizes) else ""
     return f"{each['against_none']:+.1%}{facts}{dearer}{what}"
 
@@ -124,10 +122,8 @@ def main(source: Path, target: Path) -> None:
         for row in rows
         if (row["kind"], row["price"], row["summaries"]) == ("all", "anthropic", "passed over")
     )
-    default = inspect.signature(presets.refold).parameters["paid_history_tokens"].default
-    lines = {"default": default, "thrifty": presets.THRIFTY["history_tokens"]}
-    rings = [(line, row[name]["against_none"]) for name, line in lines.items()]
-    target.with_suffix(".svg").write_text(svg(row, rings), encoding="utf-8")
+    ring = (presets.THRIFTY["history_tokens"], row["thrifty"]["against_none"])
+    target.with_suffix(".svg").write_text(svg(row, ring), encoding="utf-8")
     text = target.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

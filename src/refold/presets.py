@@ -5,11 +5,25 @@ from refold.policies.presets import (
     THRIFTY,
     codebuddy,
     get,
+    names,
     neurolink,
     opal,
     refold,
     ripple,
+    thrifty,
     umwelten,
 )
 
-__all__ = ["PRESETS", "THRIFTY", "codebuddy", "get", "neurolink", "opal", "refold", "ripple", "umwelten"]
+__all__ = [
+    "PRESETS",
+    "THRIFTY",
+    "codebuddy",
+    "get",
+    "names",
+    "neurolink",
+    "opal",
+    "refold",
+    "ripple",
+    "thrifty",
+    "umwelten",
+]

@@ -11,7 +11,9 @@ from refold.errors import RefoldError
 TALK = [{"role": "user", "content": "hi"}]
 
 
-@pytest.mark.parametrize("name", ["ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold"])
+@pytest.mark.parametrize(
+    "name", ["ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold", "thrifty"]
+)
 def test_each_system_is_one_policy_value(name):
     policy = presets.get(name)
     assert isinstance(policy, refold.Policy)
@@ -21,8 +23,11 @@ def test_each_system_is_one_policy_value(name):
     assert {"system", "pins", "open calls"} <= policy.guards
 
 
-def test_there_are_six_and_the_house_is_the_default():
-    assert set(presets.PRESETS) == {"ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold"}
+def test_there_are_seven_and_the_house_is_the_default():
+    assert set(presets.PRESETS) == {
+        *("ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold", "thrifty")
+    }
+    assert presets.names() == [*presets.PRESETS, *(strategy.id for strategy in refold.list_strategies())]
     assert presets.get().name == "refold"
     assert refold.presets is presets
 
@@ -39,7 +44,9 @@ def test_a_policy_that_is_made_has_no_knobs():
 
 @pytest.mark.parametrize("name", ["nobody", "", 3, None])
 def test_an_unknown_policy_is_refused_with_the_known_ones(name):
-    with pytest.raises(RefoldError, match="known are: ripple, codebuddy, umwelten, neurolink, opal, refold"):
+    with pytest.raises(
+        RefoldError, match="known are: ripple, codebuddy, umwelten, neurolink, opal, refold, thr"
+    ):
         presets.get(name)
 
 
@@ -120,7 +127,9 @@ def test_a_strategys_id_is_umweltens_policy_with_that_strategy():
         ("refold", {"unknown_window": 20_000, "reserve_tokens": 0}, 17_000),
         ("refold", {"trigger_tokens": 5_000}, 5_000),
         ("refold", {"history_tokens": 7_000}, 7_000),
-        ("refold", presets.THRIFTY, 40_000),
+        ("thrifty", {}, 48_000),
+        ("thrifty", {"history_tokens": 30_000}, 30_000),
+        ("thrifty", {"trigger_tokens": 5_000}, 5_000),
         ("refold", {"trigger_fraction": 0.5, "max_output": 28_000}, 50_000),
     ],
 )

@@ -89,9 +89,9 @@ def test_an_async_session_offers_itself_as_well(store):
     assert refold.work(store, ask=Scripted(SUMMARY)) == ["talk"]
 
 
-def test_a_session_that_is_paid_for_offers_itself_before_its_line(store):
+def test_a_thrifty_session_offers_itself_before_its_line(store):
     """Its line is far below the soft share of a large window; the fold is ready when it is due."""
-    choices = {**FULL, "window": "200k", "model": "gpt-5"}
+    choices = {**FULL, "window": "200k", "policy": "thrifty"}
     with opened(store=store, **choices) as session:
         while (ready := session.prepare()).budget.used < 0.75 * 48_000:
             session.say([user("question " * 900), {"role": "assistant", "content": "answer " * 900}])
@@ -105,7 +105,7 @@ def test_a_session_that_is_paid_for_offers_itself_before_its_line(store):
         assert session.prepare().budget.used < 20_000
 
 
-def test_a_worker_knows_the_endpoint_and_so_whether_tokens_are_paid_for(store):
+def test_a_worker_knows_the_endpoint(store):
     with opened(store=store, **FULL, endpoint="http://127.0.0.1:8080/v1") as session:
         three_quarters(session)
         assert (

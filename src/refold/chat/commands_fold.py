@@ -67,7 +67,7 @@ def explain_no_fold(reason: str) -> str:
 
 
 def _check_strategy(strategy: str) -> None:
-    known = [*presets.PRESETS, *(listed.id for listed in list_strategies())]
+    known = presets.names()
     if not strategy or strategy in known:
         return
     near = get_close_matches(strategy, known, 1)

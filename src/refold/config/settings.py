@@ -139,7 +139,7 @@ def apply_settings(policy: Policy, settings: Settings) -> Policy:
     line = settings.token_threshold
     if line is None:
         return policy
-    trigger = replace(policy.trigger, fraction=1.0, cap=line, history=None, history_asking=None)
+    trigger = replace(policy.trigger, fraction=1.0, cap=line, history=None)
     target = policy.target
     if target is not None:  # aim below the threshold, or compaction would start again at once
         target = replace(target, cap=line if target.cap is None else min(line, target.cap))

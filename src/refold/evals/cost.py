@@ -71,8 +71,8 @@ def table(report: Report) -> list[str]:
         lines += _lines(row, sum(sizes.values()) if row.kind == ALL else sizes[row.kind])
     lines.append("")
     lines.append(f"never dearer than no compaction (anthropic): {'yes' if report.never_dearer else 'no'}")
-    for name, within in (("default", report.within), ("thrifty", report.thrifty_within)):
-        lines.append(f"{name} within {WITHIN:.0%} of the best found (anthropic): {'yes' if within else 'no'}")
+    within = "yes" if report.within else "no"
+    lines.append(f"thrifty within {WITHIN:.0%} of the best found (anthropic): {within}")
     return lines
 
 
@@ -89,5 +89,5 @@ def _lines(row: Row, count: int) -> list[str]:
         sums = f"{each.dollars:>10,.2f}{each.against_none:>+8.1%}{each.folds:>7,}{facts:>7}"
         knobs = each.policy if name in {"best", "cheapest"} else ""
         lines.append(f"  {name:<10}{sums}{each.dearer:>8}{each.worst:>7.2f}  {knobs}".rstrip())
-    lines.append(f"  the default is {row.gap:.1%} from the best, thrifty {row.thrifty_gap:.1%}")
+    lines.append(f"  thrifty is {row.gap:.1%} from the best")
     return lines

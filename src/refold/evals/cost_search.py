@@ -26,44 +26,30 @@ PRICES: Final = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "gemini": 
 FACTS: Final = {"claude-code": 0.90}
 FACTS_ELSEWHERE: Final = 0.95
 """The share of re-used facts that a policy must keep to count as best; long sessions re-use more."""
-THRIFTY: Final = "thrifty"
-"""The default policy with the knobs that this eval led to."""
 ALL: Final = "all"
 """The row of all kinds together."""
 JUDGED: Final = (ALL, "anthropic")
 """The row that decides: all data, at the prices of the most expensive cache."""
 WITHIN: Final = 0.05
-"""The largest allowed distance of the default from the best."""
+"""The largest allowed distance of `thrifty` from the best."""
 _SLACK: Final = 1e-9
-_MISCOUNT: Final = {"refold": 1.1}
+_MISCOUNT: Final = {"refold": 1.1, "thrifty": 1.1}
 _MISCOUNT_ELSEWHERE: Final = 1.6
 """Factor by which a policy's own count may be larger than ours; other systems count differently."""
 
 HISTORY: Final = (16_000, 24_000, 32_000, 40_000, 48_000, 64_000, 96_000)
 TARGETS: Final = (5_000, 8_000, 12_000, 16_000, 20_000)
-KEEPS: Final = (0.375, 0.75)
 _DEEPEST: Final = 0.55
 """The largest target as a share of the trigger; a larger one folds again at once."""
 
 
 def iter_knobs() -> Iterator[dict[str, Any]]:
-    """Yield the knobs of the search: when to fold, to which size, and how much of the tail stays."""
-    for history, target, keep in product(HISTORY, TARGETS, KEEPS):
+    """Yield the knobs of the search: when to fold, and to which size."""
+    for history, target in product(HISTORY, TARGETS):
         if target <= history * _DEEPEST:
-            yield {
-                "history_tokens": history,
-                "history_tokens_asking": history,
-                "target_tokens": target,
-                "tail_tokens": int(target * keep),
-            }
+            yield {"history_tokens": history, "target_tokens": target}
     for fraction, share in product((0.5, 0.85), (0.2, 0.55)):
-        yield {
-            "history_tokens": None,
-            "history_tokens_asking": None,
-            "paid_history_tokens": None,
-            "trigger_fraction": fraction,
-            "target_fraction": share,
-        }
+        yield {"trigger_fraction": fraction, "target_fraction": share}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +90,6 @@ class Row:
     bills: tuple[Bill, ...]
     default: Bill
     thrifty: Bill
-    """The default policy with `presets.THRIFTY`."""
     best: Bill
     cheapest: Bill
     """The cheapest of the search, whatever it forgets."""
@@ -113,12 +98,7 @@ class Row:
 
     @property
     def gap(self) -> float:
-        """Extra cost of the default relative to the best."""
-        return self.default.dollars / self.best.dollars - 1
-
-    @property
-    def thrifty_gap(self) -> float:
-        """Extra cost of the thrifty knobs relative to the best."""
+        """Extra cost of `thrifty` relative to the best."""
         return self.thrifty.dollars / self.best.dollars - 1
 
 
@@ -150,13 +130,8 @@ class Report:
 
     @property
     def within(self) -> bool:
-        """True if the default is close enough to the best over all data, at Anthropic's prices."""
+        """True if `thrifty` is close enough to the best over all data, at Anthropic's prices."""
         return all(row.gap <= WITHIN for row in self._judged)
-
-    @property
-    def thrifty_within(self) -> bool:
-        """True if the thrifty knobs are close enough."""
-        return all(row.thrifty_gap <= WITHIN for row in self._judged)
 
     @property
     def _judged(self) -> list[Row]:
@@ -164,13 +139,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        rows = [{**asdict(row), "gap": row.gap, "thrifty_gap": row.thrifty_gap} for row in self.rows]
-        verdicts = {
-            "never_dearer": self.never_dearer,
-            "within": self.within,
-            "thrifty_within": self.thrifty_within,
-        }
-        return {**asdict(self), "rows": rows, **verdicts}
+        rows = [{**asdict(row), "gap": row.gap} for row in self.rows]
+        return {**asdict(self), "rows": rows, "never_dearer": self.never_dearer, "within": self.within}
 
 
 Progress = Callable[[str, int, int], None]
@@ -234,14 +204,12 @@ class PlayedRuns:
 
 
 def _named_policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
-    named = {name: presets.get(name).where_paid for name in presets.PRESETS}
-    named[THRIFTY] = presets.get("refold", **presets.THRIFTY)
+    named = {name: presets.get(name) for name in presets.PRESETS}
     return named | {_format_knobs(knobs): presets.get("refold", **knobs) for knobs in points}
 
 
 def _format_knobs(knobs: Mapping[str, Any]) -> str:
-    named = {knob: value for knob, value in knobs.items() if value is not None and "asking" not in knob}
-    return " ".join(f"{knob}={value}" for knob, value in named.items())
+    return " ".join(f"{knob}={value}" for knob, value in knobs.items())
 
 
 def _play(recorded: Recorded, policy: Policy | str, window: int, summary_mode: Summaries, kind: str) -> Run:
@@ -289,7 +257,7 @@ def _make_row(
     }
     nothing = _make_bill(NONE, none, none, price)
     curve = [bill for name, bill in bills.items() if name in knobs]
-    promised = [bill for bill in (*curve, bills["refold"], bills[THRIFTY]) if bill.keeps_promises]
+    promised = [bill for bill in (*curve, bills["refold"], bills["thrifty"]) if bill.keeps_promises]
     return Row(
         kind=kinds[0]
         if len(kinds) == 1 and len(played) > len({summary_mode for summary_mode, _ in played})
@@ -297,9 +265,9 @@ def _make_row(
         price=price,
         summaries=summary_mode,
         none=nothing.dollars,
-        bills=tuple(bills[name] for name in (*presets.PRESETS, THRIFTY)),
+        bills=tuple(bills[name] for name in presets.PRESETS),
         default=bills["refold"],
-        thrifty=bills[THRIFTY],
+        thrifty=bills["thrifty"],
         best=min((nothing, *promised), key=lambda bill: bill.dollars),
         cheapest=min((nothing, *curve), key=lambda bill: bill.dollars),
         curve=tuple(curve),

@@ -1,17 +1,15 @@
 """The default policy, `refold`: cheapest stages first, floors that need no model and always end.
 
-Its knobs, their thrifty setting, and its counter for each provider. docs/systems/refold.md explains it;
-decision 15 tells how the numbers of when to fold were found.
+Its knobs, and its counter for each provider. docs/systems/refold.md explains it; decision 15 tells how the
+numbers of when to fold were found.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Final
 
 from refold.core.compaction.budget import Reserve, Target, Trigger
 from refold.core.compaction.keep_rules import RecentRoom
-from refold.core.compaction.policy import Paid, Policy
+from refold.core.compaction.policy import Policy
 from refold.core.messages.transcript import default_layout
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import wrap_summary
@@ -29,23 +27,12 @@ from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
 
-THRIFTY: Final[Mapping[str, int]] = {
-    "history_tokens": 40_000,
-    "history_tokens_asking": 64_000,
-    "target_tokens": 8_000,
-    "tail_tokens": 3_000,
-    "keep_user_tokens": 3_000,
-}
-"""Knobs for people who pay by the token: the cheapest setting found that forgets little (decision 15)."""
-
 
 def refold(
     *,
     trigger_fraction: float = 0.85,
     trigger_tokens: int | None = 200_000,
-    paid_history_tokens: int | None = 48_000,
     history_tokens: int | None = None,
-    history_tokens_asking: int | None = None,
     target_fraction: float = 0.55,
     target_tokens: int | None = 16_000,
     tail_tokens: int | None = 6_000,
@@ -66,10 +53,9 @@ def refold(
 ) -> Policy:
     """Return the default policy: cheapest stages first, to 55 % of the room; the last ones need no model.
 
-    With `history_tokens` a large window is not filled, because every turn pays for what is carried on. A
-    session does that by itself with `paid_history_tokens` if its model has a price.
+    With `history_tokens` a large window is not filled, because every turn pays for what is carried on: the
+    policy `thrifty` has a number there.
     """
-    knobs = locals()
     large = int((history_tokens or 0) / max(trigger_fraction, 0.01))  # a smaller room is full before
     keep = RecentRoom(
         tokens=keep_tokens,
@@ -87,7 +73,7 @@ def refold(
         originals=True,
         ledger_tokens=ledger_tokens,
     )
-    policy = Policy(
+    return Policy(
         name="refold",
         counter=default_counter(None),
         counters=default_counter,
@@ -98,7 +84,6 @@ def refold(
             fraction=trigger_fraction,
             cap=trigger_tokens,
             history=history_tokens,
-            history_asking=history_tokens_asking,
         ),
         target=Target(
             fraction=target_fraction,
@@ -135,12 +120,6 @@ def refold(
         user_words=keep_user_tokens,
         user_words_fraction=0.125,
     )
-    if (trigger_fraction, trigger_tokens, history_tokens) != (0.85, 200_000, None) or not paid_history_tokens:
-        return policy  # the caller has said when to fold, so a price changes nothing
-    other = refold(**{**knobs, "history_tokens": paid_history_tokens})
-    now = (policy.trigger, policy.target, policy.stages)
-    paid = Paid(trigger=other.trigger, target=other.target, stages=other.stages, instead_of=now)
-    return replace(policy, paid=paid)
 
 
 def default_counter(model: str | None) -> Counter:

@@ -1,4 +1,4 @@
-"""Policies by name: the five systems and the default, each made by a function with its knobs.
+"""Policies by name: the five systems, the default and `thrifty`, each made by a function with its knobs.
 
 `get("ripple", keep_recent_messages=3)` gives Ripple's policy with one knob turned, and is the same as
 `ripple(keep_recent_messages=3)`. A knob's default is the number its document prints; the reasons are in the
@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
-from refold.policies.default import THRIFTY, refold
+from refold.policies.default import refold
 from refold.policies.systems.codebuddy import codebuddy
 from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
 from refold.policies.systems.opal import opal
 from refold.policies.systems.ripple import ripple
 from refold.policies.systems.strategies import find, list_strategies
 from refold.policies.systems.umwelten import umwelten
+from refold.policies.thrifty import THRIFTY, thrifty
 
 __all__ = [
     "DESCRIPTIONS",
@@ -27,10 +28,12 @@ __all__ = [
     "codebuddy",
     "get",
     "get_for_text",
+    "names",
     "neurolink",
     "opal",
     "refold",
     "ripple",
+    "thrifty",
     "umwelten",
 ]
 
@@ -41,16 +44,23 @@ PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
     "neurolink": neurolink,
     "opal": opal,
     "refold": refold,
+    "thrifty": thrifty,
 }
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {
     "refold": "the default: cheapest stages first, a summary with handles, floors that need no model",
+    "thrifty": "the default with at most 48,000 tokens of history: folds early to save money",
     "ripple": "one prose summary and the recent turns",
     "codebuddy": "strip tool traffic, summarise in chunks, then the older half, then plain words",
     "neurolink": "prune, deduplicate reads, a summary in ten sections, then cut",
     "opal": "clear old tool results, then one structured summary",
 }
 """One line for each preset that is not itself made of a strategy; the list of strategies describes those."""
+
+
+def names() -> list[str]:
+    """Return every name that `get` takes: the presets, then the strategies."""
+    return [*PRESETS, *(strategy.id for strategy in list_strategies())]
 
 
 def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
@@ -66,8 +76,7 @@ def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
     if make is None and find(name) is not None:
         make, knobs = umwelten, {"strategy": name} | knobs
     if make is None:
-        known = [*PRESETS, *(strategy.id for strategy in list_strategies())]
-        raise RefoldError(f"there is no policy {name!r}; {_hint(str(name), known, 'known are')}")
+        raise RefoldError(f"there is no policy {name!r}; {_hint(str(name), names(), 'known are')}")
     if make is neurolink:
         knobs = {OTHER_KNOB_NAMES.get(knob, knob): value for knob, value in knobs.items()}
     allowed = inspect.signature(make).parameters

@@ -64,8 +64,7 @@ def play(
     progress        called with the number of requests done, and their number in all
     """
     chosen = no_compaction() if policy == NONE else presets.get(policy)
-    paid = find_price(price or recorded.model) if isinstance(price, str | None) else price
-    chosen = chosen if paid is None else chosen.where_paid
+    price = find_price(price or recorded.model) if isinstance(price, str | None) else price
     answerer = ask if ask is not None else expected_answer if summaries == "stand-in" else None
     session_played = session.open(
         "replay",
@@ -77,7 +76,7 @@ def play(
         ask=None if chosen.name == NONE else answerer,
         now=lambda: player.now,
     )
-    player = Player(recorded, session_played, chosen, paid, PrefixCache(cache_seconds), facts=facts)
+    player = Player(recorded, session_played, chosen, price, PrefixCache(cache_seconds), facts=facts)
     for number, at in enumerate(recorded.requests):
         player.request(number, at)
         if progress is not None:

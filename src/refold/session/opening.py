@@ -86,7 +86,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
     redactor = make_redactor(options.redaction)
     redact = None if redactor.mode == "off" else SecretMemory()
     settings = Settings(
-        chosen=presets.get(options.policy or "refold"),
+        policy=presets.get(options.policy or "refold"),
         model=options.model,
         endpoint=options.endpoint or "",
         window=None if options.window is None else parse_tokens(options.window),

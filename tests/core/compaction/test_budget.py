@@ -97,12 +97,6 @@ def test_a_line_by_the_history_alone_stands_behind_what_is_fixed():
     assert Trigger(fraction=0.8, history=300, enabled=False).line(1_000, fixed=100) is None
 
 
-def test_where_a_model_is_asked_the_history_may_be_longer():
-    assert Trigger(history=300, history_asking=500).asking().line(1_000) == 500
-    assert Trigger(history=300).asking().line(1_000) == 300
-    assert Trigger(fraction=0.8, history_asking=500).asking().line(1_000) == 800
-
-
 def test_a_budget_is_judged_by_its_history_too():
     parts = Breakdown(system=50, history=30)
     budget = make_budget(parts, window=1_000, reserve=0, trigger=Trigger(history=30), levels=Levels())

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from refold import formats
-from refold.cli.options.knobs import policy_names
 from refold.cli.program import COMMANDS, make_parsers
 from refold.config.values import SETTINGS
+from refold.policies import presets
 
 Kind: TypeAlias = Literal["nothing", "anything", "words", "files", "folders", "sessions"]
 
@@ -93,7 +93,7 @@ def _value_of(command: str, action: Action) -> Value:
         return Value("words", tuple(map(str, action.choices)))
     match action.dest:
         case "policy":
-            return Value("words", tuple(policy_names()))
+            return Value("words", tuple(presets.names()))
         case "format":
             return Value("words", tuple(formats.names()))
         case "store":

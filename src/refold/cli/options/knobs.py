@@ -14,7 +14,6 @@ from refold.core.compaction.policy import Policy
 from refold.core.tokens.units import parse_tokens
 from refold.errors import FormatError
 from refold.policies import presets
-from refold.policies.systems.strategies import list_strategies
 
 _WORDS: Final[Mapping[Any, str]] = {
     int: "a whole number",
@@ -42,14 +41,9 @@ def make_policy(name: str, settings: Iterable[str]) -> Policy:
     return presets.get(name, **knobs)
 
 
-def policy_names() -> list[str]:
-    """Return every name of a policy: presets and strategies."""
-    return [*presets.PRESETS, *(strategy.id for strategy in list_strategies())]
-
-
 def refuse_unknown_policy(name: str, source: str) -> None:
     """Refuse a policy that does not exist; the message lists those that do."""
-    known = policy_names()
+    known = presets.names()
     if name in known or name.lower() in presets.PRESETS:
         return
     near = get_close_matches(name.lower(), known, 1)

@@ -1,7 +1,7 @@
 """When to compact: window, reserve, room, used tokens and levels. Knows nothing of how to shrink."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
@@ -58,17 +58,11 @@ class Trigger:
     cap: int | None = None
     history: int | None = None
     """Tokens of history at which it starts too, however large the window: every turn pays for all of it."""
-    history_asking: int | None = None
-    """The same where a model is asked for summaries: that costs more, so it has to save more."""
     whole: bool = False
     """True to round the number of tokens down."""
     on_call: bool = False
     """True if compaction never starts by itself, but runs whenever it is called."""
     enabled: bool = True
-
-    def asking(self) -> "Trigger":
-        """Return the trigger where a model is asked for summaries."""
-        return self if self.history is None else replace(self, history=self.history_asking or self.history)
 
     def line(self, room: int, fixed: int = 0) -> float | None:
         """Return the tokens at which compaction starts, None for never; `fixed` of them are no history."""

@@ -1,7 +1,7 @@
 """A policy: when to compact, what to keep, how to shrink. A value; it does nothing by itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
@@ -13,16 +13,6 @@ from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 Guard: TypeAlias = Literal[
     "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
-    """Trigger, target and stages of a session whose tokens have a price, and the ones they replace."""
-
-    trigger: Trigger
-    target: Target | None
-    stages: tuple[Stage, ...]
-    instead_of: tuple[Trigger, Target | None, tuple[Stage, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +60,3 @@ class Policy:
     """The model that summarises, where the system names one."""
     file_fraction: float = 0.6
     """The share of what remains that files may take."""
-    paid: Paid | None = None
-    """The differences in a session whose tokens have a price."""
-
-    @property
-    def where_paid(self) -> "Policy":
-        """The policy for a session whose tokens have a price; a caller's own changes win."""
-        if self.paid is None or (self.trigger, self.target, self.stages) != self.paid.instead_of:
-            return self
-        return replace(
-            self, trigger=self.paid.trigger, target=self.paid.target, stages=self.paid.stages, paid=None
-        )

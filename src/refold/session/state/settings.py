@@ -1,13 +1,12 @@
 """The settings of a session; none of them is stored."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from refold.calls.conversation import Count
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.flow import Answerer
 from refold.core.compaction.policy import Policy
-from refold.core.models.prices import find_client_price
 from refold.core.models.spending_limits import Caps
 from refold.core.models.window_table import Price
 
@@ -18,10 +17,7 @@ Background: TypeAlias = bool | Literal["queue"]
 class Settings:
     """Options of a session."""
 
-    chosen: Policy
-    """The policy as the caller chose it."""
-    policy: Policy = field(init=False)
-    """The policy in effect: a policy may name another one for models whose tokens have a price."""
+    policy: Policy
     model: str | None = None
     endpoint: str = ""
     """The address the requests go to, if windows differ by endpoint."""
@@ -33,10 +29,6 @@ class Settings:
     limits: Limits = Limits()
     caps: Caps = Caps()
     """Limits on the cost of summaries."""
-
-    def __post_init__(self) -> None:
-        paid = find_client_price(self.endpoint, self.model or "") is not None
-        object.__setattr__(self, "policy", self.chosen.where_paid if paid else self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

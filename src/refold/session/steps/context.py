@@ -68,7 +68,7 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
         window=window.tokens,
         reserve=reserve,
         room=window.usable(reserve),
-        trigger=policy.trigger if state.summariser.ask is None else policy.trigger.asking(),
+        trigger=policy.trigger,
         levels=policy.levels,
         messages=len(loaded.messages),
         characters=loaded.characters,

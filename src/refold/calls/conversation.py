@@ -158,9 +158,23 @@ def estimate_used(
         sent = replies[-1] if replies else len(messages)
     sent = min(sent, len(messages))
     before = counter.total(sizes[:sent]) + breakdown.fixed
-    since = counter.tokens(sum(sizes[sent:]))
-    scale = min(MOST_SCALE, max(LEAST_SCALE, usage.context / before)) if before and learns else 1.0
-    return usage.context + round(since * scale)
+    scale = min(MOST_SCALE, max(LEAST_SCALE, usage.context / before)) if before else 1.0
+    replied = sent < len(messages) and messages[sent].role == "assistant"
+    reply = counter.tokens(sizes[sent]) if replied else None
+    return add_since(usage, breakdown.total - before, reply=reply, scale=scale if learns else None)
+
+
+def add_since(usage: Usage, since: int, *, reply: int | None, scale: float | None) -> int:
+    """Return the reported size and the estimated tokens since then, `reply` of them the model's reply.
+
+    scale   reported tokens for one estimated token; None if the policy does not learn
+    """
+    if scale is None:
+        return max(0, usage.context + since)
+    if reply is None or usage.said is None:
+        return max(0, usage.context + round(since * scale))
+    # The provider has counted the reply as output, so it need not be estimated.
+    return max(0, usage.context + usage.said + round((since - reply) * scale))
 
 
 def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from refold.calls.conversation import Conversation
+from refold.calls.conversation import Conversation, add_since
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
@@ -85,21 +85,11 @@ def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | Non
         return None, loaded.counter.name
     if not report.holds:
         return round(breakdown.total * (report.ratio if learns else 1.0)), "usage+estimate"
-    since = breakdown.total - report.estimate
-    if not learns:
-        return max(0, report.usage.context + since), "usage+estimate"
-    at, reply_tokens = report.messages, report.usage.said
-    if (
-        at is not None
-        and reply_tokens is not None
-        and at < len(loaded.messages)
-        and loaded.messages[at].role == "assistant"
-    ):
-        # The provider has counted the reply as output, so it need not be estimated.
-        since -= loaded.counter.tokens(loaded.sizes[at])
-    else:
-        reply_tokens = 0
-    return max(0, report.usage.context + reply_tokens + round(since * report.scale)), "usage+estimate"
+    at, reply = report.messages, None
+    if at is not None and at < len(loaded.messages) and loaded.messages[at].role == "assistant":
+        reply = loaded.counter.tokens(loaded.sizes[at])
+    since, scale = breakdown.total - report.estimate, report.scale if learns else None
+    return add_since(report.usage, since, reply=reply, scale=scale), "usage+estimate"
 
 
 def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conversation:

@@ -1,0 +1,64 @@
+"""measure, plan, sessions and the chat give one trigger and one size for one list."""
+
+import warnings
+
+import pytest
+
+import refold
+from refold import presets
+
+SYSTEM = "You mend builds. " * 40
+TOOLS = [{"type": "function", "function": {"name": "run", "description": "runs " * 30, "parameters": {}}}]
+TALK = [
+    {"role": ("user", "assistant")[n % 2], "content": f"{n}: " + f"part_{n}.py says 4711 and more; " * 20}
+    for n in range(21)
+]
+USAGES = {
+    "none": None,
+    "plain": {"prompt_tokens": 5_400, "completion_tokens": 90},
+    "reasoning": {
+        "prompt_tokens": 5_400,
+        "completion_tokens": 900,
+        "completion_tokens_details": {"reasoning_tokens": 700},
+    },
+}
+
+
+def numbers(budget):
+    return (budget.window, budget.room, budget.trigger_tokens, budget.used, budget.should_compact)
+
+
+@pytest.mark.parametrize("usage", USAGES)
+@pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "gemini-2.5-pro", None])
+@pytest.mark.parametrize("policy", presets.names())
+def test_every_call_gives_the_same_numbers(policy, model, usage):
+    beside = {"system": SYSTEM, "tools": TOOLS}
+    options = {"model": model, "policy": policy}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some systems know no window for a model, and say so
+        measured = refold.measure(TALK, usage=USAGES[usage], **options, **beside)
+        planned = refold.plan(TALK, usage=USAGES[usage], **options, **beside).budget
+        with refold.open("s", store="memory:", ask=lambda _: "short", **options) as session:
+            if USAGES[usage] is not None:
+                session.prepare(TALK[:19], **beside)
+                session.observe({"usage": USAGES[usage]})
+            ready = session.prepare(TALK, **beside)
+            own = session.budget()
+            assert session.needs_compaction() == measured.should_compact
+    assert not ready.fold
+    assert {numbers(budget) for budget in (measured, planned, ready.budget, own)} == {numbers(measured)}
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "nobody-knows-me"])
+@pytest.mark.parametrize("window", [None, "64k", "1m"])
+def test_a_session_folds_where_measure_says(model, window):
+    """The report that started this: a session folded at 49,043 tokens, and `measure` said 200,000."""
+    messages, options = [], {"model": model, "window": window}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with refold.open("s", store="memory:", **options) as session:
+            while not session.folds():
+                content = " ".join(f"beta{len(messages) * i}" for i in range(2_000))
+                messages.append({"role": ("user", "assistant")[len(messages) % 2], "content": content})
+                measured = refold.measure(messages, **options)
+                assert bool(session.prepare(messages).fold) == measured.should_compact

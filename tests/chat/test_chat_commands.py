@@ -1,12 +1,13 @@
 """The slash commands: what each shows and does, and what a typo is told."""
 
+import re
 from dataclasses import replace
 
 import pytest
 from chat_builders import ScriptedUser, do, make_conversation, say
 
 import refold
-from refold.chat import commands
+from refold.chat import commands, commands_show
 from refold.chat.commands import COMMANDS, Leave, Retry
 from refold.chat.display import context_line, context_warning, format_tokens
 from refold.stores import open_store
@@ -63,6 +64,34 @@ def test_context_tells_the_size_in_umweltens_words_and_its_parts():
     assert {"system", "history", "tools", "room", "compacts"} <= {
         line.split()[0] for line in text.splitlines()[1:] if "<" not in line
     }
+
+
+def with_history(words, *, endpoint="anthropic", **options):
+    """A chat with a model that has a price, at an endpoint that may send a bill, and a long history."""
+    chat = make_conversation(window=200_000, model="claude-sonnet-4-5", **options)
+    chat.session.use(endpoint=endpoint)
+    chat.session.say([{"role": "user", "content": "word " * words}, {"role": "assistant", "content": "so"}])
+    return chat
+
+
+def test_context_and_meter_tell_what_thrifty_would_save():
+    chat = with_history(110_000)
+    assert "thrifty would fold now and save about $0." in do(chat, "/context")
+    assert re.search(r" · thrifty would save \$0\.\d\d$", commands_show.status_text(chat))
+
+
+@pytest.mark.parametrize(
+    ("words", "endpoint"), [(10_000, "anthropic"), (110_000, "http://127.0.0.1:8080/v1")]
+)
+def test_nothing_is_told_of_thrifty_without_a_price_or_something_to_save(words, endpoint):
+    chat = with_history(words, endpoint=endpoint)
+    assert "thrifty" not in do(chat, "/context") + commands_show.status_text(chat)
+
+
+def test_the_meter_tells_no_saving_below_a_cent():
+    chat = with_history(60_000, ask=lambda _: "short")
+    assert "thrifty would fold now and pay for itself after" in do(chat, "/context")
+    assert "thrifty" not in commands_show.status_text(chat)
 
 
 def test_context_knows_the_tools_before_anything_was_sent():
@@ -162,6 +191,7 @@ def test_compact_lists_the_strategies():
     text = do(make_conversation(), "/compact help")
     assert "through-line-and-facts – Summarize segment" in text
     assert "truncate – Replace segment" in text
+    assert "thrifty – the default with at most 48,000 tokens of history" in text
     assert "Usage: /compact [strategyId]" in text
 
 

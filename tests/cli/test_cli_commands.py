@@ -191,6 +191,18 @@ def test_plan_tells_money_where_prices_are_known():
     assert cheap["money_now"] < told["money_now"]
 
 
+def test_plan_tells_what_thrifty_would_save():
+    """One line, and a field of --json, where a price is known."""
+    words = ("plan", LONG, "--window", "200k", "--model")
+    done = run_cli(*words, "claude-sonnet-4-5")
+    assert re.search(r"\nthrifty would fold now and save about \$0\.\d+ over the next 10 turns \(", done.out)
+    saving = run_cli(*words, "claude-sonnet-4-5", "--json").json["thrifty"]
+    assert saving.keys() == {"dollars", "turns", "break_even_turns", "tokens_after"}
+    assert "thrifty" not in run_cli(*words, "unheard-of").out
+    assert run_cli(*words, "unheard-of", "--json").json["thrifty"] is None
+    assert "thrifty would" not in run_cli(*words, "claude-sonnet-4-5", "--policy", "thrifty").out
+
+
 def test_plan_says_when_it_never_pays(large, monkeypatch):
     saved("refold.toml", "[windows.free]\ncontext = 9000\nprice = {input = 0, output = 0}")
     assert "break-even  never" in run_cli("plan", large, "--model", "free").out

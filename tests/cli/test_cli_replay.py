@@ -52,7 +52,44 @@ def test_no_compaction_is_always_beside(talk):
 def test_several_windows_and_all_policies(talk):
     told = run_cli("replay", talk, "--policy", "all", "--window", "8k", "--window", "64k", "--json").json
     assert {run["window"] for run in told["runs"]} == {8_000, 64_000}
-    assert len(told["runs"]) == 14
+    assert len(told["runs"]) == 16
+    assert told["thrifty"] == []
+
+
+@pytest.fixture
+def long_talk(tmp_path):
+    messages = [{"role": "user", "content": "Mend the build."}]
+    for turn in range(160):
+        messages.append({"role": "assistant", "content": f"I look at src/part_{max(0, turn - 6)}.py"})
+        messages.append({"role": "user", "content": f"src/part_{turn}.py: " + WORDS * 30})
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps({"model": "claude-sonnet-4-5", "messages": messages}))
+    return path
+
+
+def test_it_is_told_what_thrifty_would_save(long_talk):
+    """Where a price is known; the table shows only the policies that were named."""
+    told = run_cli("replay", long_talk, "--window", "200k", "--without-model", "--json").json
+    assert [run["policy"] for run in told["runs"]] == ["none", "refold"]
+    (saving,) = told["thrifty"]
+    cost = told["runs"][1]["totals"]["dollars"]
+    assert (saving["window"], saving["compared_with"]) == (200_000, "refold")
+    assert saving["saved"] == pytest.approx(cost - saving["dollars"])
+    assert saving["saved"] > 0
+    shown = run_cli("replay", long_talk, "--window", "200k", "--without-model").out
+    assert re.search(
+        rf"\n  thrifty would cost \${saving['dollars']:.2f}, \$\d\.\d\d \(\d\d%\) less than refold, facts",
+        shown,
+    )
+    assert "folds of thrifty" not in shown
+
+
+def test_nothing_is_told_of_thrifty_where_it_is_named_or_no_price_is_known(long_talk):
+    named = run_cli("replay", long_talk, "--window", "200k", "--policy", "thrifty", "--without-model").out
+    assert "folds of thrifty" in named
+    assert "thrifty would" not in named
+    unpriced = run_cli("replay", long_talk, "--window", "200k", "--model", "nobody-knows-me").out
+    assert "thrifty" not in unpriced
 
 
 def test_a_line_for_every_request(talk):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from refold.calls.savings import Saving
 from refold.core.compaction.budget import Breakdown, Budget, Level
 from refold.core.compaction.edits import Edit
 from refold.core.compaction.model_calls import ModelCall
@@ -190,6 +191,8 @@ class Plan:
     None if no model is asked, no price is known, or the provider has no cache.
     """
     break_even_in_cache: float | None = None
+    thrifty: Saving | None = None
+    """What the policy `thrifty` would save by folding now; None if no price is known or it would not fold."""
 
     def __repr__(self) -> str:
         return short_repr(self, _PLAN_SHOWS)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from refold.calls.compact import compaction_flow, parse_call
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
+from refold.calls.savings import EXPECTED_SHARE, find_saving
 from refold.core.compaction.flow import Answer, Ask, run
 from refold.core.compaction.guards import explain_guarded
 from refold.core.compaction.policy import Policy
@@ -17,10 +18,6 @@ from refold.core.models.window_table import Price
 from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
-
-EXPECTED_SHARE: Final = 0.12
-"""Assumed length of a summary, as a share of what is summarised; real ones are 5 to 15 per cent. If it is too
-high, a plan looks more expensive than it is and seems to pay later."""
 
 
 def plan(
@@ -56,8 +53,10 @@ def plan(
     outcome = run(compaction_flow(conversation, call.options), call.answerer)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
-    bill = _bill(conversation, outcome, price, find_price(summariser) or price)
-    return _plan(conversation, outcome, bill, call.options.pins)
+    summariser_price = find_price(summariser) or price
+    bill = _bill(conversation, outcome, price, summariser_price)
+    saving = find_saving(outcome.budget, price, summariser=summariser_price if with_model else None)
+    return replace(_plan(conversation, outcome, bill, call.options.pins), thrifty=saving)
 
 
 def _without_saving(conversation: Conversation) -> Conversation:

@@ -37,6 +37,9 @@ def context(conversation: Conversation, _: str) -> None:
         ("compacts", "", "never by itself" if line is None else f"at {line:,} tokens"),
     ]
     conversation.ui.show(context_line(budget), Gauge(budget), Table(tuple(rows), "lrl"))
+    saving = conversation.session.stats().thrifty
+    if saving is not None:
+        conversation.ui.show(Note(f"{saving} (--policy thrifty)", "dim"))
     warning = context_warning(budget, compacts=conversation.settings.compacts)
     if warning is not None:
         conversation.ui.show(warning)
@@ -179,10 +182,13 @@ def sessions(conversation: Conversation, _: str) -> None:
 
 
 def status_text(conversation: Conversation) -> str:
-    """Session, model and number of folds, for a status line."""
+    """Session, model, number of folds and what `thrifty` would save, for a status line."""
     standing = sum(fold.standing for fold in conversation.session.state.shortening_folds())
-    text = f"{conversation.session.name} · {conversation.client.model}"
-    return f"{text} · {format_count(standing, 'fold')}" if standing else text
+    saving = conversation.session.stats().thrifty
+    parts = [conversation.session.name, conversation.client.model]
+    parts += [format_count(standing, "fold")] if standing else []
+    parts += [f"thrifty would save ${saving.dollars:.2f}"] if saving and saving.dollars >= 0.01 else []
+    return " · ".join(parts)
 
 
 def parts_text(conversation: Conversation) -> str:

@@ -7,6 +7,18 @@ run.dollars, run.cache_read, [fold.paid for fold in run.folds]
 from refold.replay.player import no_compaction, play
 from refold.replay.prefix_cache import PrefixCache
 from refold.replay.recorded import Recorded, Scale
-from refold.replay.results import NONE, PlayedFold, Run, Turn
+from refold.replay.results import NONE, PlayedFold, ReplayedSaving, Run, Turn, compare_with_thrifty
 
-__all__ = ["NONE", "PlayedFold", "PrefixCache", "Recorded", "Run", "Scale", "Turn", "no_compaction", "play"]
+__all__ = [
+    "NONE",
+    "PlayedFold",
+    "PrefixCache",
+    "Recorded",
+    "ReplayedSaving",
+    "Run",
+    "Scale",
+    "Turn",
+    "compare_with_thrifty",
+    "no_compaction",
+    "play",
+]

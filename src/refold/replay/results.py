@@ -1,5 +1,6 @@
 """The results of a replay: turns, folds with their break-even, and a run with its sums."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -8,6 +9,8 @@ from refold.core.models.windows import Price
 
 NONE: Final = "none"
 """The policy name for no compaction."""
+LEAST_SAVED: Final = 0.005
+"""Dollars below which a saving is none: half of the cent that is printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +170,39 @@ class Run:
             "folds": [{**asdict(fold), "paid": fold.paid} for fold in self.folds],
             "turns": [asdict(turn) for turn in self.turns],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedSaving:
+    """What the policy `thrifty` would have saved in one window, compared with another policy."""
+
+    window: int
+    compared_with: str
+    dollars: float
+    """The total cost under `thrifty`."""
+    saved: float
+    """The other policy's cost less that; negative if `thrifty` costs more."""
+    facts: float | None
+    """The share of re-used names that `thrifty` keeps in the view; None without a fold."""
+
+    def __str__(self) -> str:
+        if abs(self.saved) < LEAST_SAVED:
+            return f"thrifty would cost the same as {self.compared_with}"
+        more = "less" if self.saved > 0 else "more"
+        share = abs(self.saved) / (self.dollars + self.saved)
+        facts = "" if self.facts is None else f", facts {self.facts:.0%}"
+        sums = f"${self.dollars:,.2f}, ${abs(self.saved):,.2f} ({share:.0%}) {more} than {self.compared_with}"
+        return f"thrifty would cost {sums}{facts}"
+
+
+def compare_with_thrifty(runs: Sequence[Run], thrifty: Run) -> ReplayedSaving:
+    """Compare a run under `thrifty` with the first policy of its window; all runs must have a price."""
+    same_window = [run for run in runs if run.window == thrifty.window]
+    other = next((run for run in same_window if run.policy != NONE), same_window[0])
+    return ReplayedSaving(
+        window=thrifty.window,
+        compared_with="no compaction" if other.policy == NONE else other.policy,
+        dollars=thrifty.dollars or 0.0,
+        saved=(other.dollars or 0.0) - (thrifty.dollars or 0.0),
+        facts=thrifty.facts,
+    )

@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
 from refold.calls.outcome import Outcome
+from refold.calls.savings import Saving, find_saving
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.cached_prefix import same_model
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
-from refold.core.models.prices import Spent
+from refold.core.models.prices import Spent, find_client_price
 from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
@@ -300,4 +302,16 @@ def stats(state: SessionState) -> SessionFlow[Stats]:
         totals=accounting.totals,
         spent=accounting.spending.own,
         summaries=accounting.spending.summaries,
+        thrifty=_find_saving(state, current),
     )
+
+
+def _find_saving(state: SessionState, current: Budget) -> Saving | None:
+    """Return what `thrifty` would save now, where the conversation's model has a price."""
+    settings, summariser = state.settings, state.summariser
+    price = find_client_price(settings.endpoint, settings.model or "")
+    if price is None or summariser.ask is None:
+        return find_saving(current, price)
+    model = settings.model or ""
+    is_own = bool(summariser.model) and same_model("", model, summariser.provider, summariser.model)
+    return find_saving(current, price, summariser=summariser.price or price, summary_in_cache=is_own)

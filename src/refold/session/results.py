@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from refold.calls.outcome import Outcome
+from refold.calls.savings import Saving
 from refold.core.compaction import notebook
 from refold.core.compaction.budget import Budget
 from refold.core.messages.short_repr import short_repr
@@ -121,6 +122,8 @@ class Stats:
     """Cost of the conversation's own requests, as observed."""
     summaries: Spent = field(default_factory=Spent)
     """Cost of the summariser's calls, failed attempts included."""
+    thrifty: Saving | None = None
+    """What the policy `thrifty` would save by folding now; None if no price is known or it would not fold."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values as plain data."""
@@ -141,6 +144,7 @@ class Stats:
             f"Session {self.session}: {self.messages:,} of {self.said:,} messages in view",
             notebook.meter(self.current_context_tokens, self.room, self.level),
             notebook.line(f"{folds}; {self.unfolded:,} undone" if self.unfolded else folds),
+            notebook.line(str(self.thrifty)) if self.thrifty else "",
             notebook.table(("", "calls", "tokens read", "tokens written", "cost"), rows),
         )
 

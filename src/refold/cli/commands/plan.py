@@ -67,6 +67,9 @@ def run(args: Namespace, screen: Screen) -> int:
     else:
         screen.headline(inputs.source.name, [document.format, f"policy {name}"])
         _show(plan, inputs.model, screen)
+        if plan.thrifty is not None:
+            screen.line()
+            screen.line(screen.paint(f"{plan.thrifty} (--policy thrifty)", "dim"))
     return DONE
 
 

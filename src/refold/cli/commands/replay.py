@@ -4,8 +4,9 @@ import csv
 import io
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,7 @@ from refold.cli.output.replay import show_replay
 from refold.cli.output.screen import Screen
 from refold.core.models.prices import find_price
 from refold.core.models.windows import lookup
-from refold.replay import NONE, Recorded, Run, play
+from refold.replay import NONE, Recorded, Run, compare_with_thrifty, play
 from refold.replay.html_page import render_page
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ NOTE: Final = """\
 No model is asked unless --ask names one: a summary then has the length that is
 expected of one, and holds no facts. `none` is no compaction at all, also beyond
 the window."""
+THRIFTY: Final = "thrifty"
+"""The policy that is played beside the others, to tell what it would save."""
 MOST_SECONDS: Final = 86_400.0
 """Seconds in a day; no provider keeps a cache longer."""
 _STAMP: Final = re.compile(rb'"timestamp" ?: ?"(\d{4}-\d\d-\d\dT[\d:.]{5,20}(?:Z|[+-]\d\d:\d\d)?)"')
@@ -84,7 +87,16 @@ def run(args: Namespace, screen: Screen) -> int:
         raise WrongUse(f"{source.name} holds no answer of a model: there is no request to replay")
     path = choose_destination(args.html, source.path) if args.html else None
     priced = args.price_of or recorded.model
-    runs = _play_all(inputs, recorded, screen)
+    if args.price_of and find_price(priced) is None:
+        hint = "`refold models` lists the known ones"
+        raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
+    policies = _choose_policies(inputs)
+    # A real summariser is asked only for the policies that were named.
+    adds_thrifty = find_price(priced) is not None and not args.ask and THRIFTY not in policies
+    extra = {THRIFTY: THRIFTY} if adds_thrifty else {}
+    played = _play_all(inputs, recorded, {**policies, **extra}, screen)
+    runs = [run for run in played if run.policy not in extra]
+    savings = [compare_with_thrifty(runs, run) for run in played if run.policy in extra]
     about = {
         "file": Path(source.name).name if args.html else source.name,
         "format": recorded.wire.name,
@@ -94,11 +106,12 @@ def run(args: Namespace, screen: Screen) -> int:
         "beside_tokens": recorded.scale.beside,
     }
     if args.json:
-        screen.json({**about, "runs": [run.as_dict() for run in runs]})
+        data = [run.as_dict() for run in runs]
+        screen.json({**about, "runs": data, "thrifty": [asdict(saving) for saving in savings]})
     elif args.csv:
         screen.data(_format_csv(runs))
     elif args.html is None:
-        show_replay(recorded, runs, screen, price_of=priced)
+        show_replay(recorded, runs, screen, price_of=priced, savings=savings)
     if args.html:
         write_result(render_page(runs, about), path, screen, source.path)
         if path is not None:
@@ -146,19 +159,21 @@ def _format_csv(runs: Sequence[Run]) -> str:
     return text.getvalue()
 
 
-def _play_all(inputs: Inputs, recorded: Recorded, screen: Screen) -> list[Run]:
-    """Play under each policy in each window; no compaction at all comes first."""
+def _choose_policies(inputs: Inputs) -> dict[str, "Policy | str"]:
+    """Return the policies by name; no compaction at all comes first."""
+    knobs = inputs.args.knobs or ()
+    named = {name: make_policy(name, knobs) for name in inputs.policies if name != NONE}
+    return {NONE: NONE, **named}
+
+
+def _play_all(
+    inputs: Inputs, recorded: Recorded, policies: Mapping[str, "Policy | str"], screen: Screen
+) -> list[Run]:
+    """Play under each policy in each window."""
     args, known = inputs.args, inputs.settings.window
     sizes = dict.fromkeys(parse_size(size, "--window") for size in args.window or ())
     windows = list(sizes) or [parse_size(known, "window") if known else lookup(inputs.model).tokens]
-    policies: dict[str, Policy | str] = {NONE: NONE}
-    for name in inputs.policies:
-        if name != NONE:
-            policies[name] = make_policy(name, args.knobs or ())
     price = find_price(args.price_of or recorded.model)
-    if args.price_of and price is None:
-        hint = "`refold models` lists the known ones"
-        raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
     answerer = open_answerer(args, screen, inputs.settings.ask if args.ask else None)
     total = len(windows) * len(policies) * len(recorded.requests)
     runs: list[Run] = []

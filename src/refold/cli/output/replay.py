@@ -7,7 +7,7 @@ from typing import Final
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import drop_empty_columns
 from refold.core.tokens.units import format_count
-from refold.replay import NONE, Recorded, Run
+from refold.replay import NONE, Recorded, ReplayedSaving, Run
 
 HEIGHT: Final = 4
 """Lines of a chart: a sawtooth is visible, and five policies fit on one screen."""
@@ -20,8 +20,19 @@ _ASCII: Final = " .:#"
 """Cells from empty to full."""
 
 
-def show_replay(recorded: Recorded, runs: Sequence[Run], screen: Screen, *, price_of: str | None) -> None:
-    """Print the runs, window by window; `price_of` names the model whose prices were used."""
+def show_replay(
+    recorded: Recorded,
+    runs: Sequence[Run],
+    screen: Screen,
+    *,
+    price_of: str | None,
+    savings: Sequence[ReplayedSaving] = (),
+) -> None:
+    """Print the runs, window by window.
+
+    price_of   the model whose prices were used
+    savings    what `thrifty` would save in each window; empty if it is among the runs or no price is known
+    """
     facts = [
         recorded.wire.name,
         format_count(len(recorded.messages), "message"),
@@ -38,6 +49,9 @@ def show_replay(recorded: Recorded, runs: Sequence[Run], screen: Screen, *, pric
             *(_run_row(run, same_window[0]) for run in same_window),
         ]
         screen.table(*drop_empty_columns(rows, "lrrrrrrrrrl"), indent="  ")
+        for saving in savings:
+            if saving.window == window:
+                screen.line(screen.paint(f"  {saving}", "dim"))
         _show_charts(same_window, screen)
         for run in same_window:
             if run.folds:

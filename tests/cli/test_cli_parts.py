@@ -316,3 +316,9 @@ def test_a_threshold_moves_the_line_and_aims_below_it(name):
         assert policy.target.history(10_000, 10_000, 0) < 3_000
     assert set_threshold(policy, None, off=True).trigger.line(10_000) is None
     assert set_threshold(policy, None, off=False) is policy
+
+
+@pytest.mark.parametrize("command", ["measure", "compact", "chat", "rpc"])
+def test_the_help_names_every_preset(command):
+    told = " ".join(run_cli(command, "--help").out.split())
+    assert all(name in told for name in presets.PRESETS)

@@ -12,7 +12,9 @@ FILE_HELP: Final = "JSON, JSON lines, an agent's transcript, or AGENT:SESSION; -
 FORMATS_HELP: Final = "openai, responses, anthropic, gemini, refold"
 WHOLE_HELP: Final = "of an agent's transcript everything that was said, not what its model saw last"
 WINDOW_HELP: Final = "the window, where you know better: 32000, 128k, 1m"
-POLICY_HELP: Final = "a preset or a strategy; refold by default"
+POLICY_HELP: Final = (
+    "refold (the default), thrifty, ripple, codebuddy, umwelten, neurolink, opal, or a strategy"
+)
 COLOUR_HELP: Final = "no colours, also on a terminal"
 
 

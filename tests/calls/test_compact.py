@@ -143,11 +143,13 @@ def test_over_the_line_it_happens_by_itself():
     assert outcome.tokens_after <= 0.55 * outcome.budget.room
 
 
-def test_force_works_at_any_size():
-    outcome = compacted(talk(3), force=True)
+@pytest.mark.parametrize(("turns", "share"), [(3, 0.75), (6, 0.5)])
+def test_force_works_at_any_size(turns, share):
+    """The first and the last request stay, so that less leaves of a short talk."""
+    outcome = compacted(talk(turns), force=True)
     assert not outcome.budget.should_compact
     assert (outcome.compacted, outcome.receipt.trigger) == (True, "forced")
-    assert outcome.tokens_after <= outcome.tokens_before / 2
+    assert outcome.tokens_after <= outcome.tokens_before * share
 
 
 def test_compaction_that_is_switched_off_says_so():
@@ -194,7 +196,7 @@ def test_a_target_is_a_size_of_the_history_where_a_system_counts_it_alone():
 
 def test_a_target_smaller_than_the_fixed_part_is_no_tokens_of_history():
     outcome = compacted(talk(3), target=10, system="You are kind. " * 100)
-    assert (outcome.receipt.goal_tokens, outcome.fits) == (0, False)
+    assert (outcome.receipt.goal_tokens, outcome.fits, outcome.met_target) == (0, True, False)
 
 
 @pytest.mark.parametrize("target", [0, -5, "banana"])
@@ -217,7 +219,7 @@ def test_a_provider_that_counts_more_than_we_do_moves_the_goal_by_as_much():
 def test_a_forced_compaction_below_the_target_of_a_system_that_has_no_share_does_nothing():
     """CodeBuddy's page, /compact: within the budget there is no compaction needed."""
     outcome = compacted(talk(3), force=True, policy="codebuddy", window=100_000)
-    assert outcome.reason.startswith("already within its target")
+    assert outcome.reason.startswith("nothing to compact: already within its target")
 
 
 def test_a_forced_compaction_below_the_target_of_a_system_that_works_once_works_once():
@@ -237,7 +239,7 @@ def test_what_cannot_fit_says_so_with_the_numbers_of_every_part():
     """House law 3."""
     outcome = compacted([SYSTEM | {"content": OLD * 10}, *talk(3)], window=3_000)
     assert not outcome.fits
-    assert "over the target of" in outcome.reason
+    assert "alone have" in outcome.reason
     assert outcome.breakdown.history == outcome.tokens_after
 
 
@@ -263,8 +265,10 @@ def test_where_the_fixed_part_alone_is_over_the_room_nobody_is_asked(policy):
     assert model.asked == []
     assert not outcome.fits
     room = outcome.budget.room
+    fixed = f"{outcome.breakdown.fixed:,}"
     assert outcome.reason == (
-        f"system prompt, tools, prompt and files alone have {outcome.breakdown.fixed:,} tokens for a room of {room:,}"
+        f"system prompt, tools, prompt and files alone have {fixed} tokens for a room of {room:,}; "
+        f"shorten the largest part, the system prompt ({fixed} tokens), or use a larger window"
     )
 
 
@@ -273,12 +277,6 @@ def test_where_the_fixed_part_alone_is_over_the_room_a_short_history_is_not_blam
     outcome = compacted([{"role": "user", "content": "hi"}], system=OLD * 40, window=3_000, policy=policy)
     assert (outcome.compacted, outcome.fits) == (False, False)
     assert outcome.reason.startswith("system prompt, tools, prompt and files alone have")
-
-
-def test_somebody_who_forces_it_is_not_told_that_it_is_hopeless():
-    model = model_of()
-    compacted(talk(10), ask=model, system=OLD * 40, policy="ripple", window=3_000, force=True)
-    assert len(model.asked) == 1
 
 
 # -- models ------------------------------------------------------------------------------------------------

@@ -94,6 +94,27 @@ def test_the_meter_tells_no_saving_below_a_cent():
     assert "thrifty" not in commands_show.status_text(chat)
 
 
+@pytest.mark.parametrize("policy", ["refold", "thrifty", "opal"])
+def test_the_chat_counts_as_measure_does(policy):
+    """One trigger and one size, also where the provider has reported its count."""
+    chat = make_conversation(["Hello."], window=200_000, model="claude-sonnet-4-5", policy=policy)
+    say(chat, "word " * 300)
+    chat.session.say("And now?")
+    sent, report = chat.session.state.request, chat.session.state.accounting.report
+    measured = refold.measure(
+        chat.session.view(),
+        model="claude-sonnet-4-5",
+        window=200_000,
+        system=sent.system,
+        tools=sent.tools,
+        policy=policy,
+        usage=report.usage,
+    )
+    budget = chat.budget()
+    assert budget.count_source == "usage+estimate"
+    assert (budget.used, budget.trigger_tokens) == (measured.used, measured.trigger_tokens)
+
+
 def test_context_knows_the_tools_before_anything_was_sent():
     assert "tools" in do(make_conversation(), "/context")
 
@@ -222,6 +243,26 @@ def test_what_has_to_stay_is_told_in_a_few_words():
     say(chat, "hi")
     assert do(chat, "/compact") == "nothing was folded: what is in view has to stay"
     assert do(chat, "/plan") == "Nothing would change: what is in view has to stay"
+
+
+def out_of_order(_question):
+    raise RuntimeError("out of order")
+
+
+def test_compact_with_a_broken_model_says_so_and_keeps_everything():
+    chat = filled(ask=out_of_order)
+    before = view_of(chat)
+    told = do(chat, "/compact")
+    assert told == "nothing was folded: the model failed: RuntimeError: out of order"
+    assert view_of(chat) == before
+
+
+def test_compact_with_a_broken_model_and_a_full_window_says_that_no_model_wrote_the_summary():
+    chat = filled(ask=out_of_order)
+    chat.session.use(window=1_500)
+    told = do(chat, "/compact")
+    assert "Compacted" in told
+    assert "without a summary by the model: the model failed: RuntimeError: out of order" in told
 
 
 def test_compact_by_strategy():

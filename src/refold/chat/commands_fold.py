@@ -41,7 +41,8 @@ def compact(conversation: Conversation, argument: str) -> None:
     finally:
         conversation.quiet = False
     if not outcome.compacted or before is None:
-        conversation.ui.show(Note(f"nothing was folded: {explain_no_fold(outcome.reason)}"))
+        why = _find_model_failure(outcome) or explain_no_fold(outcome.reason)
+        conversation.ui.show(Note(f"nothing was folded: {why}"))
         return
     _show_fold(conversation, outcome)
     _decide(conversation, outcome, before.name)
@@ -66,6 +67,12 @@ def explain_no_fold(reason: str) -> str:
     return "what is in view has to stay" if "nothing to compact: " in reason else reason
 
 
+def _find_model_failure(outcome: Outcome) -> str:
+    """Return why the model that was asked gave no summary; "" if it gave one or was not asked."""
+    failed = (report for report in outcome.receipt.stages if report.calls and not report.accepted)
+    return next((report.reason for report in failed), "")
+
+
 def _check_strategy(strategy: str) -> None:
     known = presets.names()
     if not strategy or strategy in known:
@@ -81,6 +88,8 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
     sizes = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens"
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
+    if why := _find_model_failure(outcome):
+        conversation.ui.show(Note(f"without a summary by the model: {why}", "yellow"))
     if outcome.summary:
         lines = _without_tags(outcome.summary).splitlines()
         rest = len(lines) - SUMMARY_LINES

@@ -6,7 +6,7 @@ only where cutting all the rest is not enough, and summaries only after messages
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
@@ -29,6 +29,8 @@ Spot = tuple[int, int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clamp:
     """Cut the largest texts down to one height, or each by the same share."""
+
+    drops: ClassVar[bool] = True
 
     margin: float | None = None
     """Cut each text by the share that is over and this much more, its head kept; None: cut the largest to one

@@ -5,23 +5,25 @@ is about to answer it. Old markers are replaced by the new one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Final
+from typing import ClassVar, Final
 
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.messages.message import SUMMARY, Message, Role, Text
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
+from refold.core.summaries.wrappers import count_messages
 from refold.core.tokens.units import format_count
 
-STEPS: Final = 6
-"""Shares that are tried, each a tenth more, before nearly everything leaves (docs/systems, stage 4)."""
 MOST_SHARE: Final = 0.95
+"""The largest share to begin with (docs/systems, stage 4); more leaves only where the goal demands it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slide:
-    """Take out a share of the messages behind the first exchange, and more until the goal holds."""
+    """Take out a share of the messages behind the first exchange, and as many more as the goal demands."""
+
+    drops: ClassVar[bool] = True
 
     fraction: float | None = 0.5
     """The share to begin with; None: no more than the goal demands. A named share takes an even number of
@@ -40,6 +42,9 @@ class Slide:
             return Step(note="too few messages")
         put = Message(self.role, (Text(self.marker),), source=SUMMARY, meta={"kind": "notice"})
         leaving = self._find_leaving(task, head, task.counter.message(put))
+        put = replace(
+            put, meta={"kind": "notice", "messages": count_messages(task.messages[i] for i in leaving)}
+        )
         if all(task.messages[index].is_summary for index in leaving):
             return Step(note="nothing may leave")
         edits = replace_runs(task, leaving, (put,), self.name, "oldest messages")
@@ -71,8 +76,6 @@ class Slide:
         if self.fraction is None:
             yield from range(first + 1, count + 1)
             return
-        shares = [min(MOST_SHARE, self.fraction + 0.1 * step) for step in range(STEPS)]
-        for share in [*shares, MOST_SHARE]:
-            removed = int((count - first) * share + 1e-9)  # 0.7 * 10 is a little less than 7
-            yield first + removed - removed % 2
+        begin = int((count - first) * min(MOST_SHARE, self.fraction) + 1e-9)  # 0.7 * 10 is less than 7
+        yield from range(first + begin - begin % 2, count, 2)
         yield count

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.task import Step, Task, replace_runs
@@ -17,6 +18,8 @@ Words = Callable[[Sequence[Message], Covered, Task], str | WordedSummary]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
     """Replace what leaves by a text that a function writes."""
+
+    tells: ClassVar[bool] = True
 
     keep: Keep
     words: Words

@@ -17,7 +17,8 @@ from refold.core.compaction.placeholders import clear_stale_pointers
 from refold.core.compaction.task import Stage, Step, Task
 from refold.core.messages.message import Document, File, Image, Message, Thinking, ToolCall, ToolResult
 from refold.core.messages.normalize import normalize
-from refold.core.messages.repair import UNAVAILABLE, Orphans
+from refold.core.messages.repair import MISSING, MissingTexts, Orphans
+from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import total_spent
 
 _LEAST_TOKENS: Final[dict[type, int]] = {
@@ -32,6 +33,10 @@ _LEAST_TOKENS: Final[dict[type, int]] = {
 
 Too low runs stages in vain; too high skips stages that could have reached the goal.
 """
+
+
+IN_VAIN: Final = "cutting the user's last message is not enough"
+"""The reason in the report of a stage whose only edit was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +79,35 @@ class _Run:
     """The edit that last touched each message of the first list."""
     reports: list[Report] = field(default_factory=list)
     tier: int = 0
+    asked: bool = False
+    """True if a stage that asks a model has run."""
+    summarised: bool = False
+    """True if a stage was accepted that tells of what left."""
 
     @property
     def is_done(self) -> bool:
-        goal = self.task.goal
-        return self.tier > 0 if goal is None else self.task.tokens <= goal
+        goal, most = self.task.goal, self.task.untold_above
+        if self.summarised and self.task.tells and most is not None and self.task.tokens <= most:
+            return True
+        if goal is None or (self.task.force and self.task.model and self.reports and not self.tier):
+            return self.tier > 0  # limits on arrival are not what somebody asked for
+        return self.task.tokens <= goal
+
+    def may_run(self, stage: Stage) -> bool:
+        """True unless a stage would drop messages without a word although there is room for them.
+
+        Where somebody wants a model to be asked and there is room, only a limit of costs lets others act.
+        """
+        task, most = self.task, self.task.untold_above
+        if most is not None and task.tokens <= most and getattr(stage, "drops", False):
+            return False
+        if not task.only_model or not self.asked or getattr(stage, "asks", False):
+            return True
+        return any(report.capped for report in self.reports)
 
     def judge(self, number: int, stage: Stage, step: Step, calls: tuple[ModelCall, ...]) -> None:
         """Accept a proposal if it makes the history smaller, and report what became of it."""
+        self.asked = self.asked or getattr(stage, "asks", False)
         before = after = self.task.tokens
         accepted, reason = False, step.note or "nothing to do"
         if any(self._takes_guarded(edit) for edit in step.edits):
@@ -92,7 +118,8 @@ class _Run:
             after = self.task.counter.total([slot.size for slot in slots])
             accepted, reason = (True, step.note) if after < before else (False, "not smaller")
             if accepted:
-                self.slots, self.removed_by, self.tier = slots, removed_by, number
+                self.slots, self.removed_by, self.tier = slots, removed_by, max(self.tier, number)
+                self.summarised = self.summarised or getattr(stage, "tells", False)
                 self._update_task()
         self.reports.append(
             Report(
@@ -126,12 +153,42 @@ class _Run:
             numbers=tuple(slot.number for slot in slots),
         )
 
-    def finish(self, first: Task, orphans: Orphans, missing: str) -> Result:
+    def restore_request(self, first: Task) -> None:
+        """Put the user's last message back whole where a stage has cut it and nothing is won by that."""
+        cut = {
+            slot.original_place: place
+            for place, slot in enumerate(self.slots)
+            if slot.original is not None and slot.message.is_user_turn and not slot.message.is_summary
+        }
+        turns = find_user_turns(first.messages) if cut else []
+        if not turns or turns[-1] not in cut:
+            return
+        at, place, task = turns[-1], cut[turns[-1]], self.task
+        old = self.slots[place]
+        whole = Slot(first.messages[at], first.sizes[at], at, old.guarded, number=old.number)
+        slots = [*self.slots[:place], whole, *self.slots[place + 1 :]]
+        restored = task.counter.total([slot.size for slot in slots])
+        room = task.room - task.fixed if task.fitting is None else task.fitting
+        misses_goal = task.goal is not None and task.tokens > task.goal
+        if task.tokens <= room and not (misses_goal and restored <= room):
+            return
+        self.slots = slots
+        del self.removed_by[at]
+        self._update_task()
+        if not self.removed_by:  # no other message was touched, so nothing was done
+            self.tier = 0
+            self.reports = [
+                replace(report, accepted=False, reason=IN_VAIN) if report.accepted else report
+                for report in self.reports
+            ]
+
+    def finish(self, first: Task, orphans: Orphans, missing: MissingTexts) -> Result:
         """Repair the last history and express all changes as edits of the first."""
         messages = clear_stale_pointers(self.task.messages) if self.tier else self.task.messages
         changed = messages is not self.task.messages
         links = None if changed else self.task.index.links
-        settled = normalize(messages, shape=first.shape, orphans=orphans, missing=missing, links=links)
+        texts = missing.choose(compacted=self.tier > 0)
+        settled = normalize(messages, shape=first.shape, orphans=orphans, missing=texts, links=links)
         slots, repair = self.slots, Edit(0, 0, (), "repair")
         if settled.changed or changed:
             slots = match_slots(slots, settled.messages, first.counter.message, repair)
@@ -153,7 +210,7 @@ def shrink(
     *,
     direct: bool = False,
     orphans: Orphans = "call",
-    missing: str = UNAVAILABLE,
+    missing: MissingTexts = MISSING,
 ) -> Flow[Result]:
     """Run stages until the history is within its goal, or one has succeeded where there is no goal.
 
@@ -166,23 +223,45 @@ def shrink(
             zip(task.messages, task.sizes, task.numbers or repeat(None), strict=bool(task.numbers))
         )
     ]
+    if not any(getattr(stage, "tells", False) for stage in stages):
+        task = replace(task, untold_above=None)  # who only drops has nothing better to offer
     run = _Run(task, slots)
     skipped, least = 0, 0
     if direct and not task.model and task.goal is not None:
         thinning = sum(1 for _ in takewhile(lambda stage: getattr(stage, "thins", False), stages))
         least = _least_tokens(task) if thinning else 0
         skipped = thinning if least > task.goal else 0
-    for number, stage in enumerate(stages, 1):
+    for number, stage in _order_stages(task, stages):
         if run.is_done:
             break
+        if not run.may_run(stage):
+            continue
         calls: list[ModelCall] = []
-        if number <= skipped:
+        if 0 < number <= skipped:
             step = Step(note=f"{least:,} tokens would be left at least")
         else:
             spent = total_spent(call.spent for report in run.reports for call in report.calls)
             step = yield from watch_calls(stage(run.task), task, calls, spent)
         run.judge(number, stage, step, tuple(calls))
+    run.restore_request(task)
     return run.finish(task, orphans, missing)
+
+
+def _order_stages(task: Task, stages: Sequence[Stage]) -> list[tuple[int, Stage]]:
+    """Number the stages and put them in order: a model that somebody wants to be asked is asked first.
+
+    Stages that limit messages on their arrival run before all others, as number 0: no run ends with them.
+    """
+    arrival = [(0, stage) for stage in select_arrival(stages)]
+    numbered = [each for each in enumerate(stages, 1) if not getattr(each[1], "on_arrival", False)]
+    first = task.tells and task.model
+    asking = [each for each in numbered if first and getattr(each[1], "asks", False)]
+    return arrival + asking + [each for each in numbered if each not in asking]
+
+
+def select_arrival(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages that limit each message on its arrival, whether or not it is time to compact."""
+    return tuple(stage for stage in stages if getattr(stage, "on_arrival", False))
 
 
 def _least_tokens(task: Task) -> int:

@@ -32,10 +32,14 @@ class Task:
     room: int
     fixed: int = 0
     """Tokens of the parts that are not history."""
+    fitting: int | None = None
+    """Tokens of history that fit into the room; None: the room less what is fixed."""
     goal: int | None = None
     """Tokens the history may have afterwards; None: shrink once."""
     target: int | None = None
     """The same where the caller named a number."""
+    least: int | None = None
+    """Tokens the history should keep, where the caller named a pair; None: no such number."""
     protected: frozenset[int] = frozenset()
     """Positions of messages that stay."""
     pinned: frozenset[int] = frozenset()
@@ -44,6 +48,13 @@ class Task:
     """The original messages, where earlier stages have rewritten them."""
     shape: Shape = CANONICAL
     force: bool = False
+    due: bool = True
+    """True if compaction would start by itself now."""
+    tells: bool = False
+    """True if somebody asked for this compaction: what leaves is told by a summary or a digest. A summariser
+    that is there is asked before any other stage, and nobody else acts where compaction is not due."""
+    untold_above: int | None = None
+    """Tokens of history up to which no stage may drop messages without telling of them; None: no limit."""
     focus: str = ""
     """The subject that a summary pays attention to, in the caller's words."""
     model: bool = False
@@ -78,15 +89,22 @@ class Task:
         return self.counter.total(self.sizes)
 
     @property
+    def only_model(self) -> bool:
+        """True if nothing may leave that was not given to a model: somebody wants one asked, and has room."""
+        return self.tells and self.model and not self.due
+
+    @property
     def measured(self) -> MeasuredHistory:
         """The history as a `Keep` sees it."""
-        guarded = 0 if self.target is None else sum(self.sizes[index] for index in self.protected)
+        # What somebody asked for has to reach its goal by what is told, so the tail has to leave room for it.
+        target = self.goal if self.tells else self.target
+        guarded = 0 if target is None else sum(self.sizes[index] for index in self.protected)
         return MeasuredHistory(
             self.messages,
             self.sizes,
             self.window,
             self.room,
-            self.target,
+            target,
             self.force,
             self.checkpoint,
             guarded=self.counter.tokens(guarded),

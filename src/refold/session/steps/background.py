@@ -85,7 +85,7 @@ def fold_in_background(
         yield from reload_if_stale(state)
         if lease is not None:
             context = yield from context_state(state)
-            options = CompactionOptions(force=True, model=True)
+            options = CompactionOptions(force=True, ahead=True, model=True)
             attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
     except Exception:
         yield from _release(state, lease)

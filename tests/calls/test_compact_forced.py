@@ -1,0 +1,216 @@
+"""A forced compaction: what leaves was given to the model, or told by a digest, or nothing leaves."""
+
+import asyncio
+import json
+from itertools import islice, product
+
+import pytest
+
+import refold
+from fake_provider import FakeProvider, says, status
+from refold.cli import main
+from refold.core.messages.summary_headers import TRUNCATION_MARKER
+
+WINDOWS = [8_000, 32_000, 128_000, 200_000]
+SUMMARY = "Ships are moored at berths; the tide decides when the pilot comes."
+
+
+def talk(turns=40):
+    """About 290 tokens a turn."""
+    tide = "because of the tide we call the pilot first. " * 30
+    return [
+        {"role": role, "content": text}
+        for i in range(turns)
+        for role, text in (
+            ("user", f"Question {i}: how do we moor ship {i}?"),
+            ("assistant", f"Answer {i}: berth {i * 7}. {tide}"),
+        )
+    ]
+
+
+class Model:
+    """A summariser that remembers what it was asked, or fails."""
+
+    def __init__(self, error=None):
+        self.error, self.asked = error, []
+
+    def __call__(self, ask):
+        self.asked.append(str(ask))
+        if self.error:
+            raise self.error
+        return SUMMARY
+
+
+def untold(messages, outcome, asked):
+    """The messages that left and were in no request."""
+    kept, told = [message["content"] for message in outcome.messages], "\n".join(asked)
+    return [m["content"] for m in messages if m["content"] not in kept and m["content"] not in told]
+
+
+def says_truncated(messages):
+    return any(TRUNCATION_MARKER in str(message) for message in messages)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_everything_that_leaves_was_given_to_the_model(window):
+    """At every fill: the summary stands for it, and no notice claims that the window was full."""
+    model = Model()
+    outcome = refold.compact(talk(), window=window, force=True, ask=model)
+    assert outcome.stages == ("summarize",)
+    assert SUMMARY in outcome.summary
+    assert outcome.messages_before - outcome.messages_after >= 20
+    assert untold(talk(), outcome, model.asked) == []
+    assert not says_truncated(outcome.messages)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_same_holds_in_an_event_loop(window):
+    model = Model()
+
+    async def ask(question):
+        return model(question)
+
+    outcome = asyncio.run(refold.acompact(talk(), window=window, force=True, ask=ask))
+    assert outcome.stages == ("summarize",)
+    assert untold(talk(), outcome, model.asked) == []
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_same_holds_on_the_command_line(window, tmp_path, capsys):
+    source, out = tmp_path / "talk.json", tmp_path / "out.json"
+    source.write_text(json.dumps(talk()))
+    with FakeProvider([says(SUMMARY)]) as provider:
+        address = f"{provider.url}/v1#m"
+        args = ["compact", str(source), "--window", str(window), "--force", "--ask", address, "-o", str(out)]
+        assert main(args) == 0
+        asked = [seen.json["messages"][-1]["content"] for seen in provider.seen]
+    assert "by summarize" in capsys.readouterr().err
+    kept = [message["content"] for message in json.loads(out.read_text())]
+    assert [m for m in talk() if m["content"] not in kept and m["content"] not in "\n".join(asked)] == []
+    assert SUMMARY in str(kept)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_same_holds_in_a_session(window):
+    model = Model()
+    session = refold.open("forced", model="gpt-4o", window=window, store="memory:", ask=model)
+    for message in talk():
+        session.say(message)
+    outcome = session.compact()
+    assert outcome.stages == ("summarize",)
+    assert untold(talk(), outcome, model.asked) == []
+    assert session.view() == outcome.messages
+
+
+def test_the_same_holds_in_a_session_of_an_event_loop():
+    model = Model()
+
+    async def compact():
+        async with refold.aopen("forced", window="200k", store="memory:", ask=model) as session:
+            for message in talk():
+                await session.say(message)
+            return await session.compact()
+
+    outcome = asyncio.run(compact())
+    assert outcome.stages == ("summarize",)
+    assert untold(talk(), outcome, model.asked) == []
+
+
+@pytest.mark.parametrize("window", WINDOWS[1:])
+def test_a_model_that_fails_keeps_the_history_while_there_is_room(window):
+    """Nothing leaves, and the reason names the failure."""
+    model = Model(RuntimeError("out of order"))
+    outcome = refold.compact(talk(), window=window, force=True, ask=model)
+    assert (outcome.compacted, outcome.messages) == (False, talk())
+    assert "nothing to compact" in outcome.reason
+    assert "the model failed: RuntimeError: out of order" in outcome.reason
+    session = refold.open("forced", window=window, store="memory:", ask=model)
+    for message in talk():
+        session.say(message)
+    outcome = session.compact()
+    assert (outcome.compacted, session.view()) == (False, talk())
+    assert "the model failed: RuntimeError: out of order" in outcome.reason
+
+
+def test_a_model_that_fails_where_the_window_is_full_is_replaced_by_a_digest_that_says_so():
+    outcome = refold.compact(talk(), window=8_000, force=True, ask=Model(RuntimeError("out of order")))
+    assert outcome.stages == ("digest",)
+    assert "the model failed: RuntimeError: out of order; digest: " in outcome.reason
+    assert not says_truncated(outcome.messages)
+
+
+def test_the_command_line_says_that_the_model_failed_and_changes_nothing(tmp_path, capsys):
+    source, out = tmp_path / "talk.json", tmp_path / "out.json"
+    source.write_text(json.dumps(talk()))
+    with FakeProvider([status(401)]) as provider:
+        address = f"{provider.url}/v1#m"
+        main(["compact", str(source), "--window", "128k", "--force", "--ask", address, "-o", str(out)])
+    told = capsys.readouterr().err
+    assert "nothing was changed" in told
+    assert "the model failed: AnswerFailed" in told
+    assert json.loads(out.read_text()) == talk()
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_without_a_model_a_digest_tells_what_left(window):
+    outcome = refold.compact(talk(), window=window, force=True)
+    assert outcome.stages == ("digest",)
+    assert outcome.tokens_after <= outcome.tokens_before / 2
+    assert not says_truncated(outcome.messages)
+
+
+@pytest.mark.parametrize("policy", ["refold", "neurolink"])
+@pytest.mark.parametrize("ask", [None, Model(RuntimeError("no"))], ids=["no model", "a broken model"])
+def test_no_policy_slides_below_its_trigger(policy, ask):
+    """A notice that says "truncated to fit" would be false."""
+    outcome = refold.compact(talk(), window=128_000, force=True, policy=policy, ask=ask)
+    assert not says_truncated(outcome.messages)
+    assert "slide" not in outcome.stages
+    assert outcome.compacted or "nothing to compact" in outcome.reason
+
+
+def test_what_is_too_small_to_fold_is_nothing_to_compact():
+    model = Model()
+    outcome = refold.compact(talk(1), window=128_000, force=True, ask=model)
+    assert (outcome.compacted, outcome.messages, model.asked) == (False, talk(1), [])
+    assert "nothing to compact: summarize: " in outcome.reason
+
+
+def test_a_summary_that_is_longer_than_the_goal_leaves_still_stands_for_all():
+    """No message is dropped behind the model's back to reach half of the history."""
+    model = Model()
+    names = ("".join(letters).title() for letters in product("bdkm", "aeio", "lnrst", "aiou", "dnr"))
+    long = "\n".join(f"- The ship {name} lies at berth {i * 7}." for i, name in enumerate(islice(names, 600)))
+    outcome = refold.compact(
+        talk(), window=128_000, force=True, ask=lambda ask: model(ask) and long, policy="refold"
+    )
+    assert outcome.stages == ("summarize",)
+    assert outcome.tokens_after > outcome.receipt.goal_tokens
+    assert untold(talk(), outcome, model.asked) == []
+
+
+def test_a_named_target_is_reached_whatever_it_takes():
+    """Who names a size gets it: a digest stands in for the model that fails."""
+    outcome = refold.compact(
+        talk(), window=128_000, force=True, target=3_000, ask=Model(RuntimeError("out of order"))
+    )
+    assert outcome.tokens_after <= 3_000
+    assert "the model failed" in outcome.reason
+
+
+def test_tool_output_in_the_tail_is_not_thinned_out_where_there_is_room():
+    """With a model at hand nothing leaves that it was not given, a tool's output either."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    output = "\n".join(f"line {i} of the log" for i in range(3_000))
+    messages = [
+        *talk(20),
+        {"role": "user", "content": "Read the log."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": output},
+        {"role": "assistant", "content": "I read it."},
+    ]
+    model = Model()
+    outcome = refold.compact(messages, window=200_000, force=True, ask=model)
+    assert outcome.stages == ("summarize",)
+    tools = [m["content"] for m in outcome.messages if m["role"] == "tool"]
+    assert tools in ([output], [])

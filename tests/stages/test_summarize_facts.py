@@ -28,6 +28,7 @@ def compact(*answers, messages=None, **knobs):
         asked.append(question)
         return answers[min(len(asked), len(answers)) - 1]
 
+    ask.window = 32_000  # one question holds all that leaves
     policy = presets.get("refold", keep_user_tokens=0, **knobs)
     outcome = refold.compact(messages or history(), policy=policy, window=8_000, force=True, ask=ask)
     return outcome, asked
@@ -171,6 +172,7 @@ def test_the_fence_of_the_question_is_known_by_its_mark():
         seen.append(question)
         return f"{RULE} The mark is {question.split('<conversation ')[1][:12]}."
 
+    echo.window = 32_000
     policy = presets.get("refold", keep_user_tokens=0)
     outcome = refold.compact(history(), policy=policy, window=8_000, force=True, ask=echo)
     assert len(seen) == 2

@@ -1,10 +1,12 @@
 """Requests to a summariser that fit its window, and the merging of their answers. Knows no history."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Ask, Asks, Failed, Flow, Reply
+from refold.core.compaction.model_calls import find_next_window
 from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
 from refold.core.messages.transcript import neutralise
 from refold.core.summaries.acceptance import reject_reply
@@ -24,6 +26,9 @@ JOINT: Final = "\n\n---\n\n"
 """Stands between summaries that no model joined."""
 LAST_CHARS: Final = 300
 """Characters of the head and of the tail by which a model recognises the last message that leaves."""
+MOST_REASKS: Final = 3
+"""Times that a summary is asked for again in a smaller window. A limit that the refusal states needs one;
+without a number the window is halved, so that a window eight times too large is found."""
 PART_TOKENS: Final = 16
 """Tokens of a part's number and the lines around it; too low is covered by the slack."""
 
@@ -35,6 +40,8 @@ class Rejected:
     why: str
     worth_retry: bool = False
     """True if asking again may help."""
+    window: int | None = None
+    """The window that the next question has to fit, if this one was refused for its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +105,10 @@ class Request:
             self.ask(piece, f"{purpose} {number}/{len(pieces)}" if several else purpose)
             for number, piece in enumerate(pieces, 1)
         )
+
+    def in_window(self, window: int) -> "Request":
+        """Make the request for a smaller window, with an answer that is shorter by as much."""
+        return replace(self, window=window, output_tokens=self.output_tokens * window // self.window)
 
     def for_merge(self) -> "Request":
         """Make the request that joins the answers of several requests."""
@@ -174,14 +185,27 @@ def drop_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[list
 
 def merge_summaries(request: Request, texts: list[str]) -> Flow[str]:
     """Merge summaries into one, as many at a time as fit; side by side where the model does not answer."""
+    reasks = MOST_REASKS
     while len(texts) > 1:
         groups = request.groups([neutralise(text) for text in texts])
         alone = groups.pop() if len(groups[-1]) == 1 else []
-        replies = yield request.asks([request.join_parts(group) for group in groups], "merge")
+        asks = request.asks([request.join_parts(group) for group in groups], "merge")
+        replies = yield asks
+        smaller = find_smaller_window(asks, replies, request.window)
+        if smaller is not None and reasks > 0:
+            request, reasks = request.in_window(smaller), reasks - 1
+            if request.room >= LEAST_ROOM:
+                continue
         if any(reject_reply(reply) for reply in replies):
             return JOINT.join(texts)
         texts = [*(answer_text(reply) for reply in replies), *alone]
     return texts[0]
+
+
+def find_smaller_window(asks: Asks, replies: Sequence[Reply], window: int) -> int | None:
+    """Return the window that the next questions have to fit; None if none was refused for its size."""
+    windows = (find_next_window(ask, reply, window) for ask, reply in zip(asks, replies, strict=True))
+    return min((each for each in windows if each is not None), default=None)
 
 
 def answer_text(reply: Reply) -> str:

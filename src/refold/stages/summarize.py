@@ -8,10 +8,11 @@ chunks, or with the middle left out), ask, accept or reject the answer, append t
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from refold.core.compaction.flow import Ask, Flow, run_together
 from refold.core.compaction.keep_rules import Keep, Segment
+from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.facts.complete_summary import append_missing_facts
 from refold.core.facts.extraction import find_facts
@@ -40,10 +41,12 @@ from refold.stages.prompts import load
 from refold.stages.requests import (
     JOINT,
     LEAST_ROOM,
+    MOST_REASKS,
     Rejected,
     Request,
     answer_text,
     drop_middle,
+    find_smaller_window,
     merge_summaries,
 )
 
@@ -64,6 +67,10 @@ class _Leaving:
     segment: Segment
     places: tuple[int, ...]
     covered: Covered
+
+    def in_window(self, window: int) -> "_Leaving":
+        """Return the same messages for a summariser with a smaller window, asked apart from the cache."""
+        return replace(self, task=replace(self.task, ask_window=window, prefix=None))
 
     @property
     def messages(self) -> list[Message]:
@@ -90,9 +97,21 @@ class _Leaving:
         return seed.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The text of a summary as it was answered, or why there is none."""
+
+    text: str | Rejected
+    leaving: _Leaving
+    """What was asked about, with the window in which it was answered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarize:
     """Ask a model for a summary of what leaves."""
+
+    asks: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
 
     keep: Keep
     prompt: str
@@ -155,13 +174,14 @@ class Summarize:
 
     def _summarise(self, leaving: _Leaving) -> Flow[Step]:
         """Ask for a summary, accept or reject it, and append the facts it lacks."""
-        text = yield from self.write_text(leaving)
+        draft = yield from self._write_draft(leaving)
+        text, leaving = draft.text, draft.leaving
         if self.ledger_tokens and (why := self._reject(leaving, text)):
             # The second question says what was wrong, and never stands behind the conversation itself: a
             # model that took its part in the talk reads it as data now.
             focus = "; ".join(filter(None, (self.focus, f"an answer was turned down: {why}")))
-            apart = replace(leaving, task=replace(leaving.task, prefix=None))
-            text = yield from replace(self, focus=focus).write_text(apart)
+            apart = leaving.in_window(leaving.task.ask_window)
+            text = (yield from replace(self, focus=focus)._write_draft(apart)).text
             if again := self._reject(leaving, text):
                 text = Rejected(f"{why}; asked again: {again}")
         if isinstance(text, Rejected):
@@ -223,12 +243,25 @@ class Summarize:
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._wrap(text, covered, shown=completed.text, data=data), completed.report
 
-    def write_text(self, leaving: _Leaving) -> Flow[str | Rejected]:
+    def _write_draft(self, leaving: _Leaving) -> Flow[_Draft]:
+        """Ask for the text of the summary, and again in a smaller window if that was too much to read."""
+        text = yield from self._write_text(leaving)
+        for _ in range(MOST_REASKS):
+            if not isinstance(text, Rejected) or text.window is None:
+                break
+            refusal, leaving = text.why, leaving.in_window(text.window)
+            text = yield from self._write_text(leaving)
+            if isinstance(text, Rejected) and text.window is None:
+                text = replace(text, why=f"{refusal}; {text.why}")
+        return _Draft(text, leaving)
+
+    def _write_text(self, leaving: _Leaving) -> Flow[str | Rejected]:
         """Ask for the text of the summary; for a split turn ask for two."""
         if (ask := self._ask_behind(leaving)) is not None:
             (reply,) = yield (ask,)
             why = reject_reply(reply)
-            return Rejected(why, worth_retry=True) if why else answer_text(reply)
+            smaller = find_next_window(ask, reply, leaving.task.ask_window)
+            return Rejected(why, worth_retry=True, window=smaller) if why else answer_text(reply)
         turn, messages = leaving.segment.turn, leaving.task.messages
         if turn is None or "turn" not in load(self.prompt):
             return (yield from self._write_part(leaving, leaving.places, "initial"))
@@ -276,15 +309,19 @@ class Summarize:
         pieces = self._split_pieces(leaving.task, shown, request)
         if not pieces:
             return ""
-        replies = yield request.asks(pieces, occasion)
+        asks = request.asks(pieces, occasion)
+        replies = yield asks
+        smaller = find_smaller_window(asks, replies, request.window)
         for reply in replies:
             why = reject_reply(reply)
             if not why and self.ledger_tokens and continues_conversation(answer_text(reply)):
                 why = GOES_ON  # judged here, because a merged text hides how its parts begin
             if why:
-                return Rejected(why, worth_retry=why in WORTH_RETRY)
+                return Rejected(why, worth_retry=why in WORTH_RETRY, window=smaller)
         texts = [answer_text(reply) for reply in replies]
-        return (yield from merge_summaries(request.for_merge(), texts))
+        text = yield from merge_summaries(request.for_merge(), texts)
+        omitted = [note for index in shown if (note := self._note_omission(leaving.task, index))]
+        return "\n\n".join([text, *omitted])
 
     def _make_request(self, leaving: _Leaving, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)
@@ -313,15 +350,11 @@ class Summarize:
         says_something = False
         for index in shown:
             message = task.messages[index]
-            is_large = self.oversize is not None and task.sizes[index] > self.oversize(task)
-            if is_large:
-                thousands = (task.sizes[index] + 500) // 1_000
-                text = f"[Large {message.role} message (~{thousands}K tokens) omitted from summary]"
-            else:
-                text = self.style(task.number(index), task.original(index) if self.originals else message)
-            if text:
+            omitted = self._note_omission(task, index)
+            shown_message = task.original(index) if self.originals else message
+            if text := omitted or self.style(task.number(index), shown_message):
                 texts[index] = text
-                says_something = says_something or not is_large
+                says_something = says_something or not omitted
         if not says_something:
             return []
         if self.too_long == "clamp":
@@ -340,6 +373,13 @@ class Summarize:
             pieces[-1].append(text)
             size, units = size + tokens, units + task.sizes[index]
         return ["\n\n".join(piece) for piece in drop_middle(pieces)]
+
+    def _note_omission(self, task: Task, index: int) -> str:
+        """Return the note in place of a message that is too large to be summarised; "" for any other."""
+        if self.oversize is None or task.sizes[index] <= self.oversize(task):
+            return ""
+        thousands = (task.sizes[index] + 500) // 1_000
+        return f"[Large {task.messages[index].role} message (~{thousands}K tokens) omitted from summary]"
 
     def _wrap(
         self, text: str, covered: Covered, *, shown: str | None = None, data: Mapping[str, object] = EMPTY

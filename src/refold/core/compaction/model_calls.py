@@ -11,6 +11,8 @@ from refold.core.compaction.flow import Ask, Failed, Flow, Reply
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.models.prices import Spent, find_client_price, request_cost
 from refold.core.models.spending_limits import total_spent
+from refold.core.overflow.detect import OverflowInfo, overflow
+from refold.core.tokens.estimate import estimate
 from refold.core.tokens.usage import Usage
 
 
@@ -32,6 +34,8 @@ class ModelCall:
     """Its cost; None where no price is known."""
     prefixed: bool = False
     """True if it was asked behind the cached conversation."""
+    next_window: int | None = None
+    """The window that the next question has to fit, if this one was refused for its size."""
 
     @property
     def spent(self) -> Spent:
@@ -70,6 +74,40 @@ def watch_calls(proposal: Proposal, task: Task, calls: list[ModelCall], before: 
                 return Step(note=f"no model is asked: {why}", failed=True, capped=True)
         replies = yield asks
         calls += [_note_call(ask, reply, task) for ask, reply in zip(asks, replies, strict=True)]
+
+
+def find_next_window(ask: Ask, reply: Reply, window: int) -> int | None:
+    """Return the window that the next question has to fit; None unless this one was refused for its size.
+
+    window   the summariser's window as it was assumed; it is never raised
+
+    >>> refused = Failed(RuntimeError("prompt is too long: 21938 tokens > 2500 maximum"))
+    >>> find_next_window(Ask("word " * 20_000), refused, 32_768)
+    2283
+    """
+    refusal = _find_refusal(reply)
+    if refusal is None:
+        return None
+    size = _estimate_size(ask)
+    limit = refusal.limit or window
+    if refusal.requested:  # the provider may count more than we do; then less of our tokens fits
+        limit = int(limit * min(1.0, size / refusal.requested))
+    # A question that should have fitted was refused: only a much shorter one is another question.
+    return min(window, limit if limit < size else size // 2)
+
+
+def _find_refusal(reply: Reply) -> OverflowInfo | None:
+    if not isinstance(reply, Failed):
+        return None
+    return overflow(reply.error) or overflow(getattr(reply.error, "cause", None))
+
+
+def _estimate_size(ask: Ask) -> int:
+    """Estimate the tokens of a question and its answer."""
+    asked = estimate(ask.system) + estimate(ask.text)
+    if ask.prefix is not None:
+        asked = ask.prefix.tokens + estimate(ask.closing)
+    return asked + (ask.max_tokens or 0)
 
 
 def _estimate_usage(ask: Ask, task: Task, output: int, *, prefixed: bool = True) -> Usage:
@@ -114,4 +152,5 @@ def _note_call(ask: Ask, reply: Reply, task: Task) -> ModelCall:
         estimated=estimated,
         dollars=None if price is None else request_cost(usage, price),
         prefixed=prefixed,
+        next_window=find_next_window(ask, reply, task.ask_window),
     )

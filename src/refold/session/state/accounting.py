@@ -4,11 +4,12 @@ The sums of money are stored in the log: every fold and every failed attempt rec
 of all costs by then, and so does every report of usage. A session that is opened again reads the newest ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from refold.core.compaction import circuit_breaker
+from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
@@ -21,6 +22,9 @@ reply decide the scale, more hides that new text counts otherwise than the syste
 GROWTH_MEMORY: Final = 50_000
 """Tokens of growth after which older growth counts half, so that the scale follows a change of content.
 More reacts later, less lets single messages decide."""
+LEAST_TAUGHT: Final = 2_000
+"""Tokens of the least window that a summariser's refusal teaches for the rest of the session. A misread
+number below it would end all summaries; a true one costs a refusal at each fold."""
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 """Bounds of a learned ratio: a count that is further off is no count of this request."""
 
@@ -178,6 +182,8 @@ class Accounting:
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None
     """The window that refusals have taught; 0 for none, None if the store was not asked yet."""
+    ask_window: int | None = None
+    """The window of the summariser that its refusals have taught; None for none."""
 
     def record_breaker_event(self, event: circuit_breaker.BreakerEvent, at: float) -> None:
         """Tell the circuit breaker what happened."""
@@ -196,6 +202,12 @@ class Accounting:
     def note_window(self, tokens: int) -> None:
         """Note the window that refusals have taught; 0 for none."""
         self.learned_window = tokens
+
+    def note_questions(self, calls: Iterable[ModelCall]) -> None:
+        """Note the window that the summariser showed by refusing questions for their size."""
+        taught = [call.next_window for call in calls if call.next_window and call.next_window >= LEAST_TAUGHT]
+        known = [] if self.ask_window is None else [self.ask_window]
+        self.ask_window = min(known + taught, default=None)
 
     def replace_report(self, report: UsageReport | None, totals: Totals) -> None:
         """Take over what the log says about usage."""

@@ -71,6 +71,7 @@ def attempt_compaction(
     options = _complete_options(state, context, options)
     outcome = yield from compaction_flow(conversation, options)
     outcome = replace(outcome, receipt=replace(outcome.receipt, trigger=trigger))
+    state.accounting.note_questions(outcome.receipt.calls)
     for call in outcome.receipt.calls:
         if options.prefix is not None and call.prefixed and not call.estimated:
             missed = call.cache_read < options.prefix.cached * LEAST_HIT
@@ -107,7 +108,10 @@ def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:
         return outcome.reason
     # 256 tokens are about one long message; in a tiny window a fiftieth of it is enough.
     least = max(LEAST_SAVED * outcome.tokens_before, min(256, outcome.budget.window / 50))
-    if trigger != "forced" and not outcome.fits and outcome.tokens_saved < least:
+    budget = outcome.budget
+    # A fold that brings the context into the room is made, however little it saves.
+    helps = outcome.fits and (outcome.met_target or budget.used > budget.room)
+    if trigger != "forced" and not helps and outcome.tokens_saved < least:
         return f"it would save too little; {outcome.reason}"
     return ""
 
@@ -126,10 +130,11 @@ def _complete_options(
         else:
             ranges = () if item is None else view.originals(item)
             numbers.append((ranges[0].first, ranges[-1].last) if ranges else None)
+    windows = (options.ask_window or state.summariser.window, state.accounting.ask_window)
     return replace(
         options,
         pins=tuple(pins),
-        ask_window=options.ask_window or state.summariser.window,
+        ask_window=min((window for window in windows if window), default=None),
         ask_price=state.summariser.price,
         allowance=state.accounting.spending.allowance_left(state.settings.caps, state.now()),
         prefix=find_cached_prefix(state, context.budget.used) if options.model else None,
@@ -186,7 +191,9 @@ def record_failed_attempt(
         summary=None,
         messages_after=outcome.messages_before,
         tokens_after=outcome.tokens_before,
+        used_after=outcome.budget.used,
         fits=outcome.budget.used <= outcome.budget.room,
+        met_target=outcome.receipt.goal_tokens is None,
     )
     return Attempt(undone if outcome.compacted else outcome, None, reason)
 
@@ -206,6 +213,7 @@ def _idle_outcome(state: SessionState, context: ContextState, reason: str) -> Ou
         messages_after=budget.messages,
         tokens_before=tokens,
         tokens_after=tokens,
+        used_after=budget.used,
         breakdown=parts,
         budget=budget,
         receipt=Receipt(
@@ -216,6 +224,8 @@ def _idle_outcome(state: SessionState, context: ContextState, reason: str) -> Ou
             count_source=budget.count_source,
             estimated_tokens=parts.total,
             reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
+            fits=budget.used <= budget.room,
+            met_target=True,
             reason=reason,
         ),
     )

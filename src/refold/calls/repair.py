@@ -9,6 +9,7 @@ from refold.calls.outcome import Repaired
 from refold.core.messages.normalize import normalize
 from refold.core.messages.wire_rules import Problem
 from refold.errors import FormatError
+from refold.policies.systems.neurolink import FOLDED_TEXTS
 
 
 def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
@@ -27,9 +28,12 @@ def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem
 
 
 def repair(messages: Sequence[Any], format: str | None = None) -> Repaired:  # noqa: A002  # the word users know
-    """Give every dead call a result and every stray result a call; calls that are still open are kept."""
+    """Give every dead call a result and every stray result a call; calls that are still open are kept.
+
+    It is meant for a list that some program has compacted, and the texts that it inserts say so.
+    """
     wire = choose_format(messages, format)
-    settled = normalize(wire.parse(messages), shape=wire.shape)
+    settled = normalize(wire.parse(messages), shape=wire.shape, missing=FOLDED_TEXTS)
     if not settled.changed:
         return Repaired(messages)
     return Repaired(wire.render(settled.messages), settled.calls, settled.results)

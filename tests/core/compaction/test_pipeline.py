@@ -13,6 +13,7 @@ from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.pipeline import Report, shrink
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.messages.message_text import visible_text
+from refold.core.messages.repair import MissingTexts
 from refold.core.messages.wire_rules import Shape
 from refold.core.tokens.counting import Counter
 from refold.testing import Scripted, assistant, call, result, shape, summary, user
@@ -362,14 +363,14 @@ def test_ctrl_c_closes_the_stage():
 
 def test_pairs_are_mended_afterwards():
     it = task(messages=[user("a"), call("f", id="a"), result("a", "x" * 20), user("bb")], goal=3)
-    done = shrunk(it, drop(2), missing="gone")
+    done = shrunk(it, drop(2), missing=MissingTexts("gone"))
     assert shape(done.messages) == "user: a\nassistant: -> f() #a\ntool #a failed: gone\nuser: bb"
     assert [(edit.start, edit.end, edit.stage) for edit in done.edits] == [(2, 3, "drop+repair")]
 
 
 def test_what_was_mended_is_counted_and_part_of_the_edits():
     it = task(messages=[user("a" * 20), call("f", id="a"), user("bb")], goal=10)
-    done = shrunk(it, drop(0), missing="gone")
+    done = shrunk(it, drop(0), missing=MissingTexts("gone"))
     assert shape(done.messages) == "assistant: -> f() #a\ntool #a failed: gone\nuser: bb"
     assert (done.repaired, done.tokens) == (1, COUNTER.conversation(done.messages))
     assert [(edit.start, edit.end, edit.stage) for edit in done.edits] == [(0, 1, "drop"), (2, 2, "repair")]

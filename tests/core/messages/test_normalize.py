@@ -8,7 +8,7 @@ from growth import assert_linear
 from history_strategies import HISTORIES
 from refold import Text, Thinking, formats
 from refold.core.messages.normalize import NOTHING, OPENING, Normalized, make_call_ids_unique, normalize
-from refold.core.messages.repair import UNAVAILABLE
+from refold.core.messages.repair import MISSING, MissingTexts
 from refold.core.messages.rewrite import map_parts, replace_result_text
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.wire_rules import CANONICAL, Shape
@@ -140,9 +140,11 @@ def test_dead_calls_and_stray_results_are_counted():
 
 
 def test_a_system_says_what_happens_to_strays_and_what_stands_for_the_missing():
-    done = settled(call("f", id="a"), user("b"), result("x", "1"), orphans="drop", missing="gone")
+    done = settled(
+        call("f", id="a"), user("b"), result("x", "1"), orphans="drop", missing=MissingTexts("gone")
+    )
     assert done == "assistant: -> f() #a\ntool #a failed: gone\nuser: b"
-    assert UNAVAILABLE in settled(call("f", id="a"), user("b"))
+    assert MISSING.result in settled(call("f", id="a"), user("b"))
 
 
 def test_calls_with_one_id_get_ids_of_their_own_where_the_shape_wants_it():
@@ -163,11 +165,11 @@ def test_everything_at_once():
         user("", result_part("b", "x")),
         system(""),
     ]
-    assert settled(*history, wire=STRICT, missing="gone").split("\n") == [
+    assert settled(*history, wire=STRICT, missing=MissingTexts("gone")).split("\n") == [
         "user: s",
         "assistant: -> f() #a",
         "user #a failed: gone",
-        "assistant: -> tool(note=[Tool call for tool - conversation was compacted]) #b",
+        "assistant: -> tool(note=[Tool call for tool missing]) #b",
         "user #b: x",
         f"user: {NOTHING}",
     ]

@@ -10,7 +10,7 @@ from growth import assert_linear
 from history_strategies import HISTORIES, SHAPES
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.normalize import make_call_ids_unique
-from refold.core.messages.repair import UNAVAILABLE, repair_tool_pairs
+from refold.core.messages.repair import MISSING, MissingTexts, repair_tool_pairs
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.wire_rules import Shape
 from refold.testing import (
@@ -86,12 +86,12 @@ def test_items_of_responses_need_not_stand_together():
 
 
 def test_a_dead_call_gets_a_result_right_behind_it():
-    """NeuroLink's page, case 20: a call without a result, 3 to 4 messages, says that it is unavailable."""
+    """NeuroLink's page, case 20: a call without a result, 3 to 4 messages, says that it is missing."""
     done = repair_tool_pairs([user("a"), call("f", id="a"), user("b")])
-    assert UNAVAILABLE == "[Tool result unavailable - conversation was compacted]"
-    assert shape(done.messages) == f"user: a\nassistant: -> f() #a\ntool #a failed: {UNAVAILABLE}\nuser: b"
+    assert MISSING.result == "[Tool result missing]"
+    assert shape(done.messages) == f"user: a\nassistant: -> f() #a\ntool #a failed: {MISSING.result}\nuser: b"
     assert (done.calls, done.results) == (1, 0)
-    assert done.messages[2].parts == (ToolResult("a", (Text(UNAVAILABLE),), name="f", is_error=True),)
+    assert done.messages[2].parts == (ToolResult("a", (Text(MISSING.result),), name="f", is_error=True),)
 
 
 def test_two_dead_calls_are_two():
@@ -103,7 +103,9 @@ def test_two_dead_calls_are_two():
 
 def test_a_system_has_its_own_words_for_what_is_missing():
     """Opal's page, repair: "[Aborted by user]"."""
-    assert "failed: [Aborted by user]" in mended([call("f"), user("b")], missing="[Aborted by user]")
+    assert "failed: [Aborted by user]" in mended(
+        [call("f"), user("b")], missing=MissingTexts("[Aborted by user]")
+    )
 
 
 def test_a_call_without_a_name_gets_a_result_without_one():
@@ -117,7 +119,7 @@ def test_results_of_one_unit_stand_in_the_order_of_its_calls():
         user("x"),
         result("c", "C"),
     ]
-    assert mended(history, missing="gone") == (
+    assert mended(history, missing=MissingTexts("gone")) == (
         "assistant: -> f() #a | -> g() #b | -> h() #c\n"
         "tool #a failed: gone\n"
         "tool #b failed: gone\n"
@@ -128,7 +130,7 @@ def test_results_of_one_unit_stand_in_the_order_of_its_calls():
 
 def test_an_answered_call_of_the_same_unit_keeps_its_result():
     history = [calls(call_part("f", id="a"), call_part("g", id="b")), result("b", "B"), user("x")]
-    assert mended(history, missing="gone") == (
+    assert mended(history, missing=MissingTexts("gone")) == (
         "assistant: -> f() #a | -> g() #b\ntool #a failed: gone\ntool #b: B\nuser: x"
     )
     assert repair_tool_pairs(history).messages[2] is history[1]
@@ -154,19 +156,14 @@ def test_a_stray_result_gets_a_call_right_before_it():
     history = [user("a"), result("x", "out", name="read"), user("b")]
     done = repair_tool_pairs(history)
     assert shape(done.messages) == (
-        "user: a\n"
-        "assistant: -> read(note=[Tool call for read - conversation was compacted]) #x\n"
-        "tool #x: out\n"
-        "user: b"
+        "user: a\nassistant: -> read(note=[Tool call for read missing]) #x\ntool #x: out\nuser: b"
     )
     assert (done.calls, done.results) == (0, 1)
     assert done.messages[2] is history[1]
 
 
 def test_a_stray_result_without_a_name_gets_a_call_of_a_tool():
-    assert "-> tool(note=[Tool call for tool - conversation was compacted]) #x" in mended(
-        [result("x", "out")]
-    )
+    assert "-> tool(note=[Tool call for tool missing]) #x" in mended([result("x", "out")])
 
 
 def test_stray_results_leave_where_a_system_drops_them():
@@ -329,7 +326,7 @@ def test_a_message_with_a_result_and_a_call_is_in_the_way_of_results_behind_it()
 
 def test_results_that_are_missing_stand_behind_calls_that_stand_side_by_side():
     history = [call("f", id="a"), call("g", id="b"), call("h", id="c"), user("x")]
-    lines = mended(history, RESPONSES, missing="gone").split("\n")
+    lines = mended(history, RESPONSES, missing=MissingTexts("gone")).split("\n")
     assert [line.split("#")[-1] for line in lines] == [
         "a",
         "b",
@@ -360,7 +357,7 @@ def test_what_is_missing_stands_behind_the_last_call_of_a_unit_whose_calls_stand
         call("h", id="c"),
         user("x"),
     ]
-    assert mended(history, RESPONSES, missing="gone").split("\n") == [
+    assert mended(history, RESPONSES, missing=MissingTexts("gone")).split("\n") == [
         "assistant: -> f() #a",
         "assistant: (thinks hm)",
         "assistant: -> g() #b",
@@ -380,13 +377,16 @@ def test_what_is_missing_stands_behind_the_last_call_of_a_unit_whose_calls_stand
 @pytest.mark.parametrize("wire", BLOCKS, ids=lambda wire: wire.name)
 def test_missing_results_of_a_unit_stand_in_one_users_message(wire):
     history = [calls(call_part("f", id="a"), call_part("g", id="b")), assistant("x")]
-    assert mended(history, wire, missing="gone").split("\n")[1] == "user #a failed: gone | #b failed: gone"
+    assert (
+        mended(history, wire, missing=MissingTexts("gone")).split("\n")[1]
+        == "user #a failed: gone | #b failed: gone"
+    )
 
 
 @pytest.mark.parametrize("wire", BLOCKS, ids=lambda wire: wire.name)
 def test_a_missing_result_joins_those_that_are_there(wire):
     history = [calls(call_part("f", id="a"), call_part("g", id="b")), answer("b", "B"), user("x")]
-    assert mended(history, wire, missing="gone").split("\n")[1:] == [
+    assert mended(history, wire, missing=MissingTexts("gone")).split("\n")[1:] == [
         "user #a failed: gone | #b: B",
         "user: x",
     ]

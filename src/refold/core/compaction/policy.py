@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.task import Stage
-from refold.core.messages.repair import UNAVAILABLE, Orphans
+from refold.core.messages.repair import MISSING, MissingTexts, Orphans
 from refold.core.models.windows import Window
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 
@@ -48,8 +48,8 @@ class Policy:
     """The same as a share of the room; the smaller one holds."""
     orphans: Orphans = "call"
     """The treatment of a tool result without its call."""
-    missing: str = UNAVAILABLE
-    """The text that stands for a missing result."""
+    missing: MissingTexts = MISSING
+    """The texts that stand for a missing result or call."""
     learns: bool = True
     """True if the estimate of newer messages is scaled by how far it was off at the last reported usage."""
     tokens_of_all: bool = True

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
-from refold.core.messages.repair import UNAVAILABLE, Orphans, repair_tool_pairs
+from refold.core.messages.repair import MISSING, MissingTexts, Orphans, repair_tool_pairs
 from refold.core.messages.tool_pairs import Links, Place, link
 from refold.core.messages.wire_rules import Shape
 
@@ -35,7 +35,7 @@ def normalize(
     *,
     shape: Shape,
     orphans: Orphans = "call",
-    missing: str = UNAVAILABLE,
+    missing: MissingTexts = MISSING,
     links: Links | None = None,
 ) -> Normalized:
     """Fix everything that a provider would refuse; idempotent. `links`: of these messages, if known."""

@@ -14,8 +14,23 @@ from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResu
 from refold.core.messages.tool_pairs import Links, Place, link, may_continue_unit, open_calls
 from refold.core.messages.wire_rules import CANONICAL, Shape
 
-UNAVAILABLE: Final = "[Tool result unavailable - conversation was compacted]"
-"""Text of the result that a dead call gets; policies may set their own."""
+
+@dataclass(frozen=True, slots=True)
+class MissingTexts:
+    """The texts that stand for a result or a call that is missing; policies may set their own."""
+
+    result: str = "[Tool result missing]"
+    call: str = "[Tool call for {tool} missing]"
+    """`{tool}` is the name of the tool."""
+    folded: "MissingTexts | None" = None
+    """The texts in a list that was compacted, where they differ."""
+
+    def choose(self, *, compacted: bool) -> "MissingTexts":
+        """Return the texts for a list that was compacted or not."""
+        return self.folded if compacted and self.folded is not None else self
+
+
+MISSING: Final = MissingTexts()
 
 Orphans: TypeAlias = Literal["call", "drop"]
 """Treatment of a result without its call: insert a call for it, or drop the result."""
@@ -37,7 +52,7 @@ def repair_tool_pairs(
     *,
     shape: Shape = CANONICAL,
     orphans: Orphans = "call",
-    missing: str = UNAVAILABLE,
+    missing: MissingTexts = MISSING,
     links: Links | None = None,
 ) -> RepairedPairs:
     """Put a result behind every dead call and a call before every stray result, as the format wants it."""
@@ -53,13 +68,13 @@ def repair_tool_pairs(
         return RepairedPairs(messages)
     results = {links.answers[index, place]: messages[index].parts[place] for index, place in misplaced}
     for place, call in dead.items():
-        results[place] = ToolResult(call.id, (Text(missing),), name=call.name or None, is_error=True)
+        results[place] = ToolResult(call.id, (Text(missing.result),), name=call.name or None, is_error=True)
     ends = _find_unit_ends(messages, shape)
     late: dict[int, list[Part]] = {}
     for place in sorted(results):
         late.setdefault(ends[place[0]], []).append(results[place])
     stray = {} if orphans == "drop" else _find_uncalled(messages, links)
-    draft = _Draft(shape, {*misplaced, *links.orphans}, stray)
+    draft = _Draft(shape, {*misplaced, *links.orphans}, stray, missing.call)
     for index, message in enumerate(messages):
         draft.write(index, message)
         draft.done += _result_messages(late.get(index, ()), shape)
@@ -144,6 +159,8 @@ class _Draft:
     shape: Shape
     leaving: set[Place]
     stray: dict[Place, ToolResult]
+    call_text: str
+    """The argument of a call that is put before a stray result."""
     done: list[Message] = field(default_factory=list)
     waiting: list[Message] = field(default_factory=list)
     """Stray results and their calls; they wait until the results of the unit before them are written."""
@@ -185,8 +202,8 @@ class _Draft:
             return []
         calls = []
         for result in results:
-            note = f"[Tool call for {result.name or 'tool'} - conversation was compacted]"
-            calls.append(ToolCall(result.call_id, result.name or "tool", {"note": note}))
+            name = result.name or "tool"
+            calls.append(ToolCall(result.call_id, name, {"note": self.call_text.replace("{tool}", name)}))
         is_whole = len(results) == len(message.parts) and message.role != "assistant"
         answers = [message] if is_whole else _result_messages(results, self.shape)
         return [Message("assistant", tuple(calls)), *answers]

@@ -14,6 +14,7 @@ from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message, Role
 from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
+from refold.core.messages.repair import MissingTexts
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import neutralise, text_and_markers
 from refold.core.models.model_names import canonical_provider
@@ -55,6 +56,12 @@ PROVIDER_FACTORS: Final[Mapping[str, float]] = {
     "bedrock": 1.23,
 }
 """Its document, "Provider Multipliers", by our names of providers; all others are 1.0."""
+
+FOLDED_TEXTS: Final = MissingTexts(
+    "[Tool result unavailable - conversation was compacted]",
+    "[Tool call for {tool} - conversation was compacted]",
+)
+"""Its document, "Tool Pair Repair": the repair runs after a compaction, and its texts say so."""
 
 
 def neurolink(
@@ -138,6 +145,7 @@ def neurolink(
         target=Target(fraction=line, cap=token_threshold, below=True),
         forced_once=True,
         stages=tuple(stages),
+        missing=MissingTexts(folded=FOLDED_TEXTS),
         tokens_of_all=False,
         file_fraction=file_read_budget_percent,
         summariser=f"{summarization_provider}:{summarization_model}",

@@ -15,6 +15,7 @@ from refold.core.compaction.task import Task
 from refold.core.messages.file_operations import Vocabulary
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
+from refold.core.messages.repair import MissingTexts
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import media_markers, neutralise
 from refold.core.models.windows import lookup
@@ -78,7 +79,7 @@ def opal(
         stages=(summarize, truncate) if strategy == "summarize" else (truncate,),
         guards=frozenset({"system", "pins", "open calls"}),
         orphans="drop",
-        missing="[Aborted by user]",
+        missing=MissingTexts("[Aborted by user]"),
         learns=False,
     )
 

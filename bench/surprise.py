@@ -1,6 +1,7 @@
 """How much a real model needs of what left: its surprise at the recorded next actions, given a folded view.
 
     python -m bench.surprise DATA --model qwen.gguf --json bench/results/surprise.json
+    python -m bench.surprise DATA --model small.gguf --model large.gguf --summaries --markdown table.md
 
 A recorded agent run is cut at a message. A real model says how likely the *recorded* next actions are,
 given the whole prefix, given only the system prompt and the task, and given each view. Only tokens of
@@ -12,10 +13,19 @@ assistant messages are scored; tool results between them are given.
 to 10. Every view has the same number of tokens, counted by the reader's own tokenizer. Views of sessions
 (`session 16k`) have the size that the session left; the plain tail and the head with a tail of that size
 stand beside them. Intervals are bootstrapped over runs, because cuts of one run depend on each other.
+
+*Long transcripts* are played as a whole through a session and cut at its folds. Their prefix is larger than
+the reader's window, so 100 % is there the newest part that the reader takes. Where a recording does not fold,
+or no view fits the reader, the table says so.
+
+Making views needs no GPU: `--write-views FILE` makes them and ends; `--read-views FILE` scores them.
 """
 
 import argparse
+import gzip
 import json
+import multiprocessing
+import os
 import random
 import sys
 import time
@@ -24,42 +34,32 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bench.surprise_model import Piece, ReaderModel
+from bench import peering
+from bench.surprise_cases import (
+    AGENT_RUNS,
+    KINDS,
+    LONG,
+    MOST_TOKENS,
+    TRANSCRIPTS,
+    Case,
+    Wire,
+    find_head,
+    make_cases,
+    template_texts,
+)
+from bench.surprise_model import Piece, Reader, ReaderModel
+from bench.surprise_summaries import SUMMARY_METHODS, make_summary_views
+from bench.surprise_table import format_markdown, measure_share, print_rows, write_json, write_markdown
+from bench.surprise_views import PLAIN_METHODS, PreparedCase, ViewMaker, name_session, prepare_long
 
-import refold
-from refold.evals.datasets import Run, read_dataset
+from refold.evals.datasets import Dataset, read_dataset
+from refold.evals.peers import Peer
 
-Wire = list[dict[str, Any]]
 FIRST_ACTIONS: Final = 3
-MOST_ACTIONS: Final = 10
-MOST_NEXT_TOKENS: Final = 5_500
-"""Tokens of the recorded continuation; more would push the context out of the reader's window."""
-MOST_RESULT_TOKENS: Final = 900
-"""A longer tool result between two actions is shown by its ends."""
-LEAST_TOKENS, MOST_TOKENS = 7_000, 26_000
-"""Sizes of a prefix: below, there is nothing to fold; above, a small reader's window of 32k is too small."""
-CUTS: Final = {"agent runs": (0.5, 0.75), "transcripts": (0.15, 0.3, 0.45, 0.6, 0.75, 0.9)}
-"""Where conversations are cut, as shares of their messages; transcripts are long and are cut more often."""
-RESAMPLES: Final = 1_000
 SEED: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One cut: the prefix, its size, and the recorded continuation."""
-
-    kind: str
-    run: str
-    prefix: Wire
-    tokens: int
-    following: tuple[Piece, ...]
-
-    def pieces(self, *, later: bool) -> list[Piece]:
-        """Return the continuation with the first actions scored, or the later ones."""
-        actions = [at for at, piece in enumerate(self.following) if piece.is_scored]
-        wanted = set(actions[FIRST_ACTIONS:] if later else actions[:FIRST_ACTIONS])
-        end = len(self.following) if later else actions[min(FIRST_ACTIONS, len(actions)) - 1] + 1
-        return [Piece(piece.text, at in wanted) for at, piece in enumerate(self.following[:end])]
+SHARES, WINDOWS = (0.1, 0.25), (16_000, 24_000, 64_000, 200_000)
+SHOWN_CASES: Final = 10
+"""Cuts whose views are written as text, for people to read."""
 
 
 @dataclass(slots=True)
@@ -83,213 +83,209 @@ class Scored:
     views: dict[str, Score] = field(default_factory=dict)
 
 
-def speaker(message: Mapping[str, Any]) -> str:
-    """Return the role that the reader's chat template has for a message."""
-    role = str(message["role"])
-    return {"tool": "user", "developer": "system"}.get(role, role)
+@dataclass(slots=True)
+class Views:
+    """All cuts with their views, and windows in which nothing can be measured, with the reason."""
+
+    prepared: list[PreparedCase] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    """By kind and size: `long transcripts, session 200k`."""
 
 
-def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, with its tool calls as JSON."""
-    content = message.get("content")
-    if not isinstance(content, str):
-        content = "\n".join(part.get("text", "") for part in content or () if isinstance(part, dict))
-    calls = [json.dumps(call["function"], ensure_ascii=False) for call in message.get("tool_calls") or ()]
-    return "\n".join([content, *(f"<tool_call>{call}</tool_call>" for call in calls)])
+def score(reader: Reader, messages: Wire, case: Case) -> Score:
+    """Return the reader's surprise after one view."""
+    context = template_texts(messages)
+    pieces = reader.surprise(context, case.following)
+    actions = [each for each, piece in zip(pieces, case.following, strict=True) if piece.is_scored]
+    tokens = sum(reader.count(text) for text in context)
+    return Score(sum(actions[:FIRST_ACTIONS]), sum(actions[FIRST_ACTIONS:]), tokens)
 
 
-def template_text(message: Mapping[str, Any]) -> str:
-    """Return a message in the reader's chat template."""
-    return f"<|im_start|>{speaker(message)}\n{message_text(message)}<|im_end|>\n"
+def score_case(reader: Reader, prepared: PreparedCase) -> Scored:
+    """Score all views of a case."""
+    case = prepared.case
+    whole = score(reader, prepared.reference, case)
+    scored = Scored(case.run, case.kind, case.tokens, whole, score(reader, find_head(case.prefix), case))
+    scored.views = {name: score(reader, view, case) for name, view in prepared.views.items()}
+    return scored
 
 
-def template_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return messages in the reader's chat template."""
-    return [template_text(message) for message in messages]
+def kept_sums(scored: Scored, view: str, part: str) -> tuple[float, float]:
+    """Return what a view tells, and what the whole prefix tells, in nats."""
+    nothing = getattr(scored.nothing, part)
+    return nothing - getattr(scored.views[view], part), nothing - getattr(scored.whole, part)
 
 
-def count_messages(reader: ReaderModel, messages: Sequence[Mapping[str, Any]]) -> int:
-    """Count the tokens of messages in the reader's chat template."""
-    return sum(reader.count(text) for text in template_texts(messages))
+def make_rows(scores: Sequence[Scored], notes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the table: one row for each kind of data, method and size."""
+    rows: list[dict[str, Any]] = []
+    for kind in KINDS:
+        here = [each for each in scores if each.kind == kind]
+        views = dict.fromkeys(name for each in here for name in each.views)
+        rows += [make_row(kind, view, [each for each in here if view in each.views]) for view in views]
+        rows += [
+            {"kind": kind, "method": "all", "size": name.removeprefix(f"{kind}, "), "cuts": 0, "note": note}
+            for name, note in notes.items()
+            if name.startswith(f"{kind}, ")
+        ]
+    return sorted(rows, key=lambda row: (KINDS.index(row["kind"]), size_order(row["size"])))
 
 
-def make_cases(reader: ReaderModel, kind: str, runs: Sequence[Run]) -> Iterator[Case]:
-    """Yield the cuts of some runs that have a prefix of the right size and something behind it."""
-    for run in runs:
-        messages = run.messages
-        sizes = [reader.count(text) for text in template_texts(messages)]
-        for share in CUTS[kind]:
-            cut = int(len(messages) * share)
-            start = find_start(messages, sizes, cut) if kind == "transcripts" else 0
-            while cut < len(messages) and messages[cut]["role"] != "assistant":
-                cut += 1
-            total = sum(sizes[start:cut])
-            if LEAST_TOKENS <= total <= MOST_TOKENS and cut + 1 < len(messages):
-                following = tuple(continue_from(reader, messages[cut:]))
-                yield Case(kind, run.name, messages[start:cut], total, following)
+def size_order(size: str) -> tuple[bool, float]:
+    """Return where a size stands in the table: shares first, then sessions by their window."""
+    is_session = size.startswith("session ")
+    return is_session, float(size.removeprefix("session ").rstrip("k%"))
 
 
-def find_start(messages: Wire, sizes: Sequence[int], cut: int) -> int:
-    """Find where a stretch begins that ends at the cut, fits the reader, and starts with the user."""
-    start, total = cut, 0
-    while start > 0 and total + sizes[start - 1] < MOST_TOKENS:
-        start -= 1
-        total += sizes[start]
-    while start < cut and messages[start]["role"] != "user":
-        start += 1
-    return start
+def make_row(kind: str, view: str, scores: Sequence[Scored]) -> dict[str, Any]:
+    """Return one row."""
+    method, _, size = view.rpartition(", ")
+    tokens = sum(each.views[view].tokens for each in scores) / sum(each.prefix_tokens for each in scores)
+    row: dict[str, Any] = {"kind": kind, "method": method, "size": size}
+    for part in ("first", "later"):
+        row[part] = measure_share((each.run, kept_sums(each, view, part)) for each in scores)
+    return row | {"tokens": round(tokens, 4), "cuts": len(scores), "runs": len({each.run for each in scores})}
 
 
-def continue_from(reader: ReaderModel, messages: Wire) -> Iterator[Piece]:
-    """Yield the recorded continuation up to its limits; actions are scored."""
-    tokens = actions = 0
-    for message in messages:
-        text, is_action = template_text(message), message["role"] == "assistant"
-        size = reader.count(text)
-        if not is_action and size > MOST_RESULT_TOKENS:
-            text = f"{text[:1500]}\n…\n{text[-1500:]}"
-        yield Piece(text, is_action)
-        tokens += min(size, MOST_RESULT_TOKENS)
-        actions += is_action
-        if tokens > MOST_NEXT_TOKENS or actions >= MOST_ACTIONS:
-            return
+def choose_cases(counter: Reader, dataset: Dataset, options: argparse.Namespace) -> list[Case]:
+    """Choose cuts by the seed; transcripts are few, so a third as many cuts are taken from them."""
+    cases: list[Case] = []
+    for kind, runs, most in (
+        (AGENT_RUNS, dataset.runs, options.cuts),
+        (TRANSCRIPTS, dataset.transcripts, options.cuts // 3),
+    ):
+        if kind in options.kind:
+            found = list(make_cases(counter, kind, runs, options.most_tokens))
+            random.Random(options.seed).shuffle(found)  # noqa: S311  # the same cuts for everybody
+            cases += found[:most]
+    return cases
 
 
-def find_head(messages: Wire) -> Wire:
-    """Return the system prompt and the task."""
-    return messages[:2] if messages[0]["role"] in {"system", "developer"} else messages[:1]
-
-
-def keep_tail(reader: ReaderModel, messages: Wire, budget: int, head: Wire) -> Wire:
-    """Keep the head and as much of the end as fits; the message at the edge is cut."""
-    kept: Wire = []
-    left = budget - count_messages(reader, head)
-    for message in reversed(messages[len(head) :]):
-        size = count_messages(reader, [message])
-        if size > left:
-            # about 3 characters a token: code and output have fewer than prose
-            if left > 100:
-                text = message_text(message)
-                kept.append({"role": speaker(message), "content": "…" + text[-left * 3 :]})
-            break
-        kept.append(message)
-        left -= size
-    return [*head, *reversed(kept)]
-
-
-def fold_to_target(reader: ReaderModel, messages: Wire, budget: int, policy: str = "refold") -> Wire:
-    """Compact to a named target; the target is lowered until the reader's own count fits the budget."""
-    estimate = refold.count(messages)
-    target = int(budget * estimate / max(1, count_messages(reader, messages)))
-    view = messages
-    for _ in range(4):
-        outcome = refold.compact(
-            messages, policy=policy, window=2 * estimate + 4_000, target=max(200, target), force=True
-        )
-        view = list(outcome.messages)
-        tokens = count_messages(reader, view)
-        if tokens <= budget * 1.03:
-            break
-        target = int(target * budget / tokens * 0.98)
-    return view
-
-
-def fold_in_session(messages: Wire, window: int) -> Wire:
-    """Play the prefix through a session, turn by turn, and return what it would send at the cut."""
-    with refold.open("surprise", store="memory:", window=window) as session:
-        for at, message in enumerate(messages):
-            if message["role"] == "assistant":
-                session.prepare(messages[:at])
-        return list(session.prepare(messages).messages)
-
-
-def make_views(
-    reader: ReaderModel, case: Case, shares: Sequence[float], windows: Sequence[int]
-) -> dict[str, Wire]:
-    """Return the views of a case, by the name of the method."""
-    messages = case.prefix
-    system = messages[:1] if messages[0]["role"] in {"system", "developer"} else []
-    head = find_head(messages)
-    views: dict[str, Wire] = {}
-
-    def add_baselines(name: str, budget: int) -> None:
-        views[f"tail, {name}"] = keep_tail(reader, messages, budget, system)
-        has_room = count_messages(reader, head) < budget * 0.8
-        views[f"head and tail, {name}"] = keep_tail(reader, messages, budget, head if has_room else system)
-
-    for share in shares:
-        budget = int(case.tokens * share)
-        views[f"refold, {share:.0%}"] = fold_to_target(reader, messages, budget)
-        add_baselines(f"{share:.0%}", budget)
-    for window in windows:
-        name = f"session {window // 1_000}k"
-        view = fold_in_session(messages, window)
-        if len(view) != len(messages) or count_messages(reader, view) < case.tokens:
-            views[f"refold, {name}"] = view
-            add_baselines(name, count_messages(reader, view))
+def make_all_views(maker: ViewMaker, dataset: Dataset, options: argparse.Namespace) -> Views:
+    """Make the views of all cuts, with several processes."""
+    cases = choose_cases(maker.counter, dataset, options)  # type: ignore[arg-type]  # only counts here
+    views = Views()
+    for number, made in enumerate(map_in_processes(maker.make_views, cases, options.jobs)):
+        views.prepared.append(PreparedCase(cases[number], made, cases[number].prefix))
+        show_progress(f"views of {number + 1} of {len(cases)} cuts")
+    note_missing_sessions(views, maker.windows)
+    if LONG in options.kind:
+        for window in maker.windows:
+            found, note = prepare_long(maker, dataset.transcripts, window, options.most_tokens)
+            random.Random(options.seed).shuffle(found)  # noqa: S311  # the same folds for everybody
+            views.prepared += found[: options.cuts // 3]
+            if note:
+                views.notes[f"{LONG}, {name_session(window)}"] = note
     return views
 
 
-def score(reader: ReaderModel, messages: Wire, case: Case) -> Score:
-    """Return the reader's surprise after one view."""
-    context = template_texts(messages)
-    return Score(
-        first=reader.surprise(context, case.pieces(later=False)),
-        later=reader.surprise(context, case.pieces(later=True)),
-        tokens=sum(reader.count(text) for text in context),
-    )
+def note_missing_sessions(views: Views, windows: Sequence[int]) -> None:
+    """Say in which windows no prefix was folded."""
+    for kind in (AGENT_RUNS, TRANSCRIPTS):
+        here = [each for each in views.prepared if each.case.kind == kind]
+        for window in windows:
+            size = name_session(window)
+            if here and not any(name.endswith(f", {size}") for each in here for name in each.views):
+                views.notes[f"{kind}, {size}"] = f"nothing folds in {len(here)} cuts"
 
 
-def kept_share(scores: Sequence[Scored], method: str, part: str) -> float:
-    """Return how much of what the whole prefix tells a view still tells."""
-    nothing = sum(getattr(each.nothing, part) for each in scores)
-    whole = sum(getattr(each.whole, part) for each in scores)
-    view = sum(getattr(each.views[method], part) for each in scores)
-    return (nothing - view) / (nothing - whole) if nothing != whole else 0.0
+_WORK: dict[str, Callable[[Any], Any]] = {}
+"""What a worker process does; inherited when it is forked."""
 
 
-def bootstrap(scores: Sequence[Scored], measure: Callable[[Sequence[Scored]], float]) -> tuple[float, float]:
-    """Return the 95 % interval of a measure when runs are drawn again."""
-    by_run: dict[str, list[Scored]] = {}
-    for each in scores:
-        by_run.setdefault(each.run, []).append(each)
-    chance, runs = random.Random(SEED), list(by_run.values())  # noqa: S311  # the same interval for everybody
-    drawn = sorted(
-        measure([each for run in chance.choices(runs, k=len(runs)) for each in run]) for _ in range(RESAMPLES)
-    )
-    return drawn[int(RESAMPLES * 0.025)], drawn[int(RESAMPLES * 0.975) - 1]
+def _do_work(item: Any) -> Any:
+    return _WORK["do"](item)
 
 
-def make_rows(scores: Sequence[Scored]) -> list[dict[str, Any]]:
-    """Return the table: one row for each kind of data and method."""
-    rows = []
-    for kind in sorted({each.kind for each in scores}):
-        here = [each for each in scores if each.kind == kind]
-        for method in sorted({name for each in here for name in each.views}):
-            those = [each for each in here if method in each.views]
-            row: dict[str, Any] = {"kind": kind, "method": method, "cuts": len(those)}
-            for part in ("first", "later"):
-
-                def measure(sample: Sequence[Scored], method: str = method, part: str = part) -> float:
-                    return kept_share(sample, method, part)
-
-                low, high = bootstrap(those, measure)
-                row[part] = {"kept": round(measure(those), 4), "low": round(low, 4), "high": round(high, 4)}
-            tokens = sum(each.views[method].tokens for each in those)
-            row["tokens"] = round(tokens / sum(each.prefix_tokens for each in those), 4)
-            rows.append(row)
-    return rows
+def map_in_processes(do: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterator[Any]:
+    """Do the same to each item, in order, in several processes."""
+    if jobs <= 1:
+        yield from map(do, items)
+        return
+    _WORK["do"] = do
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(_do_work, items)
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table."""
-    for row in rows:
-        parts = [
-            f"{row[part]['kept']:6.1%} ({row[part]['low']:.0%} to {row[part]['high']:.0%})"
-            for part in ("first", "later")
-        ]
-        size = f"{row['tokens']:.1%} of the tokens, {row['cuts']} cuts"
-        print(f"{row['kind']:<12} {row['method']:<28} {parts[0]:<24} {parts[1]:<24} {size}")
+def write_views(file: Path, views: Views) -> None:
+    """Keep cuts and views for another machine."""
+    value = {"prepared": [asdict(each) for each in views.prepared], "notes": views.notes}
+    with gzip.open(file, "wt", encoding="utf-8") as target:
+        json.dump(value, target)
+
+
+def read_views(file: Path) -> Views:
+    """Read cuts and views that were made before."""
+    with gzip.open(file, "rt", encoding="utf-8") as source:
+        value = json.load(source)
+    views = Views(notes=value["notes"])
+    for each in value["prepared"]:
+        case = each["case"] | {"following": tuple(Piece(**piece) for piece in each["case"]["following"])}
+        views.prepared.append(PreparedCase(Case(**case), each["views"], each["reference"]))
+    return views
+
+
+def add_summaries(reader: Reader, views: Views, options: argparse.Namespace) -> Views:
+    """Add views with summaries by this reader to cuts that it takes as a whole."""
+    methods = [method for method in SUMMARY_METHODS if method in options.methods]
+    short = [each for each in views.prepared if each.case.kind != LONG]
+    made = make_summary_views(reader, [each.case for each in short], options.share, methods, show_progress)
+    more: dict[int, dict[str, Wire]] = {}
+    for (number, name), view in made.items():
+        more.setdefault(number, {})[name] = view
+    added = [
+        PreparedCase(each.case, {**each.views, **more.get(number, {})}, each.reference)
+        for number, each in enumerate(short)
+    ]
+    return Views([*added, *(each for each in views.prepared if each.case.kind == LONG)], views.notes)
+
+
+def measure(reader: ReaderModel, views: Views, options: argparse.Namespace) -> dict[str, Any]:
+    """Score all views with one reader and return its table."""
+    began = time.monotonic()
+    reader.load()
+    show_progress(f"{reader.name} on {reader.device} after {time.monotonic() - began:.0f} s")
+    if options.summaries:
+        views = add_summaries(reader, views, options)
+    if options.views is not None:
+        write_examples(options.views, views.prepared[:SHOWN_CASES])
+    scores = []
+    for number, prepared in enumerate(views.prepared):
+        scores.append(score_case(reader, prepared))
+        show_progress(f"{number + 1} of {len(views.prepared)} cuts, {time.monotonic() - began:.0f} s")
+    return {
+        "model": reader.name,
+        "device": reader.device,
+        "window": reader.window,
+        "seconds": round(time.monotonic() - began),
+        "rows": make_rows(scores, views.notes),
+        "scores": [asdict(each) for each in scores],
+    }
+
+
+def open_peers(wanted: str, methods: Sequence[str]) -> list[Peer]:
+    """Open the libraries that have a size to aim at; `ready` takes those whose environment is there."""
+    peers = []
+    for pin in peering.pins() if wanted != "none" else ():
+        if not pin.ready and (wanted == "ready" or peering.made(pin, show_progress)):
+            show_progress(f"{pin.name} is left out: its environment is not there")
+            continue
+        for way in pin.ways:
+            name = f"{pin.name} {way}"
+            # without a model, those that ask one have nothing to say
+            if way not in {*pin.no_budget, *pin.asks} and (name in methods or "peers" in methods):
+                command = (str(pin.python), str(peering.BENCH / "peers" / pin.adapter), way)
+                peers.append(Peer(name, command, patience=60))
+    return peers
+
+
+def write_examples(folder: Path, prepared: Sequence[PreparedCase]) -> None:
+    """Write views as text, for people to read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, each in enumerate(prepared):
+        for name, view in each.views.items():
+            file = folder / f"{number:02}-{name.replace(', ', '-').replace(' ', '_').replace('%', '')}.txt"
+            file.write_text("\n".join(template_texts(view)), encoding="utf-8")
 
 
 def show_progress(text: str) -> None:
@@ -297,72 +293,65 @@ def show_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def main() -> None:
-    """Measure, print the table, write the rows."""
-    about = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("data", type=Path, help="a folder of agent runs and transcripts")
-    parser.add_argument("--model", type=Path, required=True, help="a GGUF file or a Hugging Face folder")
-    parser.add_argument("--cache", type=Path, help="keep the unpacked weights here")
-    parser.add_argument(
-        "--cuts", type=int, default=48, help="cuts of agent runs; a third as many of transcripts"
-    )
-    parser.add_argument(
-        "--share", type=float, action="append", help="tokens of a view; 0.1 and 0.25 by default"
-    )
-    parser.add_argument(
-        "--window", type=int, action="append", help="windows of sessions; 16000 and 24000 by default"
-    )
-    parser.add_argument("--views", type=Path, help="write ten views of each method as text into this folder")
-    parser.add_argument("--json", type=Path, help="write the table and every score to this file")
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    every = (*PLAIN_METHODS, *SUMMARY_METHODS, "peers")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("data", type=Path, help="a folder of agent runs and transcripts")
+    add("--model", type=Path, action="append", required=True, help="a GGUF file or a Hugging Face folder")
+    add("--cache", type=Path, help="keep unpacked weights here")
+    add("--cuts", type=int, default=48, help="cuts of agent runs; a third as many of transcripts")
+    add("--kind", choices=KINDS, action="append", help="kinds of recordings; all by default")
+    add("--methods", help=f"names with commas between them; all by default: {', '.join(every)}")
+    add("--share", type=float, action="append", help="tokens of a view; 0.1 and 0.25 by default")
+    add("--window", type=int, action="append", help="windows of sessions; 16k, 24k, 64k, 200k by default")
+    add("--most-tokens", type=int, default=MOST_TOKENS, help="of a context that the reader takes")
+    add("--summaries", action="store_true", help="also views with summaries that the reader writes")
+    add("--peers", choices=("none", "ready", "all"), default="none", help="other libraries")
+    add("--seed", type=int, default=SEED)
+    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes that make views")
+    add("--write-views", type=Path, help="make the views, write them to this .json.gz file, and end")
+    add("--read-views", type=Path, help="score the views of this file")
+    add("--views", type=Path, help="write the views of ten cuts as text into this folder")
+    add("--json", type=Path, help="write the tables and every score to this file")
+    add("--markdown", type=Path, help="write the tables for the documentation to this file")
     options = parser.parse_args()
-    began = time.monotonic()
-    reader = ReaderModel(options.model, options.cache)
-    show_progress(f"model on {reader.device} after {time.monotonic() - began:.0f} s")
-    dataset = read_dataset(options.data)
-    cases: list[Case] = []
-    for kind, runs, most in (
-        ("agent runs", dataset.runs, options.cuts),
-        ("transcripts", dataset.transcripts, options.cuts // 3),
-    ):
-        found = list(make_cases(reader, kind, runs))
-        random.Random(SEED).shuffle(found)  # noqa: S311  # the same cuts for everybody
-        cases += found[:most]
-    scores = []
-    for number, case in enumerate(cases):
-        views = make_views(reader, case, options.share or (0.1, 0.25), options.window or (16_000, 24_000))
-        scored = Scored(
-            case.run,
-            case.kind,
-            case.tokens,
-            score(reader, case.prefix, case),
-            score(reader, find_head(case.prefix), case),
-        )
-        scored.views = {name: score(reader, view, case) for name, view in views.items()}
-        scores.append(scored)
-        if options.views is not None and number < 10:
-            write_views(options.views, number, views)
-        show_progress(f"{number + 1} of {len(cases)} cuts, {time.monotonic() - began:.0f} s")
-    rows = make_rows(scores)
-    print_rows(rows)
-    if options.json is not None:
-        result = {
-            "command": "python -m bench.surprise DATA --model FILE",
-            "model": options.model.name,
-            "device": reader.device,
-            "seconds": round(time.monotonic() - began),
-            "rows": rows,
-            "scores": [asdict(each) for each in scores],
-        }
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    options.methods = [name.strip() for name in options.methods.split(",")] if options.methods else every
+    options.kind, options.share = options.kind or KINDS, options.share or SHARES
+    options.window = options.window or WINDOWS
+    return options
 
 
-def write_views(folder: Path, number: int, views: Mapping[str, Wire]) -> None:
-    """Write views as text, for people to read."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, view in views.items():
-        file = folder / f"{number:02}-{name.replace(', ', '-').replace(' ', '_').replace('%', '')}.txt"
-        file.write_text("\n".join(template_texts(view)), encoding="utf-8")
+def main() -> None:
+    """Measure, print the tables, write them."""
+    options = parse_options()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork
+    readers = [ReaderModel(model, options.cache) for model in options.model]
+    if options.read_views:
+        views = read_views(options.read_views)
+    else:
+        methods = [name for name in PLAIN_METHODS if name in options.methods]
+        peers = open_peers(options.peers, options.methods)
+        maker = ViewMaker(readers[0], methods, options.share, options.window, peers)
+        views = make_all_views(maker, read_dataset(options.data), options)
+    if options.write_views:
+        write_views(options.write_views, views)
+        return
+    command = f"python -m bench.surprise DATA --model FILE{' --summaries' if options.summaries else ''}"
+    results = []
+    for reader in readers:
+        results.append(measure(reader, views, options))
+        print_rows(results[-1]["rows"], ("first", "later"), "kind")
+        about = {"command": command, "seed": options.seed, "cuts": options.cuts}
+        write_json(options.json, about | {"readers": results})
+    tables = [
+        format_markdown(f"{kind}, read by {each['model']}", rows, ("first", "later"), ("cuts", "runs"))
+        for each in results
+        for kind in KINDS
+        if (rows := [row for row in each["rows"] if row["kind"] == kind])
+    ]
+    write_markdown(options.markdown, command, tables)
 
 
 if __name__ == "__main__":

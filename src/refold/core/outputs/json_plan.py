@@ -1,0 +1,190 @@
+"""Make JSON shorter so that it stays JSON: keys are kept, long lists and strings are cut; reads no file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from refold.core.outputs.line_plan import cut_line, mark_gap
+from refold.core.outputs.trouble import is_failure
+
+DEEPEST: Final = 60
+"""Levels of nesting that are followed; deeper JSON is treated as text, so that no stack overflows."""
+SMALLEST: Final = 40
+"""Characters below which a value is replaced by a marker instead of being cut."""
+FIRST_ROOM: Final = 120
+"""Characters that the value of a first key gets before the others: a message of one line."""
+FIRST_KEYS: Final = frozenset(
+    {
+        *("error", "errors", "message", "msg", "detail", "details", "reason", "status", "state", "code"),
+        *("id", "name", "title", "type", "path", "file", "url", "result", "exit_code", "stderr"),
+    }
+)
+"""Keys that say what came out; they get room before the others."""
+
+
+class _Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPlan:
+    """A JSON value that can be written in fewer characters."""
+
+    value: Any
+    indent: int
+    """Spaces per level; 0 if the value stood on one line."""
+    gap: str
+    """What stands behind a colon or a comma on one line: a space or nothing."""
+    sizes: Mapping[int, int] = field(repr=False)
+    """Characters of each list and object when written whole, by identity."""
+
+    def render(self, max_chars: int) -> str:
+        """Return the value as JSON in about this many characters."""
+        return self._write(self.value, max_chars, 0)
+
+    def best(self) -> str:
+        """Return the shortest JSON of the value."""
+        return self.render(0)
+
+    def _size(self, value: Any) -> int:
+        return self.sizes.get(id(value), 0) or len(_write_scalar(value))
+
+    def _write(self, value: Any, room: int, depth: int) -> str:
+        if isinstance(value, dict):
+            return self._write_object(value, room, depth)
+        if isinstance(value, list):
+            return self._write_list(value, room, depth)
+        text = _write_scalar(value)
+        if len(text) <= max(room, SMALLEST) or isinstance(value, _Number):
+            return text
+        return _write_scalar(cut_line(value, max(room, SMALLEST) - 2))
+
+    def _write_object(self, value: dict[str, Any], room: int, depth: int) -> str:
+        shares = self._share(value, room, depth)
+        pieces: list[str] = []
+        for key, item in value.items():
+            if key in shares:
+                pieces.append(f"{_write_scalar(key)}:{self.gap}{self._write(item, shares[key], depth + 1)}")
+        if left_out := [key for key in value if key not in shares]:
+            names = ", ".join(left_out[:3])
+            facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
+            pieces.append(f"{_write_scalar(mark_gap(len(left_out), 'key', facts))}:{self.gap}null")
+        return self._join("{", pieces, "}", depth)
+
+    def _least(self, key: str, value: Any) -> int:
+        """Return the characters that a key's value gets before anything is shared."""
+        return min(self._size(value), FIRST_ROOM if key.lower() in FIRST_KEYS else SMALLEST)
+
+    def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
+        """Return the characters for each key that is kept: those that say most first, small values whole."""
+        keys = sorted(value, key=lambda key: key.lower() not in FIRST_KEYS)
+        kept: list[str] = []
+        free = room - 2
+        for key in keys:
+            least = len(key) + 5 + self._gap(depth + 1) + self._least(key, value[key])
+            if kept and free < least:
+                break
+            kept.append(key)
+            free -= least
+        shares: dict[str, int] = {}
+        by_size = sorted(kept, key=lambda key: self._size(value[key]))
+        for left, key in zip(range(len(by_size), 0, -1), by_size, strict=True):
+            least = self._least(key, value[key])
+            shares[key] = min(self._size(value[key]), least + max(0, free) // left)
+            free -= shares[key] - least
+        return shares
+
+    def _write_list(self, value: list[Any], room: int, depth: int) -> str:
+        kept = self._choose_items(value, room, depth)
+        pieces: list[str] = []
+        left_out = 0
+        for place, item in enumerate(value):
+            if place in kept:
+                pieces += self._mark(left_out)
+                pieces.append(self._write(item, kept[place], depth + 1))
+                left_out = 0
+            else:
+                left_out += 1
+        return self._join("[", [*pieces, *self._mark(left_out)], "]", depth)
+
+    def _choose_items(self, value: list[Any], room: int, depth: int) -> dict[int, int]:
+        """Return the characters for each item that is kept: those with trouble, and the first ones."""
+        kept: dict[int, int] = {}
+        free = room - 2
+        for place in (*_find_trouble(value), *range(len(value))):
+            gap = self._gap(depth + 1) + 1
+            share = min(self._size(value[place]), max(SMALLEST, free // 2 if place else free * 2 // 3))
+            if free - gap < share and (kept or free < SMALLEST):
+                break
+            if place not in kept:  # trouble may be among the first ones
+                kept[place] = share
+                free -= share + gap
+        return kept
+
+    def _mark(self, left_out: int) -> Iterator[str]:
+        if left_out:
+            yield _write_scalar(mark_gap(left_out, "item"))
+
+    def _gap(self, depth: int) -> int:
+        return self.indent * depth + 1
+
+    def _join(self, start: str, pieces: list[str], end: str, depth: int) -> str:
+        if not self.indent or not pieces:
+            return start + f",{self.gap}".join(pieces) + end
+        pad = "\n" + " " * (self.indent * (depth + 1))
+        return f"{start}{pad}{f',{pad}'.join(pieces)}\n{' ' * (self.indent * depth)}{end}"
+
+
+def parse_json(text: str) -> JsonPlan | None:
+    """Return a plan for a text that is a JSON object or list; None if it is not."""
+    text = text.strip()
+    if text[:1] + text[-1:] not in {"{}", "[]"}:
+        return None
+    try:
+        value = json.loads(text, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+    except (ValueError, RecursionError):
+        return None
+    second = text.partition("\n")[2]
+    indent = min(8, len(second) - len(second.lstrip(" ")))
+    sizes: dict[int, int] = {}
+    gap = " " if indent or '": ' in text else ""
+    return JsonPlan(value, indent, gap, sizes) if _measure(value, indent, 1, sizes) else None
+
+
+def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int]) -> int:
+    """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep."""
+    if not isinstance(value, dict | list):
+        return len(_write_scalar(value))
+    if depth > DEEPEST:
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    inner = [_measure(item, indent, depth + 1, sizes) for item in items]
+    if not all(inner):
+        return 0
+    keys = sum(len(_write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0
+    sizes[id(value)] = 2 + keys + sum(inner) + len(inner) * (2 + indent * depth) + indent * (depth - 1)
+    return sizes[id(value)]
+
+
+def _find_trouble(items: list[Any]) -> list[int]:
+    """Return the places of objects whose fields tell of trouble, at most three."""
+    places = (
+        place
+        for place, item in enumerate(items)
+        if isinstance(item, dict)
+        and any(key.lower() in FIRST_KEYS and _tells_trouble(key, field) for key, field in item.items())
+    )
+    return [place for place, _ in zip(places, range(3), strict=False)]
+
+
+def _tells_trouble(key: str, value: Any) -> bool:
+    if key.lower() in {"error", "errors"}:
+        return bool(value)
+    return isinstance(value, str) and not isinstance(value, _Number) and is_failure(value[:200].upper())
+
+
+def _write_scalar(value: Any) -> str:
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)

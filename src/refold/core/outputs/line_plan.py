@@ -1,0 +1,182 @@
+"""Keep the most important lines of a text and mark what is left out; knows no kind of output.
+
+A ranking puts the lines of a text into an order, the most important first. `LinePlan` keeps as many of them
+as fit, prints them in their own order, and writes one marker for each gap. All sizes are characters: who
+counts tokens calls `render` again with another size.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from refold.core.messages.text_boundaries import boundary_after, boundary_before
+
+Describe = Callable[[int, int], str]
+"""Says in a few words what stands in the lines from a start to a stop; empty if there is nothing to say."""
+Cut = Callable[[str, int], str]
+
+MARKER_CHARS: Final = 30
+"""Size of `[... 212 lines left out]` with its line end and a few digits more than the average text has; an
+estimate, as the final text is counted."""
+SHORTEST_CUT: Final = 80
+"""Characters that a cut line keeps at least: fewer do not show what the line was about."""
+WORTH_A_CUT: Final = 1.3
+"""A line this many times its limit is not cut: the marker would take what the cut saves."""
+LINE_SHARE: Final = 3
+"""One line takes at most a third of the room, so that one long line does not push out all others."""
+MISSES: Final = 12
+"""Lines that may be too long for the rest of the room before the choice ends; bounds the work."""
+CRUMB_CHARS: Final = 12
+"""Shorter lines are not taken alone where a better one did not fit: they say less than their marker."""
+WORD_CHARS: Final = 24
+"""A cut goes back this far for a gap between words."""
+
+
+def no_facts(_start: int, _stop: int) -> str:
+    """Say nothing about a gap."""
+    return ""
+
+
+def mark_gap(number: int, noun: str, facts: str = "") -> str:
+    """Return the marker for what was left out.
+
+    >>> mark_gap(212, "line", "3 warnings")
+    '[... 212 lines left out, 3 warnings]'
+    """
+    return f"[... {number} {noun}{'' if number == 1 else 's'} left out{', ' if facts else ''}{facts}]"
+
+
+# -- one long line ------------------------------------------------------------------------------------------
+
+_HEX: Final = re.compile(r"[0-9a-fA-F]{64,}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
+
+
+def name_blob(text: str) -> str:
+    """Return what encoded data is called: "hex", "base64", or nothing for plain text."""
+    sample = text[:4_096].rstrip("=")
+    if _HEX.fullmatch(sample):
+        return "hex"
+    is_mixed = any(map(str.isdigit, sample)) and any(map(str.isupper, sample)) and not sample.isupper()
+    return "base64" if is_mixed and _BASE64.fullmatch(sample) else ""
+
+
+def cut_line(line: str, max_chars: int) -> str:
+    """Cut a long line to about `max_chars` characters: two thirds from its head, one from its tail."""
+    if len(line) <= max_chars * WORTH_A_CUT:
+        return line
+    blob = name_blob(line[len(line) // 3 : len(line) * 2 // 3])
+    room = max(0, max_chars - len(mark_gap(len(line), "character", blob)))
+    head = boundary_before(line, room * 2 // 3)
+    tail = boundary_after(line, len(line) - room // 3)
+    if not blob:
+        head, tail = _end_word(line, head), _start_word(line, tail)
+    marker = mark_gap(tail - head, "character", blob)
+    return line if tail - head <= len(marker) else line[:head] + marker + line[tail:]
+
+
+def _end_word(line: str, at: int) -> int:
+    """Return the end of the last whole word before `at`, if one ends near."""
+    gap = line.rfind(" ", max(0, at - WORD_CHARS), at + 1)
+    return boundary_before(line, gap) if gap > 0 else at
+
+
+def _start_word(line: str, at: int) -> int:
+    gap = line.find(" ", at, at + WORD_CHARS)
+    return boundary_after(line, gap + 1) if gap >= 0 else at
+
+
+# -- many lines ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlan:
+    """Lines in the order in which they stand, and in the order in which they matter."""
+
+    lines: Sequence[str]
+    order: Sequence[int]
+    """Places of lines, the most important first; lines that are not named come last."""
+    describe: Describe = no_facts
+    cut: Cut = cut_line
+
+    def render(self, max_chars: int) -> str:
+        """Return the most important lines in about this many characters; never more than the whole text."""
+        longest = max(SHORTEST_CUT, max_chars // LINE_SHARE)
+        kept = self._choose(max_chars, longest)
+        shown: list[str] = []
+        at, end = 0, len(self.lines)
+        while at < end:
+            if kept[at + 1]:
+                shown.append(self.cut(self.lines[at], longest))
+                at += 1
+            else:
+                stop = kept.index(1, at + 1) - 1
+                shown += self._show_gap(at, stop)
+                at = stop
+        return "\n".join(shown)
+
+    def best(self) -> str:
+        """Return the most important line alone."""
+        return next((self.lines[place] for place in self.order if self.lines[place].strip()), "")
+
+    def _choose(self, max_chars: int, longest: int) -> bytearray:
+        """Return for each line whether it is kept, with a 1 before the first and behind the last line."""
+        kept = bytearray(len(self.lines) + 2)
+        kept[0] = kept[-1] = 1
+        room, misses, any_kept = max_chars - MARKER_CHARS, 0, 0
+        for place in self.order:
+            if kept[place + 1] or not self.lines[place].strip():
+                continue
+            # A line alone splits a gap in two; one that fills a gap saves its marker.
+            gaps = 1 - kept[place] - kept[place + 2]
+            size = len(self.lines[place])
+            cost = (size if size <= longest * WORTH_A_CUT else longest) + 1 + gaps * MARKER_CHARS
+            is_crumb = misses > 0 and gaps > 0 and len(self.lines[place].strip()) < CRUMB_CHARS
+            if (cost <= room and not is_crumb) or not any_kept:
+                kept[place + 1] = any_kept = 1
+                room -= cost
+            else:
+                misses += 1
+                if misses > MISSES:
+                    break
+        return kept
+
+    def _show_gap(self, start: int, stop: int) -> list[str]:
+        gap = self.lines[start:stop]
+        marker = mark_gap(stop - start, "line", self.describe(start, stop))
+        is_longer = sum(map(len, gap)) + len(gap) - 1 > len(marker)
+        return [marker] if is_longer else list(gap)
+
+
+def end_places(start: int, stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:
+    """Yield places from both ends towards the middle: `head` from the front, then `tail` from the back.
+
+    >>> list(end_places(0, 6, head=1, tail=2))
+    [0, 5, 4, 1, 3, 2]
+    """
+    while start < stop:
+        front = range(start, min(start + head, stop))
+        yield from front
+        start = front.stop
+        back = range(stop - 1, max(stop - 1 - tail, start - 1), -1)
+        yield from back
+        stop -= len(back)
+
+
+def mix_places(lines: Sequence[str], streams: Iterable[tuple[float, Iterable[int]]]) -> list[int]:
+    """Merge rankings so that at each size every one has about its share of the characters."""
+    rankings = [(share, iter(places)) for share, places in streams]
+    used = [0.0] * len(rankings)
+    seen: dict[int, None] = {}
+    waiting = list(range(len(rankings)))
+    while waiting:
+        number = min(waiting, key=lambda one: (used[one], one))
+        share, places = rankings[number]
+        place = next((place for place in places if place not in seen), None)
+        if place is None:
+            waiting.remove(number)
+        else:
+            seen[place] = None
+            used[number] += (len(lines[place]) + 1) / share
+    return list(seen)

@@ -1,0 +1,258 @@
+"""Say in one line what an action was and what came out of it; knows no message list and no policy."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from refold.core.messages.file_operations import COMMON_TOOLS, find_files
+from refold.core.messages.message import Message, ToolCall
+from refold.core.messages.text_boundaries import boundary_before, well_formed
+from refold.core.messages.transcript import parse_arguments
+from refold.core.outputs.json_plan import parse_json
+from refold.core.outputs.kinds import recognise_kind
+from refold.core.outputs.rank_code import find_first_signature
+from refold.core.outputs.rank_diffs import count_changes
+from refold.core.outputs.rank_lists import find_hit_file
+from refold.core.outputs.trouble import (
+    FAILED_TEST,
+    TEST_SUMMARY,
+    find_traces,
+    is_failure,
+    is_warning,
+    plain_line,
+)
+from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame
+
+VALUE_CHARS: Final = 60
+"""Characters of one argument in a call: enough for a name or a short phrase."""
+READ_CHARS: Final = 100_000
+"""Characters of arguments that are read; bounds the work."""
+
+_WORD: Final = re.compile(r"\w{2}")
+_WROTE: Final = re.compile(
+    r"(?:The )?[Ff]ile \S{0,400} ?(?:has been|was)? ?(?:updated|created|edited|written|saved)\b"
+    r"|(?i:(?:wrote|saved|updated|created) \S)"
+)
+"""How tools say that they changed a file; what they print behind it is the file."""
+
+# -- what came out ------------------------------------------------------------------------------------------
+
+
+def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> str:
+    r"""Say in one line what came out of an action.
+
+    >>> describe_outcome("<returncode>0</returncode>\n<output>\n</output>")
+    'ok, no output'
+    >>> describe_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'")
+    "exit code 1: KeyError: 'a'"
+    """
+    code = find_exit_code(text)
+    pieces = split_frame(remove_noise(text))
+    content = "\n".join(piece.text for piece in pieces if not piece.is_frame)
+    lines = [plain_line(line).rstrip() for line in content.split("\n") if line.strip()]
+    is_bad = failed or code not in {"", "0"}
+    state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
+    if not lines:
+        return f"{state}, no output"
+    said = _describe_lines(lines, content, is_bad=is_bad, is_known=bool(code))
+    return cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
+
+
+def _describe_lines(lines: Sequence[str], content: str, *, is_bad: bool, is_known: bool) -> str:
+    kind = recognise_kind(lines)
+    if kind == "tests":
+        return _describe_tests(lines)
+    if is_bad:
+        return _find_trouble(lines) or _find_telling_line(lines)
+    if _WROTE.match(lines[0]):
+        return lines[0].strip()
+    if kind == "log" or (kind == "other" and not is_known):
+        telling = _find_trouble(lines) or _find_telling_line(lines)
+        return telling if len(lines) == 1 else f"{len(lines)} lines: {telling}"
+    if plan := parse_json(content):
+        return f"JSON: {' '.join(plan.render(120).split())}"
+    if len(lines) == 1:
+        return lines[0].strip()
+    if kind == "diff":
+        files, added, removed = count_changes(lines)
+        return f"diff of {files} file{'' if files == 1 else 's'}, +{added} -{removed}"
+    if kind == "search":
+        return _describe_hits(lines)
+    if kind == "listing":
+        return f"{len(lines)} entries: {', '.join(line.strip() for line in lines[:12])}"
+    telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
+    return f"{len(lines)} lines: {telling}"
+
+
+def _describe_tests(lines: Sequence[str]) -> str:
+    """Return the summary of a test run and the first test that failed."""
+    ends = [line.strip(" =") for line in lines if TEST_SUMMARY.match(line)]
+    summary = ", ".join(dict.fromkeys(ends[-2:]))
+    named = (line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line))
+    failed = next(named, "")
+    return f"{summary}; {failed}" if failed else summary
+
+
+def _find_trouble(lines: Sequence[str]) -> str:
+    """Return the line that tells of trouble: the last exception, else the first failure, else a warning."""
+    if traces := find_traces(lines):
+        return lines[traces[-1].message].strip()
+    for tells in (is_failure, is_warning):
+        if found := next((line.strip() for line in lines if tells(line)), ""):
+            return found
+    return ""
+
+
+def _describe_hits(lines: Sequence[str]) -> str:
+    files = {file for line in lines if (file := find_hit_file(line))}
+    hits = sum(line != "--" for line in lines)
+    where = f" in {len(files)} files" if len(files) > 1 else ""
+    return f"{hits} hits{where}: {lines[0].strip()}"
+
+
+def _find_telling_line(lines: Sequence[str]) -> str:
+    """Return the first line with words in it."""
+    return next((line for line in lines if _WORD.search(line)), lines[0]).strip()
+
+
+# -- what was done ------------------------------------------------------------------------------------------
+
+_COMMANDS: Final = ("command", "cmd", "script", "commands")
+_OLD: Final = ("old_string", "old_str", "oldText", "old_text", "search", "old")
+_NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new", "insert_text", "content")
+_CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
+_STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
+_ENDS: Final = ("end_line", "endLine", "end")
+_HEREDOC: Final = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
+_TARGET: Final = re.compile(r">{1,2}\s{0,4}([^\s<>|&;]{1,300})")
+
+
+def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: int = 200) -> str:
+    """Name an action of an agent in one line.
+
+    >>> describe_action("bash", {"command": "ls -la src"})
+    'ls -la src'
+    >>> describe_action("Read", {"file_path": "src/app.py", "offset": 1, "limit": 80})
+    'read src/app.py 1-80'
+    """
+    known = parse_arguments(arguments[:READ_CHARS]) if isinstance(arguments, str) else arguments
+    if not isinstance(known, Mapping):
+        known = {"command": known} if isinstance(known, str) and known.strip() else {}
+    kind = COMMON_TOOLS.spell(name)
+    is_editor = kind in COMMON_TOOLS.editors
+    command = "" if is_editor else _find_command(known)
+    if command:
+        return cut_words(describe_command(command), limit_chars)
+    ops = find_files([Message("assistant", (ToolCall("", name, known),))])
+    if ops.modified:
+        return cut_words(_describe_change(known, ops.modified), limit_chars)
+    if ops.read:
+        return cut_words(f"read {', '.join(ops.read)}{_find_extent(known)}", limit_chars)
+    shown = ", ".join(f"{key}={_show_value(value)}" for key, value in known.items())
+    return cut_words(f"{name}({shown})", limit_chars)
+
+
+def _find_command(arguments: Mapping[str, Any]) -> str:
+    value = next((arguments[key] for key in _COMMANDS if arguments.get(key)), "")
+    if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
+        # ["bash", "-lc", "the command"] is how some agents start a shell.
+        return value[-1] if len(value) > 2 and value[-2] in {"-c", "-lc"} else " ".join(value)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def describe_command(command: str) -> str:
+    r"""Return a shell command as one line, with the texts that it writes as a number of lines.
+
+    >>> describe_command("cat <<'E' > a.py\nx = 1\nE\npython a.py")
+    'cat > a.py (1 line); python a.py'
+    """
+    return "; ".join(_shorten_heredocs(command.replace("\\\n", "").strip().split("\n")))
+
+
+def _shorten_heredocs(lines: Sequence[str]) -> Iterator[str]:
+    at = 0
+    while at < len(lines):
+        line = lines[at].strip()
+        at += 1
+        start = _HEREDOC.search(line)
+        if start is None:
+            if line and (not line.startswith("#") or len(lines) == 1):
+                yield line.removesuffix(";")
+            continue
+        stop = next(
+            (place for place in range(at, len(lines)) if lines[place].strip() == start[2]), len(lines)
+        )
+        yield f"{_name_writer(line, start)} ({stop - at} line{'' if stop - at == 1 else 's'})"
+        at = stop + 1
+
+
+def _name_writer(line: str, start: re.Match[str]) -> str:
+    """Return a line without the mark of its heredoc: `cat > path` whatever the order was."""
+    rest = line[: start.start()].rstrip() + line[start.end() :]
+    target = _TARGET.search(rest)
+    if rest.startswith("cat") and target:
+        return f"cat {'>>' if '>>' in rest else '>'} {target[1]}"
+    return rest.strip()
+
+
+def _describe_change(arguments: Mapping[str, Any], paths: Sequence[str]) -> str:
+    where = ", ".join(paths)
+    edits = arguments.get("edits")
+    first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], Mapping) else arguments
+    old, new = (_find_text(first, keys) for keys in (_OLD, _NEW))
+    if old:
+        before, after = _find_difference(old, new)
+        more = f" and {len(edits) - 1} more" if isinstance(edits, list) and len(edits) > 1 else ""
+        return f'edit {where}: "{before}" -> "{after}"{more}'
+    content = _find_text(arguments, _CONTENTS)
+    verb = "insert into" if "insert_line" in arguments else "write"
+    if content or new:
+        number = (content or new).rstrip("\n").count("\n") + 1
+        return f"{verb} {where} ({number} line{'' if number == 1 else 's'})"
+    return f"edit {where}"
+
+
+def _find_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), "")
+
+
+def _find_difference(old: str, new: str) -> tuple[str, str]:
+    """Return the first lines that differ, cut to a length that can be read."""
+    before, after = old.strip("\n").split("\n"), new.strip("\n").split("\n")
+    same = 0
+    while same < min(len(before), len(after)) - 1 and before[same] == after[same]:
+        same += 1
+    return cut_words(before[same].strip(), VALUE_CHARS), cut_words(after[same].strip(), VALUE_CHARS)
+
+
+def _find_extent(arguments: Mapping[str, Any]) -> str:
+    """Return the piece of a file that was asked for, as ` 1-80`."""
+    viewed = arguments.get("view_range")
+    if isinstance(viewed, list) and len(viewed) == 2:
+        return f" {viewed[0]}-{viewed[1]}"
+    start = next((arguments[key] for key in _STARTS if isinstance(arguments.get(key), int)), None)
+    end = next((arguments[key] for key in _ENDS if isinstance(arguments.get(key), int)), None)
+    limit = arguments.get("limit")
+    if end is None and isinstance(limit, int):
+        start = start or 1
+        end = start + limit - 1
+    if start is None and end is None:
+        return ""
+    return f" {start or 1}-{'' if end is None else end}"
+
+
+def _show_value(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value) if value is not None else "null"
+    return cut_words(" ".join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)
+
+
+def cut_words(text: str, limit_chars: int) -> str:
+    """Return one line of at most `limit_chars` characters; what is longer ends between words, with `…`."""
+    line = " ".join(text[: 4 * limit_chars + 400].split("\n")).strip()
+    if len(line) <= limit_chars:
+        return well_formed(line)
+    room = boundary_before(line, max(0, limit_chars - len(" …")))
+    gap = line.rfind(" ", 0, room + 1)
+    # The last word leaves whole, as it may be a path; a single long word is cut.
+    kept = line[:gap].rstrip() + " …" if gap > 0 else line[:room] + "…"
+    return well_formed(kept)[: max(0, limit_chars)]

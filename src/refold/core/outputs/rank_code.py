@@ -1,0 +1,121 @@
+"""Rank the lines of source code and of prose: the head, the tail, and what names the parts between."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from refold.core.outputs.line_plan import LinePlan, end_places, mix_places
+
+LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  )")
+"""What `cat -n`, `nl` and the readers of agents put before a line."""
+_SIGNATURE: Final = re.compile(
+    r"\s{0,40}(?:(?:export|default|public|private|protected|static|final|abstract|async|pub(?:\(\w{1,20}\))?|unsafe"
+    r"|extern|const|inline|virtual|override|open|internal|sealed|data|partial)\s{1,4}){0,5}"
+    r"(?:def|class|func|fn|function|interface|struct|enum|trait|impl|module|defmodule|defp|defmacro|namespace|type"
+    r"|record|object|union|describe|it|test|resource|schema)[ (]\S"
+    r"|\s{0,8}(?:export )?(?:const|let|var) \w{1,80} = (?:async )?(?:\(|function)"
+)
+_IMPORT: Final = re.compile(
+    r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"
+)
+_TOP_LEVEL: Final = re.compile(r"(?:[A-Z][A-Z0-9_]{2,60}|__\w{1,30}__)\s{0,4}(?::[^=\n]{1,80})?= ?|@\w")
+_STATEMENT: Final = re.compile(
+    r"\s{0,80}(?:(?:if|for|while|return|else|elif|try|except|raise|with|end|do|case|switch|break|continue|yield"
+    r"|await|import|from|assert|pass|let|var|const|print)\b|self\.|this\.|@\w|#|//|/\*|\*|</?\w|>>> "
+    r"|\"\"\"|''')"
+    r"|\s{0,80}[\w.\[\]'\"]{1,80}(?:: [\w\[\], |.]{1,60})? [+\-*/|]?= \S|\s{2,80}\S"
+)
+_STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\")
+_REPORT: Final = re.compile(
+    r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}(?:ERROR|FATAL|CRITICAL|error|fatal|panic)\b[:\] ]"
+)
+MOST_REPORTS: Final = 6
+"""Lines with errors that come before the code around them."""
+_COMMENT: Final = re.compile(r"\s{0,80}(?:#(?!!)|//|/\*|\*|--\s|;;|<!--)")
+_HEADING: Final = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*:?$|={3,80}$|-{3,80}$|\d{1,2}\. \S")
+
+
+def split_number(line: str) -> str:
+    """Return a line without its line number."""
+    found = LINE_NUMBER.match(line)
+    return line[found.end() :] if found else line
+
+
+def find_first_signature(lines: Sequence[str]) -> str:
+    """Return the first line of code that names a part, else the first that is no comment."""
+    plain = [split_number(line)[:400] for line in lines]
+    named = (line for line in plain if _SIGNATURE.match(line))
+    return next(named, plain[_find_first_code(plain)]).strip()
+
+
+def is_numbered(lines: Sequence[str]) -> bool:
+    """True if most lines begin with numbers that count upwards by one."""
+    numbers = [int(found[1]) for line in lines if (found := LINE_NUMBER.match(line))]
+    steps = sum(later == number + 1 for number, later in pairwise(numbers))
+    return len(numbers) >= 2 and steps * 5 >= len(lines) * 4 - 5
+
+
+def is_code(lines: Sequence[str]) -> bool:
+    """True if lines are source code."""
+    shown = [line for line in lines if line.strip()]
+    like_code = sum(
+        line.rstrip().endswith(_STATEMENT_ENDS) or _STATEMENT.match(line) is not None for line in shown
+    )
+    named = any(_SIGNATURE.match(line) or _IMPORT.match(line) for line in shown)
+    share = 6 if named else 8
+    return bool(shown) and like_code * 10 >= len(shown) * share
+
+
+def rank_code(lines: Sequence[str]) -> LinePlan:
+    """Rank source code: its head without a licence, its end, and the signatures between, outer ones first."""
+    plain = [split_number(line)[:400] for line in lines]
+    start = _find_first_code(plain)
+    # A program's output can look like code; nobody writes code that begins with the level of a log.
+    reported = [place for place, line in enumerate(lines) if _REPORT.match(line)][:MOST_REPORTS]
+    signatures = sorted(
+        (place for place in range(start, len(lines)) if _names_part(plain[place])),
+        key=lambda place: (_indent(plain[place]) > 4, place),
+    )
+    order = mix_places(
+        lines,
+        (
+            (4, [*reported, *range(start, len(lines))]),
+            (2, [place for place in range(len(lines) - 1, start - 1, -1) if plain[place].strip()]),
+            (4, signatures),
+        ),
+    )
+    return LinePlan(lines, [*order, *range(start - 1, -1, -1)])
+
+
+def rank_prose(lines: Sequence[str]) -> LinePlan:
+    """Rank prose: its head, its tail, and the headings between."""
+    headings = [place for place, line in enumerate(lines) if _HEADING.match(line)]
+    ends = list(end_places(0, len(lines), 2, 1))
+    shown = [place for place in ends if lines[place].strip()]
+    return LinePlan(lines, list(dict.fromkeys((*mix_places(lines, ((4, shown), (1, headings))), *ends))))
+
+
+def is_prose(lines: Sequence[str]) -> bool:
+    """True if most lines are sentences or paragraphs."""
+    shown = [line for line in lines if line.strip()]
+    words = sum(line.count(" ") for line in shown)
+    ends = sum(line.rstrip().endswith((".", "!", "?", ":", "。", "…", "**")) for line in shown)
+    headings = sum(bool(_HEADING.match(line)) for line in shown)
+    return words >= 4 * len(shown) and (ends + headings) * 3 >= len(shown)
+
+
+def _find_first_code(plain: Sequence[str]) -> int:
+    """Return the place behind the comment at the head of a file."""
+    places: Iterator[int] = (
+        place for place, line in enumerate(plain) if line.strip() and not _COMMENT.match(line)
+    )
+    return next(places, 0)
+
+
+def _names_part(line: str) -> bool:
+    return any(pattern.match(line) for pattern in (_SIGNATURE, _TOP_LEVEL, _IMPORT))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,183 @@
+"""Rank lines that are entries of a list: paths, search hits, rows of a table."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
+from typing import Final
+
+from refold.core.outputs.line_plan import Describe, LinePlan, end_places
+from refold.core.outputs.trouble import is_failure, plain_line
+
+GROUPS_TOLD: Final = 3
+"""Groups that a marker names; more make it longer than the lines it stands for."""
+LONGEST_NAME: Final = 60
+"""Characters of a name that a marker repeats."""
+FIRST_OF_GROUP: Final = 2
+"""Entries of each folder or file that come before the rest of the list."""
+
+_HIT: Final = re.compile(r"((?:[A-Za-z]:\\)?[^\s:,;|\"'(){}<>]{1,250}?)([:-])(\d{1,7})\2")
+NUMBERED_HIT: Final = re.compile(r"(\d{1,7})[:-]")
+"""A line of a search in one file."""
+_CONTEXT: Final = re.compile(r"(?:[^\s:]{1,250}?-)?\d{1,7}-")
+_LONG_ROW: Final = re.compile(r"[bcdlps-][rwxsStT-]{9}[.+@]?\s{1,8}\d")
+_TREE_BRANCH: Final = re.compile(r"[\s│|]{0,200}(?:├──|└──|\|--|`--|\+--)\s?")
+_ENTRY: Final = re.compile(r"(?:\S{1,300}|(?:\./|/|[A-Za-z]:\\)\S.{0,300})")
+_LETTERS: Final = re.compile(r"[\w/.]")
+
+
+def find_hit_file(line: str) -> str:
+    """Return the file of a search hit, `path:12:text`, or of the context beside one, `path-12-text`."""
+    hit = _HIT.match(line)
+    if hit is None or not any(map(str.isalpha, hit[1])):
+        return ""
+    return hit[1] if hit[2] == ":" or "." in hit[1] else ""
+
+
+def is_search(lines: Sequence[str]) -> bool:
+    """True if most lines are hits with file and line number, or with a number that jumps."""
+    shown = [line for line in lines if line.strip() and line != "--"]
+    if len(shown) < 2:
+        return False
+    if sum(bool(find_hit_file(line)) for line in shown) * 5 >= len(shown) * 3:
+        return True
+    numbers = [int(hit[1]) for line in shown if (hit := NUMBERED_HIT.match(line))]
+    rises = sum(later > number for number, later in pairwise(numbers))
+    return (rises + 1) * 10 >= len(shown) * 8
+
+
+def rank_search(lines: Sequence[str]) -> LinePlan:
+    """Rank search hits: the first of each file, then the second of each file, and so on; context last."""
+    files = [find_hit_file(line) for line in lines]
+    context = [_is_context(line) for line in lines]
+    by_file: dict[str, list[int]] = defaultdict(list)
+    for place, file in enumerate(files):
+        if not context[place] and lines[place].strip():
+            by_file[file].append(place)
+    order = dict.fromkeys((*_take_turns(list(by_file.values())), *range(len(lines))))
+    return LinePlan(lines, list(order), _tell_groups(files, "in "))
+
+
+def _is_context(line: str) -> bool:
+    return line == "--" or _CONTEXT.match(line) is not None
+
+
+def _take_turns(groups: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Yield the first of each group, the second of each group, and so on."""
+    for turn in zip_longest(*(group[:FIRST_OF_GROUP] for group in groups)):
+        yield from (place for place in turn if place is not None)
+    for group in groups:
+        yield from group[FIRST_OF_GROUP:]
+
+
+def is_listing(lines: Sequence[str]) -> bool:
+    """True if most lines are names or paths of files."""
+    shown = [line for line in lines if line.strip()]
+    if len(shown) < 3:
+        return False
+    entries = sum(_is_entry(line) for line in shown)
+    return entries * 10 >= len(shown) * 9
+
+
+def _is_entry(line: str) -> bool:
+    if _LONG_ROW.match(line) or _TREE_BRANCH.match(line) or line.startswith("total "):
+        return True
+    line = line.strip()
+    return _ENTRY.fullmatch(line) is not None and _LETTERS.search(line[:1] + line[-1:]) is not None
+
+
+def rank_listing(lines: Sequence[str]) -> LinePlan:
+    """Rank the entries of a listing: headings, the first of each folder, then the head of the list."""
+    folders = list(_find_folders(lines))
+    by_folder: dict[str, list[int]] = defaultdict(list)
+    for place, folder in enumerate(folders):
+        by_folder[folder].append(place)
+    groups = list(by_folder.values())
+    trouble = [
+        place for place, line in enumerate(lines) if not _is_entry(line) and is_failure(plain_line(line))
+    ]
+    few = groups if len(groups) * 4 <= len(lines) else []
+    order = dict.fromkeys(
+        (
+            *trouble,
+            0,
+            *(group[0] for group in few),
+            len(lines) - 1,
+            *_take_turns(few),
+            *end_places(0, len(lines), 4, 1),
+        )
+    )
+    if len(groups) > 1:
+        return LinePlan(lines, list(order), _tell_groups(folders, "in "))
+    return LinePlan(lines, list(order), _tell_groups([_find_ending(line) for line in lines], ""))
+
+
+def _find_folders(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the folder of each line: of its path, of the heading above it, or of its branch of a tree."""
+    heading = ""
+    for line in lines:
+        text = line.strip()
+        if text.endswith(":") and "/" in text[:200]:
+            heading = text[:-1]
+        elif _TREE_BRANCH.match(line) and line[:1] in "├└|`+":
+            heading = _TREE_BRANCH.sub("", line)
+        name = text.rsplit(" ", 1)[-1] if _LONG_ROW.match(line) else text
+        folder = name.rstrip("/").rpartition("/")[0]
+        yield heading or folder or "."
+
+
+def _find_ending(line: str) -> str:
+    """Return the ending of a file's name, such as `.py`."""
+    name = line.strip().rpartition("/")[2]
+    stem, dot, ending = name.rpartition(".")
+    return dot + ending if stem and ending.isalnum() and len(ending) <= 6 else ""
+
+
+def _tell_groups(names: Sequence[str], before: str) -> Describe:
+    """Say how many lines of a gap belong to which file, folder or ending."""
+
+    def describe(start: int, stop: int) -> str:
+        counted = Counter(name for name in names[start:stop] if name and len(name) <= LONGEST_NAME)
+        most = counted.most_common(GROUPS_TOLD)
+        if most and most[0][1] == stop - start > 1:
+            return f"all {before}{most[0][0]}"
+        return ", ".join(f"{number} {before}{name}" for name, number in most if number > 1)
+
+    return describe
+
+
+# -- tables -------------------------------------------------------------------------------------------------
+
+_RULE: Final = re.compile(r"[\s|+=─━┼-]{3,400}")
+_DELIMITERS: Final = ("\t", "|", ",", ";")
+_GAP: Final = re.compile(r"\S {2,}\S")
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """True if most lines have the same number of fields."""
+    shown = [line for line in lines if line.strip() and not _RULE.fullmatch(line)]
+    if len(shown) < 4:
+        return False
+    for delimiter in _DELIMITERS:
+        common, rows = Counter(line.count(delimiter) for line in shown).most_common(1)[0]
+        least = 1 if delimiter in "\t|" else 2
+        if common >= least and rows * 10 >= len(shown) * 9:
+            return True
+    has_rule = any(_RULE.fullmatch(line) for line in lines[:4])
+    return has_rule and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8
+
+
+def rank_table(lines: Sequence[str]) -> LinePlan:
+    """Rank the rows of a table: its header, the last and the first rows, rows that tell of trouble."""
+    header = 2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1
+    trouble = [place for place, line in enumerate(lines) if is_failure(plain_line(line))]
+    order = dict.fromkeys(
+        (
+            *trouble[:1],
+            *range(header),
+            *trouble[:3],
+            len(lines) - 1,
+            *range(header, min(header + 3, len(lines))),
+        )
+    )
+    return LinePlan(lines, list(dict.fromkeys((*order, *end_places(0, len(lines), 3, 1)))))

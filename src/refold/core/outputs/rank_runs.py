@@ -1,0 +1,169 @@
+"""Rank what a program printed while it ran: logs, test runs, and anything unknown.
+
+In a log trouble comes first, then both ends; lines that repeat others come last. In a test run its summary
+comes first, then the tests that failed and what their assertions found; tests that passed come last.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from refold.core.outputs.line_plan import Describe, LinePlan, end_places, mix_places
+from refold.core.outputs.trouble import (
+    ASSERTION,
+    FAILED_TEST,
+    PASSED_TEST,
+    TEST_SUMMARY,
+    Trace,
+    find_traces,
+    is_failure,
+    is_warning,
+    plain_line,
+)
+
+FIRST_FAILURES: Final = 3
+"""Failures from each end of a log that come before everything else; more would push out the context."""
+AROUND: Final = 2
+"""Lines shown around the first and the last failure."""
+EXAMPLE_CHARS: Final = 24
+"""Characters of a repeated line that name it in a marker."""
+
+_VARIABLE: Final = re.compile(r"0x[0-9a-fA-F]{1,16}|\b[0-9a-f]{7,64}\b|\d{1,40}")
+_SPACE: Final = re.compile(r"\s{1,400}")
+
+# -- logs ---------------------------------------------------------------------------------------------------
+
+
+def rank_log(lines: Sequence[str]) -> LinePlan:
+    """Rank the lines of a log or of a program's output."""
+    plain = [plain_line(line) for line in lines]
+    shapes = [shape_line(line) for line in plain]
+    new = find_first(shapes)
+    traces = find_traces(plain)
+    failures = find_failures(plain, traces)
+    distinct = [place for place in failures if new[place]]
+    warnings = [place for place, line in enumerate(plain) if new[place] and is_warning(line)]
+    ends = list(end_places(0, len(lines), 1, 2))
+    order = dict.fromkeys(
+        (
+            *_rank_traces(traces[-1:]),
+            *_take_ends(distinct, FIRST_FAILURES),
+            *failures[-1:],
+            *ends[:2],
+            *_around(distinct, len(lines)),
+            *_rank_traces(traces[-2::-1]),
+            *mix_places(lines, ((3, [place for place in ends if new[place]]), (2, distinct), (2, warnings))),
+            *ends,
+        )
+    )
+    return LinePlan(lines, list(order), _tell_repeats(shapes, new))
+
+
+def find_failures(plain: Sequence[str], traces: Sequence[Trace]) -> list[int]:
+    """Return the places of lines that tell of a failure; of a trace only the exception."""
+    in_trace = {place for trace in traces for place in range(trace.start, trace.stop)}
+    alone = (place for place, line in enumerate(plain) if place not in in_trace and is_failure(line))
+    return sorted({*alone, *(trace.message for trace in traces)})
+
+
+def shape_line(line: str) -> str:
+    """Return a line without what differs between repetitions: numbers, times, ids.
+
+    >>> shape_line("12:01:03 retry 4 of 0x7f")
+    '#:#:# retry # of #'
+    """
+    return _SPACE.sub(" ", _VARIABLE.sub("#", line))
+
+
+def find_first(shapes: Iterable[str]) -> list[bool]:
+    """Return for each shape whether it stands here for the first time."""
+    seen: set[str] = set()
+    found: list[bool] = []
+    for shape in shapes:
+        found.append(shape not in seen)
+        seen.add(shape)
+    return found
+
+
+def _rank_traces(traces: Iterable[Trace]) -> Iterator[int]:
+    """Yield the lines of traces: the exception, the innermost frame of the user's code, then the rest."""
+    for trace in traces:
+        yield trace.message
+        for frame in trace.frames[:1]:
+            yield from reversed(frame)  # the line of code stands beside the exception
+        yield trace.start
+        for frame in trace.frames[1:]:
+            yield from reversed(frame)
+
+
+def _take_ends(places: Sequence[int], number: int) -> list[int]:
+    """Return places from both ends, the first one first: later failures often follow from it."""
+    return [places[end] for end in list(end_places(0, len(places)))[: 2 * number]]
+
+
+def _around(failures: Sequence[int], number: int) -> Iterator[int]:
+    """Yield the lines around the first and the last failure."""
+    for failure in dict.fromkeys((*failures[:1], *failures[-1:])):
+        for step in range(1, AROUND + 1):
+            yield from (place for place in (failure + step, failure - step) if 0 <= place < number)
+
+
+def _tell_repeats(shapes: Sequence[str], new: Sequence[bool]) -> Describe:
+    """Say which line a gap repeats, if one makes up a quarter of it."""
+
+    def describe(start: int, stop: int) -> str:
+        repeated = Counter(shapes[place] for place in range(start, stop) if not new[place])
+        shape, number = repeated.most_common(1)[0] if repeated else ("", 0)
+        example = " ".join(shape.replace("#", "").strip(" :.-[]()|,").split())[:EXAMPLE_CHARS].rstrip()
+        is_clear = number > 2 and number * 4 >= stop - start and len(example) > 3 and example.isprintable()
+        return f'{number} like "{example}"' if is_clear else ""
+
+    return describe
+
+
+# -- test runs ----------------------------------------------------------------------------------------------
+
+
+def rank_tests(lines: Sequence[str]) -> LinePlan:
+    """Rank the lines of a test run."""
+    plain = [plain_line(line).rstrip() for line in lines]
+    every = range(len(lines))
+    passed = [PASSED_TEST.match(line) is not None for line in plain]
+    new = find_first(map(shape_line, plain))
+    summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
+    failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
+    failed.sort(key=lambda place: not plain[place].startswith(("FAILED ", "ERROR ")))  # with path and reason
+    traces = find_traces(plain)
+    found = [
+        *(trace.message for trace in traces),
+        *(place for place in every if ASSERTION.match(plain[place])),
+    ]
+    other = [place for place in every if not passed[place] and is_failure(plain[place])]
+    streams = (
+        (3, failed),
+        (4, found),
+        (3, chain.from_iterable(_rank_traces((trace,)) for trace in traces)),
+        (1, [*other, *_around(sorted(found), len(lines))]),
+        (1, summaries[::-1]),
+    )
+    order = dict.fromkeys(
+        (
+            *summaries[-1:],
+            *failed[:1],
+            *found[:1],
+            *mix_places(lines, streams),
+            *(place for place in end_places(0, len(lines), 1, 3) if not passed[place] and new[place]),
+            *every,
+        )
+    )
+    return LinePlan(lines, list(order), _tell_passed(passed))
+
+
+def _tell_passed(passed: Sequence[bool]) -> Describe:
+    def describe(start: int, stop: int) -> str:
+        number = sum(passed[start:stop])
+        return f"{number} passed or skipped" if number > 1 else ""
+
+    return describe

@@ -1,0 +1,180 @@
+"""Recognise lines that tell of trouble, stack traces, test summaries and exit codes; ranks nothing.
+
+Every pattern has bounded repetition, and lines are read up to `READ_CHARS`: hostile text costs linear time.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+READ_CHARS: Final = 400
+"""Characters of a line that are read to classify it: levels, names and messages stand at its start."""
+
+MESSAGE_LINES: Final = 4
+"""Lines above the frames of a stack in which its exception is sought."""
+
+_ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+STRONG: Final = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC|FAILED|FAILURE|FAIL|EXCEPTION|Killed|panicked|fatal)\b"
+    r"|\b(?:error|panic|exception)(?:\[\w{1,20}\])?:(?!:)"
+    r"|(?:Error|Exception)(?:\b(?!\w)|:)(?!\()"
+    r"|\b(?:Error|Exception)\("
+    r"|^\s{0,20}(?:Caused by:|Traceback \(most)"
+    r"|\b(?i:command not found|no such file|permission denied|segmentation fault|connection refused"
+    r"|core dumped|undefined reference|unhandled|uncaught|syntax error)\b"
+)
+"""Words that nearly always tell of a failure. A false match only keeps a line that another could have had."""
+WEAK: Final = re.compile(
+    r"\b(?:(?i:warn(?:ing)?s?|failed|failures?|cannot|could not|unable to|denied|refused|timed out|timeout"
+    r"|not found|invalid|unexpected|missing|deprecated|errors?))\b|Warning\b"
+)
+"""Words that often tell of trouble."""
+_HARMLESS: Final = re.compile(
+    r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
+)
+
+
+def plain_line(line: str) -> str:
+    """Return the start of a line without colours."""
+    line = line[:READ_CHARS]
+    return _ESCAPE.sub("", line) if "\x1b" in line else line
+
+
+def is_failure(line: str) -> bool:
+    """True if a plain line tells of a failure."""
+    return STRONG.search(line) is not None and not _HARMLESS.search(line)
+
+
+def is_warning(line: str) -> bool:
+    """True if a plain line may tell of trouble."""
+    return WEAK.search(line) is not None and not _HARMLESS.search(line)
+
+
+# -- stack traces -------------------------------------------------------------------------------------------
+
+_PYTHON_HEADER: Final = re.compile(
+    r"(\s{0,40})(?:[+|] {1,4})?(?:Exception Group )?Traceback \(most recent call last\):"
+)
+_PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')
+_STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::\d{1,7}|\))$")
+_LIBRARY: Final = re.compile(
+    r"site-packages|dist-packages|lib/python\d|<frozen |<string>|node_modules|node:internal|\(internal/"
+    r"|\bat (?:java|javax|jdk|sun|org\.junit|scala)\.|java\.base/|/rustc/|/usr/local/go/"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A stack trace by the places of its lines."""
+
+    start: int
+    stop: int
+    """First line behind the trace."""
+    message: int
+    """The line that names the exception."""
+    frames: tuple[range, ...]
+    """Frames of the user's code, the innermost first, then frames of libraries."""
+
+
+def find_traces(lines: Sequence[str]) -> list[Trace]:
+    """Find the stack traces in plain lines, in order."""
+    traces: list[Trace] = []
+    at = 0
+    while at < len(lines):
+        trace = None
+        if "Traceback (most" in lines[at]:
+            trace = _read_python_trace(lines, at)
+        elif _STACK_FRAME.match(lines[at]) and not (at and _STACK_FRAME.match(lines[at - 1])):
+            trace = _read_stack(lines, at)
+        if trace:
+            traces.append(trace)
+        at = trace.stop if trace else at + 1
+    return traces
+
+
+def _read_python_trace(lines: Sequence[str], start: int) -> Trace | None:
+    header = _PYTHON_HEADER.match(lines[start])
+    if header is None:
+        return None
+    indent = len(header[1])
+    starts: list[int] = []
+    at = start + 1
+    while at < len(lines) and (lines[at][indent : indent + 1] in {"", " ", "\t", "|"}):
+        if _PYTHON_FRAME.match(lines[at]):
+            starts.append(at)
+        elif not lines[at].strip() and not starts:
+            break
+        at += 1
+    if at == len(lines) and starts:  # cut off: there is no line with the exception
+        at = starts[-1]
+    frames = [range(first, stop) for first, stop in pairwise((*starts, at))][::-1]
+    return Trace(start, min(at + 1, len(lines)), min(at, len(lines) - 1), _sort_frames(lines, frames))
+
+
+def _read_stack(lines: Sequence[str], start: int) -> Trace | None:
+    """Read the frames of JavaScript or Java, which stand below the exception; None if there is none."""
+    stop = start
+    while stop < len(lines) and _STACK_FRAME.match(lines[stop]):
+        stop += 1
+    above = range(start - 1, max(-1, start - 1 - MESSAGE_LINES), -1)
+    message = next((place for place in above if is_failure(lines[place])), None)
+    if message is None:
+        return None
+    frames = [range(place, place + 1) for place in range(start, stop)]
+    return Trace(message, stop, message, _sort_frames(lines, frames))
+
+
+def _sort_frames(lines: Sequence[str], frames: list[range]) -> tuple[range, ...]:
+    """Return the frames of the user's code first; both groups keep their order."""
+    own = [frame for frame in frames if not _LIBRARY.search(lines[frame.start])]
+    return (*own, *(frame for frame in frames if _LIBRARY.search(lines[frame.start])))
+
+
+# -- test runs ----------------------------------------------------------------------------------------------
+
+TEST_SUMMARY: Final = re.compile(
+    r"=*\s{0,4}(?:\d{1,7} (?:failed|passed|error|skipped|deselected|xfailed|xpassed|warning|subtests)s?\b"
+    r".{0,200}"
+    r"|no tests ran\b.{0,60}) in [\d.:]{1,12} ?s"  # pytest
+    r"|no tests ran in \d"
+    r"|Ran \d{1,7} tests? in \d"  # unittest, django
+    r"|FAILED \((?:failures|errors|skipped|expected failures|unexpected successes)="
+    r"|OK(?: \([a-z =\d,]{1,120}\))?$|=* {0,2}tests finished: \d"
+    r"|(?:Tests|Test Suites|Test Files):? {1,12}\d"  # jest, vitest
+    r"|Tests run: \d"  # JUnit
+    r"|test result: (?:ok|FAILED)\."  # cargo
+    r"|\d{1,7} (?:tests?|doctests?|properties|examples?), (?:\d{1,7} (?:tests?|doctests?|properties), ){0,2}"
+    r"\d{1,7} failures?"  # ExUnit, RSpec
+    r"|(?:ok|FAIL)\s{1,8}\S{1,200}\s{1,8}(?:\d[\d.]{0,10}s|\(cached\)|\[build failed\])"  # go
+    r"|\s{0,4}\d{1,7} (?:passing|failing|pending)\b"  # mocha
+)
+"""The line with which a test runner ends, matched at its start."""
+FAILED_TEST: Final = re.compile(
+    r"(?:FAILED|ERROR|XPASS) \S{1,300}(?:::| - |$)"  # pytest
+    r"|(?:FAIL|ERROR): \S"  # unittest
+    r"|_{4,80} (?:ERROR \w{1,20} )?.{1,200} _{4,80}$"
+    r"|\s{0,20}--- FAIL: |FAIL\s\S{1,200}(?:\s|$)"  # go, jest
+    r"|\s{0,8}[●✕✗×✘] "
+    r"|test \S{1,200} \.\.\. FAILED|---- \S{1,200} stdout ----"  # cargo
+    r"|\s{1,4}\d{1,4}\) \S"  # ExUnit, mocha, RSpec
+    r"|.{1,300} \.\.\. (?:FAIL|ERROR|failed)$"
+    r"|\S{1,300} (?:FAILED|ERROR)\s{1,40}\[ {0,3}\d{1,3}%\]"
+)
+"""A line that names a test that failed."""
+PASSED_TEST: Final = re.compile(
+    r".{1,300} \.\.\. (?:ok|skipped\b.{0,200}|passed|ignored)$"
+    r"|\S{1,300}(?: \S{1,200}){0,3} (?:PASSED|SKIPPED)\b"
+    r"|\s{0,20}(?:--- PASS: |=== (?:RUN|CONT|PAUSE) |PASS\b|✓ |✔ |√ )"
+    r"|\S{1,300}\.\w{1,5} [.sxX]{1,400}\s{1,80}\[ {0,3}\d{1,3}%\]"
+    r"|[.sx]{10,400}(?:\s{1,80}\[ {0,3}\d{1,3}%\])?$"
+)
+"""A line that names a test that passed, or shows nothing but dots."""
+ASSERTION: Final = re.compile(
+    r"E  {2,20}\S|>  {2,40}\S|\s{0,20}(?:AssertionError|assertion .{0,40}failed|left: |right: |code: )"
+    r"|\s{0,20}(?:Expected|Received|expected|actual|got|want|Difference)\b.{0,60}[:=]"
+    r"|\S{1,300}:\d{1,7}: (?:\w{1,80}(?:Error|Exception|Exit|Warning)\b|in \S|AssertionError)"
+    r"|\s{0,20}\S{1,200}_test\.go:\d{1,7}: |\s{0,20}thread '.{1,200}' panicked at"
+)
+"""A line that says what an assertion found."""

@@ -1,0 +1,106 @@
+"""Take the frame of a harness off an output: tags, exit codes, colours; judges no content."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+VALUE_CHARS: Final = 120
+"""Characters that a tag with a value may hold, such as `<returncode>1</returncode>`."""
+MOST_TAGS: Final = 16
+"""Tags that count as a frame; more are the content of a file."""
+_VALUE_TAG: Final = (
+    r"<(?:returncode|return_code|exit_?code|exitcode|status|retrieval_status|task_id|task_type|elided_chars|duration"
+    rf"|system)>[^<]{{0,{VALUE_CHARS}}}</[a-z_]{{1,20}}>"
+)
+_PART_TAG: Final = (
+    r"</?(?:output|outputs|stdout|stderr|output_head|output_tail|warning|result|results|tool_result|tool_use_error"
+    r"|observation|error|response|command|bash-stdout|bash-stderr|local-command-stdout)>"
+)
+_EXIT_LINE: Final = (
+    r"(?:Exit code|exit code|Return code|return code|exit status|Exit status):? ?-?\d{1,9}"
+    r"|(?:Process|Command|The command|Program)(?: \w{1,20}){0,3} (?:exited|finished|completed|terminated)\b"
+    r"[^\n]{0,80}|\[(?:exit|exited|returned)[^\]\n]{0,40}\]"
+    r"|(?:Wall time|Chunk ID|Original token count): [^\n]{0,60}|Output:"
+)
+_FRAME: Final = re.compile(
+    rf"\s{{0,8}}(?:{_VALUE_TAG}|{_PART_TAG}|(?:^|(?<=\n))(?:{_EXIT_LINE})(?:\r?\n|$))\n?"
+)
+_FRAME_START: Final = re.compile(rf"\s{{0,8}}(?:{_VALUE_TAG}|{_PART_TAG}|(?:{_EXIT_LINE})(?:\r?\n|$))")
+_LAST_EXIT_LINE: Final = re.compile(rf"\n(?:{_EXIT_LINE})\s{{0,8}}$")
+EXIT_CODE: Final = re.compile(
+    r"<(?:returncode|return_code|exit_?code)>\s{0,4}(-?\d{1,9})"
+    r"|(?i:\b(?:exit(?:ed with)?|return) (?:code|status):? ?(-?\d{1,9}))|\[exit (-?\d{1,9})\]"
+    r"|(?i:\bexited with (-?\d{1,9}))"
+)
+
+
+_NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
+"""What a harness says about a long output; a marker says the same in fewer words."""
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of an output: part of its frame, or content."""
+
+    text: str
+    is_frame: bool
+
+
+def split_frame(text: str) -> list[Piece]:
+    """Split an output into its frame and its content; one piece of content if it has no frame."""
+    if not _FRAME_START.match(text) and not _LAST_EXIT_LINE.search(text[-200:]):
+        return [Piece(text, is_frame=False)]
+    spans = [match.span() for match in _FRAME.finditer(text)]
+    if len(spans) > MOST_TAGS:
+        spans = _take_outer(text, spans)
+    return list(_cut_spans(text, spans))
+
+
+def _take_outer(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the tags that stand at the very start, without a gap, and at the very end."""
+    first: list[tuple[int, int]] = []
+    for span in spans:
+        if span[0] != (first[-1][1] if first else 0):
+            break
+        first.append(span)
+    last = [span for span in spans[-1:] if not text[span[1] :].strip() and span not in first]
+    return first + last
+
+
+def _cut_spans(text: str, spans: list[tuple[int, int]]) -> Iterator[Piece]:
+    at = 0
+    for start, stop in (*spans, (len(text), len(text))):
+        if text[at:start]:
+            yield Piece(text[at:start], is_frame=False)
+        if text[start:stop]:
+            yield Piece(text[start:stop], is_frame=True)
+        at = stop
+
+
+def remove_noise(text: str) -> str:
+    r"""Return an output without what only a screen needs: colours, overwritten progress, a harness's notice.
+
+    >>> remove_noise("10 %\r50 %\rdone \x1b[32mok\x1b[0m")
+    'done ok'
+    """
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    if "\r" in text:
+        text = "\n".join(map(_show_last, text.split("\n")))
+    return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
+
+
+def _show_last(line: str) -> str:
+    """Return what a screen shows of a line that was overwritten."""
+    shown = line.rstrip("\r")
+    return line[shown.rfind("\r") + 1 :]
+
+
+def find_exit_code(text: str) -> str:
+    """Return the exit code that the frame of an output names; empty if it names none."""
+    for frame in (text[:400], text[-200:]):
+        if found := EXIT_CODE.search(frame):
+            return str(next(filter(None, found.groups())))
+    return ""

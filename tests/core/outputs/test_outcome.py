@@ -1,0 +1,202 @@
+"""One line for an action and one for what came out of it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from growth import assert_linear
+from refold.core.outputs.outcome import describe_action, describe_outcome
+
+TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
+
+
+class TestOutcome:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "ok, no output"),
+            ("\n \n", "ok, no output"),
+            ("<returncode>0</returncode>\n<output>\n</output>", "ok, no output"),
+            ("<returncode>1</returncode>\n<output>\n</output>", "exit code 1, no output"),
+            ("Exit code 2\n", "exit code 2, no output"),
+            ("done\nProcess exited with code 3", "exit code 3: done"),
+            ("out\nexit code: 0", "out"),
+            (f"<returncode>1</returncode>\n<output>\nstart\n{TRACE}</output>", "exit code 1: KeyError: 'a'"),
+            ("<returncode>1</returncode><output>a\nb\nc</output>", "exit code 1: a"),
+            ("sh: foo: command not found", "sh: foo: command not found"),
+            (f"start\n{TRACE}", "5 lines: KeyError: 'a'"),
+            ("a b\n" * 9 + "warning: slow\n", "10 lines: warning: slow"),
+            (
+                "The file src/app.py has been updated. Here it is:\n  1\tx\n  2\ty",
+                "The file src/app.py has been updated. Here it is:",
+            ),
+            ("File created successfully at: src/a.py", "File created successfully at: src/a.py"),
+            ("Wrote src/a.py\nx = 1", "Wrote src/a.py"),
+            ("=== 3 failed, 41 passed in 2.10s ===", "3 failed, 41 passed in 2.10s"),
+            (
+                "FAILED tests/a.py::test_x - boom\n1 failed in 0.1s",
+                "1 failed in 0.1s; FAILED tests/a.py::test_x - boom",
+            ),
+            ("Ran 60 tests in 0.4s\n\nOK (skipped=2)", "Ran 60 tests in 0.4s, OK (skipped=2)"),
+            ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n+c", "diff of 1 file, +2 -1"),
+            ("src/a.py:1:x = 1\nsrc/b.py:2:y = 1\nsrc/b.py:3:z = 1", "3 hits in 2 files: src/a.py:1:x = 1"),
+            ("10:def f():\n20:def g():", "2 hits: 10:def f():"),
+            ("a.py\nb.py\nc.py", "3 entries: a.py, b.py, c.py"),
+            ("     7\timport os\n     8\t\n     9\tdef f():\n    10\t    return 1", "4 lines: def f():"),
+            (
+                "One sentence here. And more of it.\nThe next line follows.",
+                "2 lines: One sentence here. And more of it.",
+            ),
+            ("---\nfirst words of a thing\n***", "3 lines: first words of a thing"),
+            ("---\n***\n", "2 lines: ---"),
+            ('{"status": "ok", "items": [1, 2]}', 'JSON: {"status": "ok", "items": [1, 2]}'),
+            ("\x1b[31mred\x1b[0m", "red"),
+        ],
+    )
+    def test_says_what_came_out(self, text, said):
+        assert describe_outcome(text) == said
+
+    def test_a_failure_that_the_caller_knows_of(self):
+        assert describe_outcome("", failed=True) == "failed, no output"
+        assert describe_outcome("boom\nstack", failed=True) == "failed: boom"
+        assert describe_outcome("<returncode>0</returncode>\nboom", failed=True) == "failed: boom"
+        assert (
+            describe_outcome('{"error": "no such user"}', failed=True) == 'failed: {"error": "no such user"}'
+        )
+
+    def test_success_is_not_judged_by_words(self):
+        """An exit code of 0 counts more than the word error in a file that was shown."""
+        text = (
+            "<returncode>0</returncode>\n<output>\nThe word error stands here.\nAnd nothing else.\n</output>"
+        )
+        assert describe_outcome(text) == "2 lines: The word error stands here."
+
+    @given(st.text(max_size=300), st.integers(10, 200), st.booleans())
+    def test_one_line_within_the_limit(self, text, limit, failed):
+        said = describe_outcome(text, limit, failed=failed)
+        assert "\n" not in said
+        assert said
+        assert len(said) <= max(limit, len("failed, no output"))
+        said.encode()
+
+    def test_a_long_line_ends_between_words(self):
+        said = describe_outcome("word " * 90, 30)
+        assert said == "word word word word word …"
+
+    def test_linear(self):
+        assert_linear(lambda size: lambda: describe_outcome(f"x\n{TRACE}" * size), 200)
+
+
+class TestCommands:
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [
+            ("ls -la src", "ls -la src"),
+            ("cd /app && make\n", "cd /app && make"),
+            ("# look\nls;\n\ngit status", "ls; git status"),
+            ("# only a comment", "# only a comment"),
+            ("sed -i 's/a/b/' \\\n  src/a.py", "sed -i 's/a/b/'   src/a.py"),
+            ("cat > src/a.py <<'EOF'\nx = 1\ny = 2\nEOF", "cat > src/a.py (2 lines)"),
+            ("cat <<EOF >> notes.md\nx\nEOF\npython a.py", "cat >> notes.md (1 line); python a.py"),
+            ("cat <<EOF\nx\nEOF", "cat (1 line)"),
+            ("python - <<'PY'\nprint(1)\nprint(2)", "python - (2 lines)"),
+        ],
+    )
+    def test_the_command_itself(self, command, said):
+        assert describe_action("bash", {"command": command}) == said
+        assert describe_action("bash", json.dumps({"command": command})) == said
+
+    def test_commands_as_lists_and_plain_text(self):
+        assert describe_action("shell", {"command": ["bash", "-lc", "ls src"]}) == "ls src"
+        assert describe_action("shell", {"cmd": ["ls", "src"]}) == "ls src"
+        assert describe_action("shell", {"command": ["ls", 3]}) == "shell(command=['ls', 3])"
+        assert describe_action("shell", "ls src") == "ls src"
+        assert describe_action("shell", "[1, 2]") == "shell()"
+
+    def test_a_long_command_is_cut_before_the_word_that_does_not_fit(self):
+        command = "pytest tests/unit/test_alpha.py tests/unit/test_beta.py tests/unit/test_gamma.py"
+        assert (
+            describe_action("bash", {"command": command}, 60)
+            == "pytest tests/unit/test_alpha.py tests/unit/test_beta.py …"
+        )
+        assert describe_action("bash", {"command": "x" * 90}, 20) == "x" * 18 + "…"
+
+    def test_a_tiny_limit_holds(self):
+        assert [
+            len(describe_action("bash", {"command": "make all the things"}, limit)) for limit in range(6)
+        ] == [0, 1, 1, 2, 3, 4]
+
+
+class TestFileTools:
+    @pytest.mark.parametrize(
+        ("name", "arguments", "said"),
+        [
+            ("Read", {"file_path": "src/app.py"}, "read src/app.py"),
+            ("Read", {"file_path": "src/app.py", "offset": 1, "limit": 80}, "read src/app.py 1-80"),
+            ("Read", {"file_path": "src/app.py", "limit": 5}, "read src/app.py 1-5"),
+            ("read_file", {"path": "a.py", "start_line": 3, "end_line": 9}, "read a.py 3-9"),
+            ("read_file", {"path": "a.py", "end_line": 9}, "read a.py 1-9"),
+            ("read_file", {"path": "a.py", "offset": 30}, "read a.py 30-"),
+            ("read_files", {"paths": ["a.py", "b.py"]}, "read a.py, b.py"),
+            (
+                "str_replace_editor",
+                {"command": "view", "path": "a.py", "view_range": [1, 40]},
+                "read a.py 1-40",
+            ),
+            ("Write", {"file_path": "a.py", "content": "x\ny\n"}, "write a.py (2 lines)"),
+            (
+                "str_replace_editor",
+                {"command": "create", "path": "a.py", "file_text": "x"},
+                "write a.py (1 line)",
+            ),
+            (
+                "str_replace_editor",
+                {"command": "insert", "path": "a.py", "insert_line": 3, "insert_text": "x\ny"},
+                "insert into a.py (2 lines)",
+            ),
+            (
+                "Edit",
+                {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"},
+                'edit a.py: "x = 1" -> "x = 2"',
+            ),
+            (
+                "Edit",
+                {
+                    "file_path": "a.py",
+                    "old_string": "def f():\n    return 1\n",
+                    "new_string": "def f():\n    return 2\n",
+                },
+                'edit a.py: "return 1" -> "return 2"',
+            ),
+            (
+                "MultiEdit",
+                {"file_path": "a.py", "edits": [{"old_string": "a", "new_string": "b"}, {"old_string": "c"}]},
+                'edit a.py: "a" -> "b" and 1 more',
+            ),
+            ("apply_patch", {"input": "*** Update File: a.py\n@@\n-x\n+y"}, "edit a.py"),
+            ("delete_file", {"path": "a.py"}, "edit a.py"),
+        ],
+    )
+    def test_file_and_what_was_done(self, name, arguments, said):
+        assert describe_action(name, arguments) == said
+
+    def test_other_tools_show_their_arguments(self):
+        arguments = {"pattern": "x" * 100, "deep": {"a": 1}, "none": None, "text": "two\nlines"}
+        assert (
+            describe_action("Grep", arguments)
+            == f"Grep(pattern={'x' * 58}…, deep={{'a': 1}}, none=null, text=two lines)"
+        )
+        assert describe_action("now", {}) == "now()"
+        assert describe_action("now", "") == "now()"
+
+    @given(
+        st.text(max_size=20),
+        st.dictionaries(st.text(max_size=9), st.text(max_size=60), max_size=4),
+        st.integers(4, 90),
+    )
+    def test_one_line_within_the_limit(self, name, arguments, limit):
+        said = describe_action(name, arguments, limit)
+        assert len(said) <= limit
+        assert "\n" not in said

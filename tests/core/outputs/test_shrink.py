@@ -1,0 +1,788 @@
+"""Shrinking the output of tools: what stays, by kind, and the laws that hold for every text."""
+
+import base64
+import hashlib
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from growth import assert_linear, stop_hang
+from refold.core.outputs.kinds import recognise_kind
+from refold.core.outputs.shrink import shrink_output
+
+MARKER = re.compile(r"\[\.\.\. \d+ (?:line|character|item|key)s? left out[^\]]*\]")
+
+
+def count(text):
+    """Four characters make a token."""
+    return -(-len(text) // 4)
+
+
+def shrink(text, limit):
+    """Shrink a text; the limit holds, and what is left is shorter."""
+    shrunk = shrink_output(text, limit, count)
+    assert count(shrunk) <= limit
+    assert len(shrunk) < len(text)
+    return shrunk
+
+
+def assert_verbatim(shrunk, text):
+    """Every line that is no marker stands in the input; a cut line is made of its ends."""
+    lines = set(text.split("\n"))
+    for line in shrunk.split("\n"):
+        if line in lines or MARKER.fullmatch(line):
+            continue
+        head, marker, tail = MARKER.sub("\0", line).partition("\0")
+        assert marker, line
+        assert any(known.startswith(head) and known.endswith(tail) for known in lines), line
+
+
+def left_out(shrunk):
+    """Numbers of lines that the markers stand for."""
+    return [int(number) for number in re.findall(r"\[\.\.\. (\d+) lines? left out", shrunk)]
+
+
+# -- laws ---------------------------------------------------------------------------------------------------
+
+FRAGMENTS = [
+    *(
+        "ERROR: no such table",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 3, in f',
+        "    x = 1",
+    ),
+    *(
+        "KeyError: 'a'",
+        "    at run (/app/a.js:1:2)",
+        "12:01:02 INFO served 4",
+        "src/a.py:12: import os",
+        "--",
+    ),
+    *(
+        "src/a.py-13-x",
+        "diff --git a/x b/x",
+        "--- a/x",
+        "+++ b/x",
+        "@@ -1,2 +1,2 @@",
+        "-old",
+        "+new",
+        " same",
+    ),
+    *(
+        "def f(x):",
+        "    return x",
+        "class A:",
+        "import os",
+        "# comment",
+        "     1\tdef f():",
+        "     2\t    pass",
+    ),
+    *("tests/a.py::t PASSED [ 10%]", "FAILED tests/a.py::t - assert 1", "=== 1 failed, 2 passed in 0.1s ==="),
+    *(
+        "E       assert 1 == 2",
+        "Ran 3 tests in 0.1s",
+        "OK",
+        "--- FAIL: T (0.1s)",
+        "a,b,c",
+        "1,2,3",
+        "| a | b |",
+    ),
+    *(
+        "./src/a.py",
+        "src/b.py",
+        "├── a",
+        "-rw-r--r-- 1 r r 5 Jan 1 a.py",
+        "./dir:",
+        "total 8",
+        "",
+        "",
+        "word",
+    ),
+    *(
+        "<returncode>1</returncode>",
+        "<output>",
+        "</output>",
+        "<warning>long</warning>",
+        "Exit code 2",
+        "\r\n",
+    ),
+    *(
+        '{"a": [1, 2, {"error": "bad"}]}',
+        "[",
+        "]",
+        "{",
+        "}",
+        "A sentence. Another one.",
+        "## Heading",
+        "x" * 300,
+    ),
+    *("é\u0301", "👨‍👩‍👧‍👦", "\ud83d", "\x1b[31mred\x1b[0m", "10%\r20%\r30%", "Zm9v" * 40, "deadbeef" * 20),
+]
+TEXTS = (
+    st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=30), max_size=60).map("\n".join)
+    | st.text(max_size=400)
+    | st.tuples(st.sampled_from(FRAGMENTS), st.integers(1, 200)).map(lambda pair: (pair[0] + "\n") * pair[1])
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=60),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=12), inner, max_size=12),
+    max_leaves=60,
+)
+COUNTERS = [count, lambda text: len(text.encode("utf-8", "surrogatepass")), lambda text: len(text.split())]
+
+
+class TestLaws:
+    @given(TEXTS, st.integers(0, 120), st.sampled_from(COUNTERS))
+    @settings(max_examples=200)
+    def test_never_over_the_limit_and_never_longer(self, text, limit, counter):
+        shrunk = shrink_output(text, limit, counter)
+        assert counter(shrunk) <= limit
+        assert len(shrunk) <= len(text)
+        assert shrink_output(text, limit, counter) == shrunk
+        assert shrink_output(shrunk, limit, counter) == shrunk
+        if counter(text) <= limit:
+            assert shrunk is text
+        else:
+            shrunk.encode()
+
+    @given(JSON, st.integers(0, 2), st.integers(1, 100))
+    @settings(max_examples=100)
+    def test_json_is_never_over_the_limit(self, value, indent, limit):
+        text = json.dumps(value, indent=indent or None)
+        assert count(shrink_output(text, limit, count)) <= limit
+
+    @given(
+        st.lists(
+            st.sampled_from([line for line in FRAGMENTS if line.isprintable()]), min_size=20, max_size=80
+        )
+    )
+    def test_lines_are_kept_as_they_were(self, lines):
+        text = "\n".join(lines)
+        if recognise_kind(lines) != "json lines" and "<warning>" not in text:
+            assert_verbatim(shrink_output(text, 80, count), text)
+
+    @pytest.mark.parametrize("line", [line for line in FRAGMENTS if line])
+    def test_twice_the_text_takes_twice_the_work(self, line):
+        assert_linear(lambda size: lambda: shrink_output(f"{line}\n" * size, 30, count), 150)
+
+    @pytest.mark.parametrize(
+        "line", [*FRAGMENTS, "a" * 500, " " * 500, "-" * 500, "[" * 500, "a b " * 120, "1:" * 200]
+    )
+    def test_no_pattern_hangs(self, line):
+        with stop_hang():
+            shrink_output((line * 40 + "\n") * 40, 60, count)
+            shrink_output(line * 2_000, 60, count)
+
+    @pytest.mark.parametrize("size", [50, 5_000])
+    def test_the_number_of_counts_does_not_depend_on_the_text(self, size):
+        counted = []
+        shrink_output(
+            "\n".join(f"line {i} of {size}" for i in range(size)), 60, lambda t: counted.append(t) or count(t)
+        )
+        assert len(counted) <= 12
+
+    def test_a_counter_that_jumps_is_obeyed(self):
+        """A count that is always too large leaves nothing, and one that a single character decides is met."""
+        assert not shrink_output("a\nb\nc" * 90, 5, lambda text: 9 if text else 0)
+        assert len(shrink_output("word\n" * 90, 40, len)) <= 40
+
+    @pytest.mark.parametrize("limit", range(1, 12))
+    def test_a_tiny_limit_leaves_the_head_of_the_best_line(self, limit):
+        text = "\n".join(["fine"] * 400 + ["ERROR: the database is gone"] + ["fine"] * 400)
+        shrunk = shrink_output(text, limit, count)
+        assert "ERROR: the database is gone".startswith(shrunk.rstrip("…"))
+
+
+# -- logs ---------------------------------------------------------------------------------------------------
+
+
+def log_lines(number):
+    return [f"12:00:{i % 60:02d} INFO request {i} took {i % 7} ms" for i in range(number)]
+
+
+class TestLogs:
+    @pytest.mark.parametrize("place", [0, 1, 7, 1_499, 2_500, 2_998, 2_999])
+    @pytest.mark.parametrize("limit", [12, 40, 150])
+    @pytest.mark.parametrize("noise", ["log", "prose", "code", "names"])
+    def test_a_lone_error_survives_wherever_it_stands(self, place, limit, noise):
+        lines = {
+            "log": log_lines(3_000),
+            "prose": ["The step was done and the next one came."] * 3_000,
+            "code": ["    value = compute(value)"] * 3_000,
+            "names": [f"src/file{i}.py" for i in range(3_000)],
+        }[noise]
+        lines[place] = "12:00:01 ERROR disk full"
+        assert "ERROR disk full" in shrink("\n".join(lines), limit)
+
+    def test_repeated_lines_are_counted(self):
+        lines = log_lines(500)
+        lines[200] = "12:00:01 WARN slow answer of db-3"
+        shrunk = shrink("\n".join(lines), 60)
+        assert "WARN slow answer of db-3" in shrunk
+        assert re.search(r'\[\.\.\. \d+ lines left out, \d+ like "INFO request took ms"\]', shrunk)
+        assert shrunk.startswith(lines[0])
+        assert shrunk.endswith(lines[-1])
+        assert sum(left_out(shrunk)) + shrunk.count("\n") + 1 - len(left_out(shrunk)) == 500
+
+    def test_lines_around_the_failure_stay(self):
+        lines = [f"step {chr(97 + i % 26)}{chr(97 + i // 26)} of the plan" for i in range(300)]
+        lines[150] = "error: step ended"
+        shrunk = shrink("\n".join(lines), 100)
+        assert "\n".join(lines[149:152]) in shrunk
+
+    def test_the_first_of_many_failures_leads(self):
+        lines = [f"gcc -c f{i}.c" for i in range(200)]
+        lines += ["f9.c:14:5: error: 'foo' undeclared", "make: *** [Makefile:12: f9.o] Error 1"]
+        assert "'foo' undeclared" in shrink("\n".join(lines), 40)
+
+    def test_a_python_trace_keeps_the_exception_and_the_innermost_own_frame(self):
+        frames = [
+            f'  File "/app/mod{i}.py", line {i}, in call{i}\n    return call{i + 1}()' for i in range(30)
+        ]
+        frames += [
+            '  File "/usr/lib/python3.11/json/decoder.py", line 9, in decode\n    raise JSONDecodeError("x")'
+        ]
+        text = "\n".join(
+            [
+                "starting",
+                "Traceback (most recent call last):",
+                *frames,
+                "json.JSONDecodeError: Expecting value",
+            ]
+        )
+        shrunk = shrink(text, 60)
+        assert shrunk.endswith("json.JSONDecodeError: Expecting value")
+        assert '  File "/app/mod29.py", line 29, in call29\n    return call30()' in shrunk
+        assert "decoder.py" not in shrunk
+        assert "Traceback (most recent call last):" in shrink(text, 120)
+
+    def test_the_last_of_several_traces_leads(self):
+        one = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\n{}: bad\n\nDuring handling:\n'
+        text = one.format("FirstError") + one.format("SecondError") + "x\n" * 200
+        assert "SecondError: bad" in shrink(text, 40)
+        assert "FirstError: bad" in shrink(text, 100)
+
+    @pytest.mark.parametrize("end", ["", "\n\n", '\n  File "a.py", line 1, in f'])
+    def test_a_trace_that_is_cut_off(self, end):
+        text = "x = 1\n" * 90 + "Traceback (most recent call last):" + end
+        assert "Traceback" in shrink(text, 40)
+
+    def test_a_stack_of_javascript_keeps_the_message_and_own_frames(self):
+        lines = ["/app/index.js:10", '  throw new TypeError("bad");', "  ^", "", "TypeError: bad input"]
+        lines += ["    at next (/app/node_modules/x/y.js:1:2)", "    at parse (/app/lib/parse.js:22:9)"]
+        lines += ["    at Module._compile (node:internal/modules/cjs/loader:1105:14)"] * 30
+        shrunk = shrink("\n".join(lines), 60)
+        assert "TypeError: bad input" in shrunk
+        assert "    at parse (/app/lib/parse.js:22:9)" in shrunk
+
+    def test_frames_without_an_exception_are_ordinary_lines(self):
+        assert shrink("    at a (b.js:1:2)\n" * 90, 30).startswith("    at a (b.js:1:2)")
+
+    def test_a_trace_behind_other_words_is_a_line_like_others(self):
+        lines = log_lines(300)
+        lines[100] = "web | Traceback (most recent call last):"
+        lines[101] = "web | KeyError: 'a'"
+        assert "KeyError: 'a'" in shrink("\n".join(lines), 60)
+
+    def test_no_failure_is_no_failure(self):
+        lines = [f"compiled part {chr(97 + i % 26)}{i} with 0 errors" for i in range(200)]
+        lines[90] = "could not read the cache"
+        assert "could not read the cache" in shrink("\n".join(lines), 60)
+
+    def test_colours_and_overwritten_progress_go_first(self):
+        text = "\n".join(f"\x1b[32mok\x1b[0m {i}" for i in range(20)) + "\n10 %\r50 %\rdone\r\nend"
+        assert shrink(text, 40) == "\n".join(f"ok {i}" for i in range(20)) + "\ndone\r\nend"
+
+
+# -- tests --------------------------------------------------------------------------------------------------
+
+PYTEST = """============ test session starts ============
+collected 120 items
+
+{passed}
+tests/test_cart.py ....F.... [100%]
+
+================= FAILURES =================
+_______________ test_total _______________
+
+    def test_total():
+        cart = Cart()
+>       assert cart.total() == 3.0
+E       assert 2.5 == 3.0
+
+tests/test_cart.py:12: AssertionError
+=============== short test summary info ===============
+FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0
+============ 1 failed, 119 passed in 3.21s ============
+""".format(passed="\n".join(f"tests/test_{i}.py ............ [ {i}%]" for i in range(10, 60)))
+UNITTEST = """{passed}
+======================================================================
+FAIL: test_total (cart.tests.CartTest)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/app/cart/tests.py", line 12, in test_total
+    self.assertEqual(cart.total(), 3.0)
+AssertionError: 2.5 != 3.0
+
+----------------------------------------------------------------------
+Ran 60 tests in 0.412s
+
+FAILED (failures=1)
+""".format(passed="\n".join(f"test_{i} (cart.tests.CartTest) ... ok" for i in range(59)))
+JEST = """PASS src/a.test.ts
+FAIL src/c.test.ts
+{passed}
+    ✕ decrements (4 ms)
+
+  ● Counter › decrements
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: -1
+    Received: 1
+
+      at Object.<anonymous> (src/c.test.ts:16:21)
+
+Test Suites: 1 failed, 1 passed, 2 total
+Tests:       1 failed, 40 passed, 41 total
+""".format(passed="\n".join(f"    ✓ does thing {i} (1 ms)" for i in range(40)))
+GO = "\n".join(f"=== RUN   TestA{i}\n--- PASS: TestA{i} (0.00s)" for i in range(50)) + (
+    "\n=== RUN   TestB\n    b_test.go:21: got 3, want 4\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\texample.com/x\t0.004s\nFAIL"
+)
+CARGO = """running 41 tests
+{passed}
+test parser::case_x ... FAILED
+
+failures:
+
+---- parser::case_x stdout ----
+thread 'parser::case_x' panicked at src/parser.rs:88:9:
+assertion `left == right` failed
+  left: 3
+ right: 4
+
+test result: FAILED. 40 passed; 1 failed; 0 ignored; finished in 0.01s
+""".format(passed="\n".join(f"test parser::case_{i} ... ok" for i in range(40)))
+
+
+class TestTests:
+    @pytest.mark.parametrize(
+        ("text", "kept"),
+        [
+            (PYTEST, ["test_cart.py::test_total", "assert cart.total() == 3.0", "1 failed, 119 passed"]),
+            (
+                UNITTEST,
+                [
+                    "FAIL: test_total",
+                    "AssertionError: 2.5 != 3.0",
+                    "line 12, in test_total",
+                    "FAILED (failures=1)",
+                ],
+            ),
+            (
+                JEST,
+                ["FAIL src/c.test.ts", "✕ decrements", "Expected: -1", "Tests:       1 failed, 40 passed"],
+            ),
+            (GO, ["--- FAIL: TestB", "got 3, want 4", "FAIL\texample.com/x"]),
+            (CARGO, ["case_x ... FAILED", "panicked at src/parser.rs:88", "left: 3", "40 passed; 1 failed"]),
+        ],
+        ids=["pytest", "unittest", "jest", "go", "cargo"],
+    )
+    def test_summary_failed_tests_and_assertions_stay(self, text, kept):
+        shrunk = shrink(text, 140)
+        assert [line for line in kept if line not in shrunk] == []
+        assert_verbatim(shrunk, text)
+        assert recognise_kind(text.split("\n")) == "tests"
+
+    def test_passed_tests_are_counted(self):
+        assert ", 59 passed or skipped]" in shrink(UNITTEST, 100)
+
+    def test_the_summary_is_the_last_to_go(self):
+        assert "1 failed, 119 passed in 3.21s" in shrink(PYTEST, 25)
+
+    def test_the_reason_stands_beside_the_name_in_little_room(self):
+        assert "FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0" in shrink(PYTEST, 50)
+
+
+# -- JSON ---------------------------------------------------------------------------------------------------
+
+REPLY = {
+    "meta": {"page": 1, "total": 500},
+    "items": [{"id": i, "name": f"item {i}", "text": "lorem ipsum " * 20, "ratio": 0.50} for i in range(500)],
+    "status": "partial",
+    "error": {"code": 17, "message": "upstream timed out"},
+}
+
+
+class TestJson:
+    @pytest.mark.parametrize("indent", [None, 2, 4])
+    @pytest.mark.parametrize("limit", [60, 150, 400])
+    def test_json_stays_json(self, indent, limit):
+        shrunk = shrink(json.dumps(REPLY, indent=indent), limit)
+        value = json.loads(shrunk)
+        assert value["error"] == REPLY["error"]
+        assert value["status"] == "partial"
+
+    def test_keys_first_items_and_a_count_stay(self):
+        value = json.loads(shrink(json.dumps(REPLY), 100))
+        assert list(value) == list(REPLY)
+        assert value["items"][0]["name"] == "item 0"
+        assert re.fullmatch(r"\[\.\.\. \d+ items left out\]", value["items"][-1])
+        assert MARKER.search(value["items"][0]["text"])
+
+    def test_an_item_that_failed_stays(self):
+        items = [{"id": i, "status": "ok"} for i in range(400)]
+        items[333] = {"id": 333, "status": "failed", "message": "disk full"}
+        items[5] = {"id": 5, "error": None}
+        value = json.loads(shrink(json.dumps(items), 60))
+        assert items[333] in value
+        assert {"id": 0, "status": "ok"} in value
+        assert {"error": "x" * 9} in json.loads(shrink(json.dumps([{"error": "x" * 9}] * 90), 40))
+        errors = [{"error": "e" * 9 if i == 70 else ""} for i in range(90)]
+        assert {"error": "e" * 9} in json.loads(shrink(json.dumps(errors), 40))
+
+    def test_keys_that_do_not_fit_are_named_or_counted(self):
+        few = json.loads(shrink(json.dumps({"name": "n" * 100, "b": "x" * 900, "c": "y" * 900}), 45))
+        assert "[... 2 keys left out, b, c]" in few
+        many = json.loads(shrink(json.dumps({f"key {i}": "value" * 9 for i in range(90)}), 60))
+        assert any(re.fullmatch(r"\[\.\.\. \d+ keys left out\]", key) for key in many)
+
+    def test_numbers_are_written_as_they_were(self):
+        text = '{"a": 1.50, "b": 1e5, "c": 123456789012345678901234567890, "d": [' + "0.10, " * 400 + "NaN]}"
+        shrunk = shrink(text, 60)
+        assert '"a": 1.50, "b": 1e5, "c": 123456789012345678901234567890' in shrunk
+        assert "0.10" in shrunk
+
+    def test_compact_json_stays_compact(self):
+        text = json.dumps(REPLY, separators=(",", ":"))
+        assert '"status":"partial","error":{"code":17,' in shrink(text, 80)
+
+    def test_empty_and_scalar_values(self):
+        text = json.dumps({"a": [], "b": {}, "c": None, "d": True, "e": "x" * 900})
+        assert shrink(text, 60).startswith('{"a": [], "b": {}, "c": null, "d": true, "e": "xx')
+
+    def test_json_that_is_too_deep_is_text(self):
+        deep = "[" * 100 + '"x"' * 1 + "]" * 100
+        assert MARKER.search(shrink(deep * 1, 30))
+        deeper = '{"a":' * 30_000 + "1" + "}" * 30_000
+        assert shrink(deeper, 30).startswith('{"a":')
+
+    def test_what_only_looks_like_json_is_text(self):
+        assert shrink("{" + "a, " * 300 + "}", 40).startswith("{a,")
+
+    def test_lines_of_json_are_shrunk_one_by_one(self):
+        lines = [
+            json.dumps({"time": i, "level": "info", "text": "x" * 500, "path": f"/a/{i}"}) for i in range(50)
+        ]
+        lines[20] = json.dumps({"time": 20, "level": "ERROR", "text": "y" * 500, "path": "/bad"})
+        shrunk = shrink("\n".join(lines), 150)
+        values = [json.loads(line) for line in shrunk.split("\n") if not MARKER.fullmatch(line)]
+        assert values[0]["path"] == "/a/0"
+        assert {"/bad"} & {value["path"] for value in values}
+
+    def test_a_line_that_is_no_json_among_lines_of_json_is_cut(self):
+        lines = ["{" + "word " * 100 + str(i) + "}" for i in range(50)]
+        assert MARKER.search(shrink("\n".join(lines), 60))
+
+
+# -- diffs --------------------------------------------------------------------------------------------------
+
+
+def diff_of(*paths, hunks=3, lines=4):
+    text = []
+    for path in paths:
+        text += [f"diff --git a/{path} b/{path}", "index 123..456 100644", f"--- a/{path}", f"+++ b/{path}"]
+        for hunk in range(hunks):
+            text += [f"@@ -{hunk * 90},7 +{hunk * 90},7 @@ def part{hunk}():"]
+            text += [f"     context {hunk} {i} of the file" for i in range(3)]
+            text += [f"-    old {hunk} {i} in {path}" for i in range(lines)]
+            text += [f"+    new {hunk} {i} in {path}" for i in range(lines)]
+            text += [f"     context {hunk} {i} of the file" for i in range(3, 6)]
+    return "\n".join(text)
+
+
+class TestDiffs:
+    def test_changes_stay_and_context_leaves(self):
+        text = diff_of("src/a.py", hunks=2)
+        shrunk = shrink(text, 180)
+        assert all(
+            line in shrunk for line in text.split("\n") if line.startswith(("-  ", "+  ", "@@", "+++"))
+        )
+        assert "context 0 0" not in shrunk
+
+    def test_every_file_is_named_and_what_is_left_out_is_counted(self):
+        shrunk = shrink(diff_of("src/a.py", "src/b.py", "docs/c.md"), 80)
+        assert [line for line in shrunk.split("\n") if line.startswith("+++")] == [
+            *("+++ b/src/a.py", "+++ b/src/b.py", "+++ b/docs/c.md")
+        ]
+        assert re.search(r"left out, \+\d+ -\d+\]", shrunk)
+
+    def test_many_files_in_one_gap(self):
+        shrunk = shrink(diff_of(*(f"src/file{i}.py" for i in range(60))), 60)
+        assert re.search(r"left out, \+\d+ -\d+ in \d+ files\]", shrunk)
+
+    def test_the_commit_and_deleted_and_binary_files(self):
+        head = "commit 12345\nAuthor: A\nDate: today\n\n    Message\n\n"
+        gone = diff_of("src/gone.py").replace("+++ b/src/gone.py", "+++ /dev/null")
+        binary = "diff --git a/x.png b/x.png\nBinary files a/x.png and b/x.png differ\n"
+        shrunk = shrink(head + binary + gone, 90)
+        assert shrunk.startswith("commit 12345")
+        assert "--- a/src/gone.py" in shrunk
+        assert "diff --git a/x.png b/x.png" in shrunk
+
+    def test_removed_lines_that_look_like_headers(self):
+        text = (
+            "--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1,2 @@\n--- a comment\n+++ plus\n"
+            + " same line of the file\n" * 60
+        )
+        assert "--- a comment" in shrink(text, 40)
+
+
+# -- lists --------------------------------------------------------------------------------------------------
+
+
+class TestLists:
+    def test_folders_are_counted(self):
+        text = "\n".join(f"./src/{folder}/mod_{i}.py" for folder in ("app", "core", "web") for i in range(60))
+        shrunk = shrink(text, 60)
+        assert "./src/app/mod_0.py" in shrunk
+        assert (
+            "left out, 60 in ./src/core" in shrunk
+            or "59 in ./src/core" in shrunk
+            or "all in ./src/core" in shrunk
+        )
+        assert re.search(r"\[\.\.\. \d+ lines left out, all in \./src/app\]", shrink(text, 100))
+
+    def test_endings_are_counted_where_there_is_one_folder(self):
+        names = [f"mod_{i}.py" for i in range(60)] + [f"page_{i}.html" for i in range(40)]
+        assert re.search(r"left out, \d+ \.py, \d+ \.html\]", shrink("\n".join(names), 40))
+
+    def test_long_listings_trees_and_headings(self):
+        rows = ["total 8", *(f"-rw-r--r-- 1 root root 120 Jan 1 10:00 file{i}.txt" for i in range(60))]
+        assert shrink("\n".join(rows), 60).startswith("total 8\n")
+        tree = "app\n" + "\n".join(
+            f"├── d{i}\n" + "\n".join(f"│   ├── f{k}.ts" for k in range(20)) for i in range(5)
+        )
+        assert re.findall(r"├── d\d", shrink(tree, 100)) == [f"├── d{i}" for i in range(5)]
+        headings = "\n\n".join(f"./dir{i}:\n" + "\n".join(f"file{k}" for k in range(30)) for i in range(5))
+        assert re.findall(r"\./dir\d:", shrink(headings, 100)) == [f"./dir{i}:" for i in range(5)]
+
+    def test_a_complaint_in_a_listing_survives(self):
+        names = [f"./src/mod_{i}.py" for i in range(300)]
+        names[200] = "find: './secret': Permission denied"
+        assert names[200] in shrink("\n".join(names), 40)
+
+    def test_hits_are_grouped_by_file(self):
+        hits = [
+            f"src/{file}.py:{i}:    value = compute_{i}(x)"
+            for file in ("alpha", "beta")
+            for i in range(10, 400, 7)
+        ]
+        shrunk = shrink("\n".join(hits), 100)
+        assert "src/alpha.py:10:" in shrunk
+        assert "src/beta.py:10:" in shrunk
+        assert "54 lines left out, all in src/beta.py]" in shrunk
+
+    def test_hits_stay_before_their_context(self):
+        lines = []
+        for i in range(10, 400, 30):
+            lines += [f"src/a.py-{i - 1}-before", f"src/a.py:{i}:the hit", f"src/a.py-{i + 1}-after", "--"]
+        shrunk = shrink("\n".join(lines), 60)
+        assert shrunk.count("the hit") > 2
+        numbered = "\n".join(f"{i}:def function_{i}(self):" for i in range(10, 900, 9))
+        assert shrink(numbered, 60).startswith("10:def")
+
+    def test_clock_times_and_dates_are_no_hits(self):
+        assert recognise_kind([f"12:00:{i:02d} started" for i in range(9)]) == "log"
+        assert recognise_kind([f"{i},user{i},2024-01-0{i}" for i in range(9)]) == "table"
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            ["id,name,amount", *(f"{i},user{i},{i * 3}" for i in range(90))],
+            ["| id | name |", "|----|------|", *(f"| {i} | user{i} |" for i in range(90))],
+            ["id\tname", *(f"{i}\tuser{i}" for i in range(90))],
+            ["Package    Version", "---------- -------", *(f"package{i:<3}  {i}.1" for i in range(90))],
+        ],
+        ids=["csv", "markdown", "tabs", "columns"],
+    )
+    def test_tables_keep_header_first_and_last_rows(self, rows):
+        assert recognise_kind(rows) == "table"
+        shrunk = shrink("\n".join(rows), 40).split("\n")
+        assert shrunk[:2] == rows[:2]
+        assert shrunk[-1] == rows[-1]
+        assert sum(bool(MARKER.fullmatch(line)) for line in shrunk) == 1
+
+    def test_a_row_that_failed_survives(self):
+        rows = ["job,state,seconds", *(f"job{i},ok,{i}" for i in range(300))]
+        rows[200] = "job199,FAILED,7"
+        assert "job199,FAILED,7" in shrink("\n".join(rows), 40)
+
+
+# -- code and prose -----------------------------------------------------------------------------------------
+
+CODE = [
+    "# Licence: a long text",
+    "# that nobody reads again",
+    '"""Carts."""',
+    "",
+    "import os",
+    "import sys",
+    "",
+]
+for _name in ("load", "save", "total"):
+    CODE += [f"def {_name}(cart, path):", f'    """Do {_name}."""']
+    CODE += [f"    {_name}_{i} = compute(cart, {i})" for i in range(30)]
+    CODE += ["    return cart", "", ""]
+
+
+class TestCode:
+    @pytest.mark.parametrize(
+        "shape", ["{line}", "{number:6}\t{line}", "{number:6}→{line}", "{number}: {line}"]
+    )
+    def test_head_signatures_and_end_stay(self, shape):
+        lines = [shape.format(number=number, line=line) for number, line in enumerate(CODE, 1)]
+        shrunk = shrink("\n".join(lines), 130)
+        assert recognise_kind(lines) == "code"
+        for word in ("import os", "def load(cart, path):", "def save(cart, path):", "def total(cart, path):"):
+            assert word in shrunk
+        assert "return cart" in shrunk.split("def total")[1]
+        assert "Licence" not in shrunk
+        assert_verbatim(shrunk, "\n".join(lines))
+
+    def test_pieces_are_in_one_piece(self):
+        """Half of a piece of code is shown in few pieces: what is edited has to be seen with its neighbours."""
+        lines = CODE[7:40]
+        shrunk = shrink("\n".join(lines), count("\n".join(lines)) // 2)
+        assert len(left_out(shrunk)) <= 2
+
+    def test_classes_come_before_their_methods(self):
+        lines = []
+        for name in "ABCDEFGH":
+            lines += [f"class Big{name}:", "    def run(self):", *["        self.value = compute(self)"] * 20]
+            lines += ["        def inner(x):", "            return x"]
+        shrunk = shrink("\n".join(lines), 130)
+        assert shrunk.count("class Big") > 4
+
+    def test_a_trace_in_a_document_does_not_make_it_a_log(self):
+        lines = [
+            *CODE[2:9],
+            "    >>> f()",
+            "    Traceback (most recent call last):",
+            "    KeyError: 'a'",
+            *CODE[9:],
+        ]
+        assert recognise_kind(lines) == "code"
+
+    def test_only_comments(self):
+        assert shrink("# a comment of a file\n" * 60, 40).startswith("# a comment")
+
+
+class TestProse:
+    def test_head_tail_and_headings_stay(self):
+        parts = [
+            f"## Part {i}\n\nThis part explains step {i}. It has some sentences. Here part {i} ends."
+            for i in range(20)
+        ]
+        shrunk = shrink("# Guide\n\n" + "\n\n".join(parts), 150)
+        assert shrunk.startswith("# Guide\n")
+        assert shrunk.endswith("Here part 19 ends.")
+        assert shrunk.count("## Part") > 3
+
+    def test_one_paragraph_is_cut_between_words(self):
+        shrunk = shrink("The harbour opened in eighteen ninety three. " * 90, 60)
+        head, marker, tail = MARKER.sub("\0", shrunk).partition("\0")
+        assert marker
+        assert head.split()[-1] in "The harbour opened in eighteen ninety three."
+        assert tail.split()[0] in ["The", "harbour", "opened", "in", "eighteen", "ninety", "three."]
+
+    def test_blank_text(self):
+        assert not shrink("\n" * 400, 5).strip()
+
+
+# -- one line, frames ---------------------------------------------------------------------------------------
+
+
+class TestLongLines:
+    def test_encoded_data_says_what_it_is(self):
+        digest = b"".join(hashlib.sha256(bytes([i])).digest() for i in range(200))
+        assert re.search(
+            r"\[\.\.\. \d+ characters left out, base64\]", shrink(base64.b64encode(digest).decode(), 60)
+        )
+        assert re.search(r"\[\.\.\. \d+ characters left out, hex\]", shrink(digest.hex(), 60))
+        assert re.search(r"\[\.\.\. \d+ characters left out\]", shrink("function(){return 1};" * 200, 60))
+
+    def test_both_ends_stay(self):
+        shrunk = shrink("start," + "x," * 4_000 + "end", 60)
+        assert shrunk.startswith("start,")
+        assert shrunk.endswith("end")
+
+    def test_a_long_line_does_not_push_out_the_others(self):
+        shrunk = shrink("first\n" + "x, " * 4_000 + "\n" + "\n".join(f"line {i}" for i in range(9)), 60)
+        assert shrunk.startswith("first\n")
+        assert shrunk.endswith("line 8")
+
+    def test_letters_are_not_split(self):
+        family = "👨‍👩‍👧‍👦"
+        shrunk = shrink(family * 400, 60)
+        head, _, tail = MARKER.sub("\0", shrunk).partition("\0")
+        assert set(head.split(family)) == set(tail.split(family)) == {""}
+
+
+class TestFrames:
+    @pytest.mark.parametrize(
+        ("start", "end"),
+        [
+            ("<returncode>1</returncode>\n<output>\n", "\n</output>"),
+            ("<returncode>1</returncode><output>", "</output>\n"),
+            ("Exit code 1\n", ""),
+            ("<stdout>\n", "\n</stdout>\n<exit_code>1</exit_code>"),
+            ("", "\nProcess exited with code 1"),
+            ("", "\nexit code: 1\n"),
+        ],
+    )
+    def test_the_frame_is_kept_and_the_content_shrinks(self, start, end):
+        shrunk = shrink(start + PYTEST + end, 100)
+        assert shrunk.startswith(start)
+        assert shrunk.endswith(end)
+        assert "1 failed, 119 passed" in shrunk
+
+    def test_two_streams_share_the_room(self):
+        out = "\n".join(log_lines(300))
+        text = f"<stdout>\n{out}\n</stdout>\n<stderr>\nwarning: slow\n</stderr>"
+        shrunk = shrink(text, 100)
+        assert "<stderr>\nwarning: slow\n</stderr>" in shrunk
+        assert left_out(shrunk)
+
+    def test_a_frame_that_is_too_large_is_reduced_to_the_exit_code(self):
+        notice = "<warning>\nThe output was too long.\nUse head or tail.\n</warning>"
+        parts = "<output_head>\n{0}\n</output_head>\n<elided_chars>\n99 characters elided\n</elided_chars>\n<output_tail>\n{0}\n</output_tail>"
+        text = f"<returncode>2</returncode>\n{notice}" + parts.format("\n".join(log_lines(90)))
+        small = shrink(text, 40)
+        assert small.startswith("<returncode>2</returncode>")
+        assert "elided" not in small
+        large = shrink(text, 200)
+        assert "99 characters elided" in large
+        assert "Use head" not in large
+
+    def test_a_frame_without_content(self):
+        assert shrink("<output></output>" * 3, 3)
+        assert shrink("<returncode>0</returncode>\n<output>\n" + "\n" * 900 + "</output>", 20).startswith(
+            "<returncode>"
+        )
+
+    def test_a_document_with_many_tags_is_content(self):
+        document = "<result>\n" + "<output>text of a node</output>\n" * 60 + "</result>"
+        shrunk = shrink(document, 60)
+        assert shrunk.startswith("<result>\n")
+        assert shrunk.endswith("</result>")
+        assert left_out(shrunk)
+        assert left_out(shrink("<result>a\n" + "<output>text of a node</output>\n" * 60, 60))
+
+    def test_gaps_are_separated_by_kept_lines(self):
+        shrunk = shrink("\n".join(log_lines(300)), 100).split("\n")
+        assert not any(MARKER.fullmatch(a) and MARKER.fullmatch(b) for a, b in pairwise(shrunk))

@@ -44,6 +44,8 @@ class DoesNotFit(RefoldError):
 
     def __init__(self, tokens: int, room: int, breakdown: Mapping[str, int]) -> None:
         parts = ", ".join(f"{name} {size:,}" for name, size in breakdown.items() if size)
+        more = tokens - sum(breakdown.values())
+        parts += f", and {more:,} more by the provider's count" if more > 0 else ""
         super().__init__(f"{tokens:,} tokens do not fit into {room:,} ({parts}): shorten the largest part")
         self.tokens = tokens
         self.room = room

@@ -93,7 +93,7 @@ def test_a_small_value_prints_as_a_dataclass_does():
 
 def test_an_outcome_prints_what_it_did():
     text = repr(refold.compact(LONG, window=32_000))
-    assert text.startswith("Outcome(compacted=True, fits=True, stages=('digest',")
+    assert text.startswith("Outcome(compacted=True, fits=True, met_target=True, stages=('digest',")
     assert "messages_before=400" in text
 
 

@@ -254,7 +254,7 @@ def test_plan_of_a_forced_fold_tells_its_target_from_the_room():
 def test_plan_says_when_it_would_not_fit(large):
     done = run_cli("plan", large, "--window", "4k", "--system", PROSE * 300, "--force")
     assert "does not fit into a room" in done.out
-    assert "It would still not fit" in done.out
+    assert "shorten the largest part, the system prompt" in done.out
     assert done.status == 0
 
 

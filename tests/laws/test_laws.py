@@ -78,7 +78,9 @@ def test_law_3_within_the_target_or_it_says_so_and_never_larger(history, window,
     outcome = refold.compact(whole, window=window, policy=policy(name), ask=Model() if asked else None)
     goal = outcome.receipt.goal_tokens
     if goal is not None:
-        assert outcome.fits == (outcome.breakdown.history <= goal)
+        assert outcome.met_target == (outcome.breakdown.history <= goal)
+    assert outcome.fits == (outcome.used_after <= outcome.budget.room)
+    assert outcome.used_after == outcome.breakdown.total
     assert outcome.tokens_after <= outcome.tokens_before
     assert outcome.breakdown.total == outcome.breakdown.history + outcome.breakdown.fixed
 
@@ -86,7 +88,8 @@ def test_law_3_within_the_target_or_it_says_so_and_never_larger(history, window,
 @given(history=histories(least=2), target=st.sampled_from([200, 500, 2_000]))
 def test_law_3_the_floor_of_the_house_fits_or_names_what_cannot(history, target):
     outcome = refold.compact(history, target=target, policy="refold")
-    if not outcome.fits:
+    assert outcome.fits == (outcome.used_after <= outcome.budget.room)
+    if not outcome.met_target:
         assert "over the target" in outcome.reason
         rest = list(outcome.messages)
         largest = max((len(message.text) for message in rest if message.role != "system"), default=0)
@@ -101,7 +104,7 @@ def test_law_4_twice_is_once_without_a_second_question(name, history, window):
     again = Model()
     twice = refold.compact(once.messages, window=window, policy=policy(name), ask=again)
     refused = any(report.calls and not report.accepted for report in once.receipt.stages)
-    if not refused and (name == "refold" or once.fits):
+    if not refused and (name == "refold" or once.met_target):
         # a summary that was turned down may be asked for again, and a system without a floor of its own may
         # go on where it ended over its target
         assert again.asked == []

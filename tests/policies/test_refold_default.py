@@ -895,7 +895,7 @@ def test_any_history(history, window, with_model, force):
     outcome = compact(messages, ask=model("S") if with_model else None, window=window, force=force)
     assert takes(outcome.messages)
     if outcome.receipt.goal_tokens is not None:
-        assert outcome.fits is (outcome.tokens_after <= outcome.receipt.goal_tokens)
+        assert outcome.met_target is (outcome.tokens_after <= outcome.receipt.goal_tokens)
     spoken = [message for message in messages if message["role"] == "user"]
     if spoken:
         start = spoken[-1]["content"][:6]

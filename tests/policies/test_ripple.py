@@ -306,7 +306,7 @@ def test_no_archive_no_pointer():
 def test_tokens_are_told_with_the_overhead():
     """Ripple, outcome: tokens before and after both include system prompt and tools."""
     policy = presets.get("ripple", keep_recent_messages=3)
-    outcome = refold.compact(H10, policy=policy, window=60, force=True, ask=Model(), system="s" * 400)
+    outcome = refold.compact(H10, policy=policy, window=150, force=True, ask=Model(), system="s" * 400)
     assert (outcome.tokens_before, outcome.tokens_after) == (670, 263)
 
 

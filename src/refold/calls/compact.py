@@ -193,19 +193,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     policy, budget = conversation.policy, conversation.budget
     _find_protected(conversation, options, {"pins"})  # a wrong pin is refused even if nothing has to be done
     goal = _history_goal(conversation, options)
-    untouched = Result(messages=conversation.messages, tokens=budget.breakdown.history)
-    if not conversation.sound:
-        shape = conversation.wire.shape
-        settled = normalize(
-            conversation.messages,
-            shape=shape,
-            orphans=policy.orphans,
-            missing=policy.missing.choose(compacted=False),
-            links=conversation.index.links,
-        )
-        if settled.changed:
-            size = conversation.counter.conversation(settled.messages)
-            untouched = Result(messages=tuple(settled.messages), tokens=size, repaired=settled.changed)
+    untouched = _mend(conversation)
     if options.force:
         trigger = "forced"
     elif options.target is not None:
@@ -234,6 +222,25 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     )
     why = explain_result(result, budget.breakdown.history, goal, least)
     return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least)
+
+
+def _mend(conversation: Conversation) -> Result:
+    """Repair what a provider would refuse; nothing else changes."""
+    policy = conversation.policy
+    untouched = Result(messages=conversation.messages, tokens=conversation.budget.breakdown.history)
+    if conversation.sound:
+        return untouched
+    settled = normalize(
+        conversation.messages,
+        shape=conversation.wire.shape,
+        orphans=policy.orphans,
+        missing=policy.missing.choose(compacted=False),
+        links=conversation.index.links,
+    )
+    if not settled.changed:
+        return untouched
+    size = conversation.counter.conversation(settled.messages)
+    return Result(messages=tuple(settled.messages), tokens=size, repaired=settled.changed)
 
 
 def _limit_on_arrival(

@@ -69,6 +69,9 @@ class Conversation:
     budget: Budget
     sound: bool = False
     """True if the provider is known to accept the messages as they are; nothing has to be repaired then."""
+    scale: float = 1.0
+    """Tokens that the budget counts for one estimated token of a compacted context: more than one if the
+    provider counts more than we do."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
 
@@ -118,6 +121,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         counter=counter,
         window=window,
         budget=budget,
+        scale=budget.used / breakdown.total if used is not None and breakdown.total else 1.0,
     )
 
 

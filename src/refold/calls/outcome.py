@@ -31,6 +31,10 @@ class Receipt:
     reported_tokens: int | None = None
     goal_tokens: int | None = None
     """Tokens the history may have at most; None if one successful stage is enough."""
+    fits: bool = True
+    """True if the context is within the room afterwards."""
+    met_target: bool = True
+    """True if the history is within its goal afterwards, or there is no goal."""
     stages: tuple[Report, ...] = ()
     mended: int = 0
     """Messages that had to be repaired."""
@@ -54,8 +58,8 @@ class Receipt:
 
 
 _OUTCOME_SHOWS: Final = (
-    *("compacted", "fits", "stages", "messages_before", "messages_after", "tokens_before", "tokens_after"),
-    "reason",
+    *("compacted", "fits", "met_target", "stages", "messages_before", "messages_after"),
+    *("tokens_before", "tokens_after", "reason"),
 )
 
 
@@ -67,7 +71,9 @@ class Outcome:
     """The history to go on with, in the shape it came in."""
     compacted: bool
     fits: bool
-    """True if it is within its target, or within the room if there is no target."""
+    """True if the context is within the room: `used_after <= budget.room`."""
+    met_target: bool = True
+    """True if the history is within its target, or there is no target."""
     reason: str
     stages: tuple[str, ...] = ()
     """The stages that were accepted, in order."""
@@ -78,6 +84,8 @@ class Outcome:
     messages_after: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
+    used_after: int
+    """Tokens of the whole context afterwards, counted as `budget.used` is."""
     edits: tuple[Edit, ...] = ()
     summary: str | None = None
     """The text of the summary, as the model or the stage wrote it."""
@@ -111,8 +119,8 @@ class Outcome:
             (f"#{edit.start} to #{edit.end - 1}", len(edit.put), edit.stage, edit.why) for edit in self.edits
         )
         return notebook.card(
-            title if self.fits else f"{title}, does not fit",
-            notebook.meter(self.breakdown.total, self.budget.room, "none" if self.fits else "critical"),
+            f"{title}{_describe_misses(self)}",
+            notebook.meter(self.used_after, self.budget.room, "none" if self.fits else "critical"),
             notebook.line(_before_and_after(self)),
             notebook.line(self.reason),
             notebook.table(("messages", "replaced by", "stage", "why"), rows),
@@ -145,6 +153,7 @@ _PLAN_SHOWS: Final = (
     *(
         "would_compact",
         "fits",
+        "met_target",
         "stages",
         "messages_before",
         "messages_after",
@@ -162,6 +171,9 @@ class Plan:
     would_compact: bool
     reason: str
     fits: bool
+    """True if the context would be within the room afterwards."""
+    met_target: bool = True
+    """True if the history would be within its target, or there is no target."""
     budget: Budget
     stages: tuple[str, ...]
     leaves: tuple[Leaving, ...]
@@ -209,7 +221,7 @@ class Plan:
         budget, money = self.budget, "" if self.money_now is None else f", costs ${self.money_now:.4f}"
         turns = "" if self.break_even_turns is None else f", pays after {self.break_even_turns:.1f} turns"
         return notebook.card(
-            "Plan: would compact" if self.would_compact else "Plan: would not compact",
+            f"Plan: would {'' if self.would_compact else 'not '}compact{_describe_misses(self)}",
             notebook.meter(budget.used, budget.room, budget.level),
             notebook.line(f"{_before_and_after(self)}, {self.model_calls} questions{money}{turns}"),
             notebook.line(self.reason),
@@ -222,6 +234,13 @@ class Plan:
                 _group_rows(("stays", x.why, x.tokens) for x in self.refuses),
             ),
         )
+
+
+def _describe_misses(value: Outcome | Plan) -> str:
+    """Return what is wrong with the size afterwards, for a title; "" if nothing is."""
+    if not value.fits:
+        return ", does not fit"
+    return "" if value.met_target else ", misses its target"
 
 
 def _before_and_after(value: Outcome | Plan) -> str:

@@ -8,6 +8,7 @@ from refold.calls.compact import compaction_flow, parse_call
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
 from refold.calls.savings import EXPECTED_SHARE, find_saving
+from refold.calls.target import TargetSize
 from refold.core.compaction.flow import Answer, Ask, run
 from refold.core.compaction.guards import explain_guarded
 from refold.core.compaction.policy import Policy
@@ -37,7 +38,7 @@ def plan(
     format: str | None = None,  # noqa: A002  # the word users know
     force: bool = False,
     focus: str = "",
-    target: Tokens | None = None,
+    target: TargetSize | None = None,
     pins: Any = None,
     must_fit: bool = False,  # noqa: ARG001  # so that the options of `compact` can be passed on as they are
 ) -> Plan:
@@ -122,6 +123,7 @@ def _plan(conversation: Conversation, outcome: Outcome, bill: _Bill, pins: Seque
         would_compact=outcome.compacted,
         reason=outcome.reason,
         fits=outcome.fits,
+        met_target=outcome.met_target,
         budget=outcome.budget,
         stages=outcome.stages,
         leaves=_leaving(conversation, outcome),

@@ -28,8 +28,8 @@ MOST_HITS: Final = 1_000
 _KEEP_KNOBS: Final = {"opal": "keep_recent", "refold": "keep_tokens"}
 """Policies that keep a number of tokens, and the name of their knob."""
 _OUTCOME: Final = (
-    *("compacted", "fits", "reason", "stages", "tier", "level", "summary"),
-    *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved"),
+    *("compacted", "fits", "met_target", "reason", "stages", "tier", "level", "summary"),
+    *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved", "used_after"),
 )
 
 
@@ -114,7 +114,7 @@ async def compact(
     keep_recent: Size = None,
     strategy: str | None = None,
     focus: str = "",
-    target: Size = None,
+    target: int | str | list[Any] | None = None,
 ) -> dict[str, Any]:
     """Fold now; `keep_recent` is how many tokens of the newest messages stay as they are."""
     current = await registry.get(session_id)
@@ -184,6 +184,7 @@ async def prepare(
         messages=ready.messages,
         budget=ready.budget,
         compacted=ready.outcome.compacted,
+        fits=ready.outcome.fits,
         reason=ready.outcome.reason,
         fold=ready.fold,
     )

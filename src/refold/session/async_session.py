@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from refold.calls.outcome import Outcome
+from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
@@ -139,14 +140,15 @@ class AsyncSession:
         *,
         keep: int | None = None,
         focus: str = "",
-        target: int | str | None = None,
+        target: TargetSize | None = None,
     ) -> Outcome:
         """Fold now, whether or not it is due.
 
         strategy   a policy, its name or the id of a strategy; the session's policy by default
         keep       how many of the last messages stay as they are
         focus      what a summary is to look at
-        target     how large the context may be afterwards: 12000 or "12k"
+        target     how large the context may be afterwards: 12000 or "12k"; a pair such as (10000, 12000) or
+                   "10k-12k" also says below which size it should not fall
         """
         flow = operations.compact(self.state, strategy=strategy, keep=keep, focus=focus, target=target)
         return await self.run_flow(flow)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from refold.calls.compact import CompactionOptions
 from refold.calls.outcome import Outcome
 from refold.calls.savings import Saving, find_saving
+from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.cached_prefix import same_model
 from refold.core.compaction.policy import Policy
@@ -117,10 +118,10 @@ def compact(
     strategy: str | Policy | None,
     keep: int | None,
     focus: str,
-    target: int | str | None,
+    target: TargetSize | None,
 ) -> SessionFlow[Outcome]:
     """Fold now, whether or not it is due."""
-    goal = None if target is None else parse_tokens(target)
+    named = parse_target(target)
     yield from reload_if_stale(state)
     context = yield from context_state(state)
     policy = state.settings.policy if strategy is None else presets.get(strategy)
@@ -133,7 +134,14 @@ def compact(
     end = len(loaded.items)
     recent = tuple(range(max(loaded.fixed, end - keep), end)) if keep else ()
     has_model = state.summariser.ask is not None
-    options = CompactionOptions(force=True, focus=focus, target=goal, pins=recent, model=has_model)
+    options = CompactionOptions(
+        force=True,
+        focus=focus,
+        target=named.high,
+        target_low=named.low,
+        pins=recent,
+        model=has_model,
+    )
     return (yield from attempt_compaction(state, context, options, "forced", policy=policy)).outcome
 
 

@@ -17,7 +17,6 @@ from refold.cli.output.encoding import dump_lines, dump_list, dumps, to_data
 from refold.cli.output.files import back_up, choose_destination, write_result
 from refold.cli.output.plans import explain_no_change, format_saving
 from refold.cli.output.screen import Screen
-from refold.errors import DoesNotFit
 
 EXAMPLES: Final = """\
   refold compact session.json --window 32k -o shorter.json
@@ -28,8 +27,8 @@ EXAMPLES: Final = """\
 """
 
 _FIELDS: Final = (
-    *("compacted", "fits", "reason", "stages", "tier", "level"),
-    *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved"),
+    *("compacted", "fits", "met_target", "reason", "stages", "tier", "level"),
+    *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved", "used_after"),
     *("summary", "files", "breakdown", "budget", "receipt"),
 )
 """Fields of an outcome that --json has under the same name, besides the messages and the edits."""
@@ -59,8 +58,8 @@ def run(args: Namespace, screen: Screen) -> int:
     answerer = ask.open_answerer(args, screen, inputs.settings.ask)
     with inputs.work("compacting", screen):
         outcome = compact.compact(source.document.messages, ask=answerer, **inputs.compact_options())
-    if args.must_fit and not outcome.fits:
-        raise DoesNotFit(outcome.breakdown.total, outcome.budget.room, outcome.breakdown.as_dict())
+    if args.must_fit:
+        compact.refuse_misfit(outcome)
     backup = None
     if args.in_place and path is not None:
         if outcome.messages != source.document.messages:
@@ -72,7 +71,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({"file": source.name, **_outcome_data(outcome, inputs)})
     if not args.quiet:
         screen.flush()
-        _report(outcome, screen, verbose=args.verbose)
+        _report(outcome, screen, args.target, verbose=args.verbose)
         if path is not None:
             # The path as the caller wrote it: a relative one stays relative.
             named = Path(args.file if args.in_place else args.out)
@@ -81,7 +80,7 @@ def run(args: Namespace, screen: Screen) -> int:
             )
             text = f"written to {screen.short(str(named), 400)}"
             screen.note(text + (f"; the original is {screen.short(original, 400)}" if original else ""))
-    return DONE if outcome.fits else REFUSED
+    return DONE if outcome.fits and (outcome.met_target or not args.target) else REFUSED
 
 
 def _wrap(source: Source, outcome: Outcome) -> str:
@@ -115,21 +114,32 @@ def _outcome_data(outcome: Outcome, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _report(outcome: Outcome, screen: Screen, *, verbose: bool) -> None:
-    """Print on standard error what was done."""
+def _describe_miss(outcome: Outcome, target: str | None) -> str:
+    """Return what is wrong with the size afterwards; "" if nothing is."""
+    if not outcome.fits:
+        parts = ", ".join(f"{name} {size:,}" for name, size in outcome.breakdown.as_dict().items() if size)
+        return (
+            f"it does not fit: {outcome.used_after:,} tokens ({parts}) for a room of {outcome.budget.room:,}"
+        )
+    if outcome.met_target:
+        return ""
+    whose = f"--target {target}" if target else "the target of the policy"
+    return f"it fits, but misses {whose}: {outcome.tokens_after:,} tokens"
+
+
+def _report(outcome: Outcome, screen: Screen, target: str | None, *, verbose: bool) -> None:
+    """Print on standard error what was done; `target`: what the user named."""
     if outcome.compacted:
         share = format_saving(outcome.tokens_before, outcome.tokens_after)
         tokens = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens ({share})"
         counts = f"{outcome.messages_before:,} → {outcome.messages_after:,} messages"
         screen.note(f"{tokens}, {counts}, by {', '.join(outcome.stages)}")
     else:
-        screen.note(f"nothing was changed: {screen.short(explain_no_change(outcome), 400)}")
-    total, room = outcome.breakdown.total, outcome.budget.room
-    if not outcome.fits:
-        parts = ", ".join(f"{name} {size:,}" for name, size in outcome.breakdown.as_dict().items() if size)
-        what = "it misses its target" if total <= room else "it does not fit"
-        why = f"{total:,} tokens ({parts}) for a room of {room:,}; {screen.short(outcome.reason, 300)}"
-        screen.note(screen.tint(f"{what}: {why}", "red"))
+        what = "compacted" if outcome.receipt.mended else "changed"
+        screen.note(f"nothing was {what}: {screen.short(explain_no_change(outcome), 400)}")
+    if miss := _describe_miss(outcome, target):
+        why = f"; {screen.short(outcome.reason, 300)}" if outcome.compacted else ""  # else it stands above
+        screen.note(screen.tint(f"{miss}{why}", "red"))
     if outcome.receipt.spent.dollars:
         screen.note(f"the model's answers cost {format_spent(outcome.receipt.spent)}")
     for call in outcome.receipt.calls:

@@ -108,14 +108,13 @@ def _compare(inputs: Inputs, plans: Mapping[str, Plan], screen: Screen, *, with_
 
 
 def _show(plan: Plan, model: str | None, screen: Screen) -> None:
-    # The room counts everything that is sent, the target only what a compaction can change.
-    is_inside = plan.budget.breakdown.total - plan.tokens_saved <= plan.budget.room
     screen.line()
-    for line in _before_and_after(plan, screen, is_inside=is_inside):
+    for line in _before_and_after(plan, screen):
         screen.line(f"  {line}")
     if not plan.would_compact:
         screen.line()
-        screen.line(f"Nothing would change: {screen.short(explain_no_change(plan), 400)}")
+        what = "be compacted" if "; mended " in plan.reason else "change"
+        screen.line(f"Nothing would {what}: {screen.short(explain_no_change(plan), 400)}")
         return
     staying: dict[str, list[int]] = {}
     for staying_message in plan.refuses:
@@ -130,13 +129,13 @@ def _show(plan: Plan, model: str | None, screen: Screen) -> None:
         screen.line(screen.paint(title, "bold"))
         for line in lines:
             screen.line(f"  {line}")
-    if not plan.fits:
+    if not (plan.fits and plan.met_target):
         screen.line()
-        missed = "It would miss its target" if is_inside else "It would still not fit"
+        missed = "It would fit, but miss its target" if plan.fits else "It would still not fit"
         screen.line(screen.paint(f"{missed}: {screen.short(plan.reason, 400)}", "red"))
 
 
-def _before_and_after(plan: Plan, screen: Screen, *, is_inside: bool) -> list[str]:
+def _before_and_after(plan: Plan, screen: Screen) -> list[str]:
     """Two strips, one under the other, and whether the result fits."""
     before, after = plan.tokens_before, plan.tokens_after
     rows = [["before", f"{before:,} tokens", _count_messages(plan.messages_before)]]
@@ -148,7 +147,7 @@ def _before_and_after(plan: Plan, screen: Screen, *, is_inside: bool) -> list[st
         f"{line}  {screen.paint(strip(size, max(before, after, 1), width, screen), colour)}".rstrip()
         for line, size, colour in zip(table, (before, after), colours, strict=True)
     ]
-    fits = "fits" if plan.fits or is_inside else "does not fit"
+    fits = "fits" if plan.fits else "does not fit"
     share = f", {format_saving(before, after)}" if plan.would_compact else ""
     return [*lines, f"{fits} into a room of {plan.budget.room:,} tokens{share}"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from refold import formats
+from refold.calls.target import parse_target
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.raw import parse_size, read_text_argument
 from refold.cli.input.sources import Source, read_source
@@ -88,7 +89,7 @@ class Inputs:
             **self.options(policy),
             "force": args.force,
             "focus": read_text_argument(args.focus, "--focus") if args.focus else "",
-            "target": parse_size(args.target, "--target") if args.target else None,
+            "target": _parse_target(args.target),
             "pins": args.pin or (),
             "must_fit": False,
         }
@@ -149,10 +150,18 @@ def add_compaction(parser: ArgumentParser) -> None:
     """Add the options of one compaction."""
     add = parser.add_argument_group("the compaction").add_argument
     add("--force", action="store_true", help="compact now, even if it is too early")
-    add("--target", metavar="SIZE", help="the largest size of the context afterwards: 12000, 12k")
+    add("--target", metavar="SIZE", help="the largest size of the context afterwards: 12k; or 10k-12k")
     add("--focus", metavar="TEXT", help="what the summary must cover, or @FILE")
     text = "keep this message, counted from 0, or from the end as in -1; repeatable"
     add("--pin", metavar="INDEX", type=int, action="append", help=text)
+
+
+def _parse_target(text: str | None) -> tuple[int, int] | int | None:
+    try:
+        named = parse_target(text or None)
+    except FormatError as error:
+        raise WrongUse(f"--target: {error}") from None
+    return named.high if named.low is None or named.high is None else (named.low, named.high)
 
 
 def _parse_json(text: str, option: str) -> Any:

@@ -13,9 +13,10 @@ def explain_no_change(result: Plan | Outcome) -> str:
     start = result.budget.trigger_tokens
     if not result.reason.startswith(EARLY):
         return result.reason
-    if start is None:
-        return f"{result.reason.removeprefix(EARLY)}; --force does it now"
-    return f"at {result.budget.used:,} tokens it is too early, it starts at {start:,}; --force does it now"
+    why, *mended = result.reason.removeprefix(EARLY).split("; ")
+    if start is not None:
+        why = f"at {result.budget.used:,} tokens it is too early, it starts at {start:,}"
+    return "; ".join([why, "--force does it now", *mended])
 
 
 def format_saving(before: int, after: int) -> str:

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Final
 
 from refold.calls.compact import CompactionOptions, compaction_flow
-from refold.calls.outcome import Outcome, Receipt
+from refold.calls.make_outcome import make_receipt
+from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange
@@ -216,16 +217,5 @@ def _idle_outcome(state: SessionState, context: ContextState, reason: str) -> Ou
         used_after=budget.used,
         breakdown=parts,
         budget=budget,
-        receipt=Receipt(
-            policy=policy.name,
-            trigger="none",
-            window=budget.window,
-            window_source=budget.window_source,
-            count_source=budget.count_source,
-            estimated_tokens=parts.total,
-            reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
-            fits=budget.used <= budget.room,
-            met_target=True,
-            reason=reason,
-        ),
+        receipt=make_receipt(policy, budget, reason),
     )

@@ -94,7 +94,9 @@ def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | Non
 
 def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conversation:
     """Return the view as a conversation that was read and measured."""
-    loaded = state.loaded
+    loaded, report = state.loaded, state.accounting.report
+    # A fold makes the report void, but what it taught of the provider's count stays.
+    learned = report is not None and budget.count_source == "usage+estimate" and state.settings.policy.learns
     return Conversation(
         wire=loaded.wire,
         items=tuple(loaded.items),
@@ -105,4 +107,5 @@ def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conv
         window=window,
         budget=budget,
         sound=loaded.sound is not None,
+        scale=report.ratio if report is not None and learned else 1.0,
     )

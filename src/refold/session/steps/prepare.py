@@ -1,11 +1,12 @@
 """Prepare what is sent: take in the caller's list, measure, repair, compact if it is due."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.calls.compact import CompactionOptions, build_task
 from refold.core.compaction.pipeline import shrink
+from refold.core.tokens.units import format_count
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
 from refold.session.state.request_context import RequestContext
@@ -39,7 +40,7 @@ def prepare(
     start_background   prepares a fold in the background
     """
     state.request.update(system=system, tools=tools, prompt=prompt, files=files)
-    as_said = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
+    taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
     context = yield from context_state(state)
     budget, accounting = context.budget, state.accounting
     if state.events.is_new_level(budget.level):
@@ -50,9 +51,13 @@ def prepare(
         budget = (yield from context_state(state)).budget
     accounting.note_request(budget.breakdown.total, len(state.loaded.messages))
     # The caller's own list is sent as it is if nothing was changed: no copy, and the same objects come back.
-    unchanged = as_said and not state.view.standing and len(messages or ()) == len(state.loaded.items)
+    unchanged = taken.as_said and not state.view.standing and len(messages or ()) == len(state.loaded.items)
     sent = messages if unchanged and isinstance(messages, list) else state.send_view()
     outcome = replace(attempt.outcome, messages=sent)
+    if taken.mended:
+        reason = f"{outcome.reason}; mended {format_count(taken.mended, 'message')}"
+        receipt = replace(outcome.receipt, mended=taken.mended, reason=reason)
+        outcome = replace(outcome, reason=reason, receipt=receipt)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)
@@ -61,12 +66,19 @@ def prepare(
     return Ready(messages=sent, budget=budget, outcome=outcome, fold=attempt.fold)
 
 
-def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[bool]:
-    """Take in the caller's list, and repair the view if a provider would refuse it.
+@dataclass(frozen=True, slots=True)
+class _TakenIn:
+    """What became of the caller's list."""
 
-    Returns True if the list has the messages as they were said, and is not a view of them.
-    """
-    said, as_said = state.view.said, False
+    as_said: bool
+    """True if it has the messages as they were said, and is not a view of them."""
+    mended: int
+    """Messages that were repaired."""
+
+
+def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[_TakenIn]:
+    """Take in the caller's list, and repair the view if a provider would refuse it."""
+    said, as_said, mended = state.view.said, False, 0
     if messages is None:
         yield from reload_if_stale(state)
     else:
@@ -84,4 +96,5 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         if result.repaired:
             view_items = tuple(state.loaded.view_items)
             yield from install_fold(state, view_items, result.edits, {"trigger": "repair"})
-    return as_said
+            mended = result.repaired
+    return _TakenIn(as_said, mended)

@@ -1,0 +1,151 @@
+"""Make the outcome of a compaction from the result of its stages: sizes, whether it fits, and why."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from refold.calls.conversation import Conversation
+from refold.calls.outcome import Outcome, Receipt
+from refold.core.compaction.budget import Budget
+from refold.core.compaction.guards import find_guarded
+from refold.core.compaction.pipeline import Report, Result
+from refold.core.compaction.policy import Policy
+from refold.core.tokens.units import format_count
+
+_PART_NAMES: Final = {
+    "system": "the system prompt",
+    "tools": "the tool definitions",
+    "prompt": "the prompt",
+    "files": "the attached files",
+}
+
+
+def make_outcome(
+    conversation: Conversation,
+    result: Result,
+    reason: str,
+    *,
+    trigger: str,
+    goal: int | None = None,
+    least: int | None = None,
+) -> Outcome:
+    """Make the outcome.
+
+    goal    tokens that the history may have; None if there is no target
+    least   tokens that it should keep; None if the target names no lower end
+    """
+    budget = conversation.budget
+    parts = budget.breakdown
+    accepted = tuple(dict.fromkeys(report.stage for report in result.reports if report.accepted))
+    extra = parts.fixed if conversation.policy.tokens_of_all else 0
+    touched = bool(accepted) or result.repaired > 0
+    used = round((result.tokens + parts.fixed) * conversation.scale) if touched else budget.used
+    fits, met_target = used <= budget.room, _meets_target(result.tokens, parts.history, goal, least)
+    if result.repaired:
+        reason = f"{reason}; mended {format_count(result.repaired, 'message')}"
+    receipt = make_receipt(conversation.policy, budget, reason)
+    return Outcome(
+        messages=conversation.wire.render(result.messages) if touched else list(conversation.items),
+        compacted=bool(accepted),
+        fits=fits,
+        met_target=met_target,
+        reason=reason,
+        stages=accepted,
+        tier=result.tier,
+        level=budget.level,
+        messages_before=len(conversation.messages),
+        messages_after=len(result.messages),
+        tokens_before=parts.history + extra,
+        tokens_after=result.tokens + extra,
+        used_after=used,
+        edits=result.edits,
+        summary=_find_summary(result),
+        history=conversation.messages,
+        breakdown=replace(parts, history=result.tokens),
+        budget=budget,
+        receipt=replace(
+            receipt,
+            trigger=trigger,
+            goal_tokens=goal,
+            fits=fits,
+            met_target=met_target,
+            stages=result.reports,
+            mended=result.repaired,
+        ),
+    )
+
+
+def make_receipt(policy: Policy, budget: Budget, reason: str) -> Receipt:
+    """Make the receipt of a context that nothing was done to."""
+    return Receipt(
+        policy=policy.name,
+        trigger="none",
+        window=budget.window,
+        window_source=budget.window_source,
+        count_source=budget.count_source,
+        estimated_tokens=budget.breakdown.total,
+        reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
+        fits=budget.used <= budget.room,
+        reason=reason,
+    )
+
+
+def _find_summary(result: Result) -> str | None:
+    """Return the text of the first summary that was put in, as it was written."""
+    for edit in result.edits:
+        for message in edit.put:
+            if message.is_summary and message.meta.get("kind") != "ack":
+                return str(message.meta.get("text", message.text))
+    return None
+
+
+def _meets_target(tokens: int, before: int, goal: int | None, least: int | None) -> bool:
+    if goal is None:
+        return True
+    return tokens <= goal and (least is None or tokens >= min(least, before))
+
+
+def explain_result(result: Result, before: int, goal: int | None, least: int | None) -> str:
+    """Return in one line what the stages achieved; `before`: tokens of the history before them."""
+    accepted = [report for report in result.reports if report.accepted]
+    nothing = f"nothing to compact: {_stage_reasons(result.reports) or 'no stage'}"
+    if goal is not None and result.tokens > goal:
+        over = f"{result.tokens - goal:,} tokens over the target of {goal:,}"
+        return f"still {over} after every stage" if accepted else f"{over}; {nothing}"
+    if not accepted:
+        return nothing
+    # A stage that asked in vain is named, too: another one stands in for the model.
+    achieved = _stage_reasons([report for report in result.reports if report.accepted or report.calls])
+    if _meets_target(result.tokens, before, goal, least):
+        return achieved
+    return f"{achieved}; {result.tokens:,} tokens of history are left where {least:,} should stay"
+
+
+def join_reasons(reason: str, result: Result) -> str:
+    """Add what accepted stages did to the reason why nothing else was done."""
+    accepted = [report for report in result.reports if report.accepted]
+    return f"{reason}; {_stage_reasons(accepted)}" if accepted else reason
+
+
+def _stage_reasons(reports: Sequence[Report]) -> str:
+    return "; ".join(f"{report.stage}: {report.reason}" for report in reports)
+
+
+def explain_hopeless(conversation: Conversation) -> str:
+    """Return why no compaction can make the context fit, and what would; "" if one can.
+
+    A system prompt among the messages counts as a fixed part where the policy never removes it.
+    """
+    budget, policy = conversation.budget, conversation.policy
+    guards = policy.guards & {"system"}
+    kept = find_guarded(conversation.messages, conversation.sizes, guards, index=conversation.index)
+    system = conversation.counter.tokens(sum(conversation.sizes[index] for index in kept))
+    fixed = budget.breakdown.fixed + system
+    if fixed < budget.room or (fixed == budget.room and len(kept) == len(conversation.messages)):
+        return ""
+    parts = {name: getattr(budget.breakdown, name) for name in _PART_NAMES}
+    parts["system"] += system
+    largest = max(parts, key=lambda name: parts[name])
+    what = f"system prompt, tools, prompt and files alone have {fixed:,} tokens for a room of {budget.room:,}"
+    part = f"{_PART_NAMES[largest]} ({parts[largest]:,} tokens)"
+    return f"{what}; shorten the largest part, {part}, or use a larger window"

@@ -469,6 +469,10 @@ def test_an_oversize_message_is_noted_not_sent():
     assert outcome.tier == 2
     assert "[Large user message (~3K tokens) omitted from summary]" in model.asked[0]
     assert "BIGBIG" not in "".join(model.asked)
+    assert outcome.messages[0]["content"] == (
+        f"[Conversation Summary — {len(messages) - 4} earlier messages compacted]\n\n"
+        "SUMMARY\n\n[Large user message (~3K tokens) omitted from summary]"
+    )
 
 
 def test_when_every_message_is_oversize_nobody_is_asked():
@@ -525,13 +529,54 @@ def test_only_the_oldest_half_is_summarised():
     assert outcome.fits
 
 
-def test_when_the_half_is_not_enough_the_plain_tier_keeps_its_summary():
-    """CodeBuddy, tiers 3 and 4: the first tier that fits wins; what was summarised is not lost on the way."""
+def test_when_the_half_is_not_enough_the_oldest_of_the_rest_are_dropped():
+    """CodeBuddy, trimToFit: summary, the newest of the newer half that fit, the last four; it says what left."""
     model = Model("THE OLD HALF", fails=late)
-    outcome = compact(conv(10, 2_000), ask=model, chunk_tokens=7_904)
+    messages = conv(10, 2_000)
+    outcome = compact(messages, ask=model, chunk_tokens=7_904)
+    assert outcome.receipt.goal_tokens == 4_878
+    assert (outcome.tier, outcome.stages, outcome.messages_after) == (3, ("partial",), 10)
+    assert outcome.tokens_after <= 4_878
+    first, *rest = outcome.messages
+    assert first["content"] == (
+        "[Earlier conversation summary — 11 messages compacted]\n\n"
+        "THE OLD HALF\n\n[3 messages behind it dropped to fit context window]"
+    )
+    assert all(new is old for new, old in zip(rest, messages[11:], strict=True))
+
+
+def test_trimming_keeps_pairs_and_pins():
+    """CodeBuddy under the house's laws: a call leaves with its result, and a pin stays."""
+    steps = [item for i in range(8) for item in (call(str(i)), result(str(i), f"{i} ".ljust(190, "r")))]
+    messages = [*conv(8, 2_000), *steps, *conv(2, 2_000)]
+    for pin in range(16, 32):
+        outcome = refold.compact(
+            messages,
+            policy=presets.get("codebuddy", chunk_tokens=7_904),
+            window=6_900,
+            force=True,
+            ask=Model(fails=lambda ask: "[Called read_file" in ask),
+            pins=[pin],
+        )
+        assert outcome.tier == 3
+        assert outcome.tokens_after <= outcome.receipt.goal_tokens
+        assert messages[pin] in outcome.messages
+        assert any("behind it dropped" in message["content"] for message in outcome.messages)
+        assert problems(outcome.messages) == []
+
+
+def test_when_trimming_is_not_enough_the_plain_tier_keeps_the_summary():
+    """CodeBuddy, tiers 3 and 4: what was summarised is told on and counted, and nothing is dropped for nothing."""
+    model = Model("THE OLD HALF", fails=late)
+    messages = [*conv(8, 2_000), *conv(2, 6_000)]
+    outcome = compact(messages, ask=model, chunk_tokens=7_904)
     assert (outcome.tier, outcome.messages_after) == (4, 5)
-    assert "THE OLD HALF" in outcome.messages[0]["content"]
-    assert outcome.fits
+    assert outcome.stages == ("partial", "plain")
+    lines = outcome.messages[0]["content"].split("\n")
+    assert lines[0] == "[Conversation context — 16 earlier messages removed to fit context window]"
+    assert lines[1] == "User messages: 8, Assistant responses: 8, Tool calls: 0"
+    assert lines[-1] == "THE OLD HALF"
+    assert outcome.messages[1:] == messages[-4:]
 
 
 # -- tier 4: plain fallback ------------------------------------------------------------------------------------
@@ -612,11 +657,11 @@ def test_six_messages_are_enough_for_a_summary():
 
 @pytest.mark.parametrize("ask", [None, Model()], ids=["nobody", "model"])
 def test_the_last_four_alone_over_the_budget(ask):
-    """CodeBuddy, decisions: they are neither summarised nor dropped, and the outcome says that it does not fit."""
+    """CodeBuddy, decisions: they are neither summarised nor dropped, and the outcome says that the target is missed."""
     messages = conv(10, 8_000)
     outcome = compact(messages, ask=ask)
     assert outcome.compacted
-    assert not outcome.fits
+    assert not outcome.met_target
     assert [message["content"] for message in outcome.messages[-4:]] == [
         message["content"] for message in messages[-4:]
     ]
@@ -630,7 +675,7 @@ def test_a_small_window_has_a_budget_too():
     assert outcome.receipt.goal_tokens == 75
     assert outcome.messages_after == 5
     assert outcome.messages[-4:] == messages[-4:]
-    assert not outcome.fits
+    assert not outcome.met_target
 
 
 def test_the_last_user_message_stays_in_an_agent_loop():
@@ -825,7 +870,7 @@ def test_twice_is_once_for_any_history(sizes, window, asked):
     assert again.messages == once.messages
     assert model.asked == []
     assert once.tokens_after <= once.tokens_before
-    assert once.fits == (once.tokens_after <= once.receipt.goal_tokens)
+    assert once.met_target == (once.tokens_after <= once.receipt.goal_tokens)
     assert problems(once.messages) == []
 
 

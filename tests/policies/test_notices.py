@@ -1,6 +1,9 @@
 """The words of each system for what leaves without a model, to the letter."""
 
+import re
 from types import SimpleNamespace
+
+import pytest
 
 import refold
 from refold import Message, Text, ToolCall, ToolResult, presets
@@ -92,3 +95,101 @@ def test_umwelten():
     assert some == "(Earlier conversation omitted; last 5 turns retained.)"
     again = notice(umwelten(2), [summary("WHAT WAS"), *messages])
     assert again == "(Earlier conversation omitted; last 2 turns retained.)\nWHAT WAS"
+    assert notice(umwelten(2), [summary(again, "notice"), *messages]) == again
+
+
+# -- counts over several folds -------------------------------------------------------------------------------
+
+
+def talk(count, start=0, size=1_500):
+    words = "one word after the other " * (size // 20)
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"m{n} {words[:size]}"}
+        for n in range(start, start + count)
+    ]
+
+
+HEADERS = {
+    "codebuddy": r"\[(?:Conversation Summary|Earlier conversation summary|Conversation context) — (\d+) ",
+    "opal": r"\[Conversation summary — older messages were compacted\]\n\n\[Compacted (\d+) messages: ",
+    "refold": r'<refold-summary [^>]*messages="(\d+)"',
+}
+FAILING = {
+    "no model": None,
+    "a model": lambda _ask, _n: "SUMMARY",
+    "a model that fails at first": lambda _ask, n: "SUMMARY" if n % 3 == 0 else 1 / 0,
+}
+
+
+@pytest.mark.parametrize("answer", FAILING.values(), ids=FAILING.keys())
+@pytest.mark.parametrize("policy", HEADERS)
+def test_counts_are_cumulative(policy, answer):
+    """The number in a notice is that of all messages that have left since the conversation began."""
+    asked = []
+    ask = None if answer is None else lambda prompt: answer(prompt, asked.append(prompt) or len(asked))
+    knobs = {"keep_recent_tokens": 1_500, "strategy": "truncate"} if policy == "opal" else {}
+    kept, said, folds = [], 0, 0
+    for added in (24, 10, 11, 30, 8):
+        kept, said = [*kept, *talk(added, said)], said + added
+        made = presets.get(policy, **knobs)
+        outcome = refold.compact(kept, policy=made, window=9_000, force=policy == "opal", ask=ask)
+        kept = outcome.messages
+        folds += outcome.compacted
+        (told,) = filter(None, (re.match(HEADERS[policy], message["content"]) for message in kept))
+        assert int(told[1]) == said - (len(kept) - 1)
+    assert folds >= 3
+
+
+def test_counts_of_each_kind_are_cumulative():
+    """CodeBuddy and Opal: in a list of the caller's the kinds are read from the earlier notice."""
+    for policy, line in (
+        ("codebuddy", "User messages: 20, Assistant responses: 20, Tool calls: 0"),
+        ("opal", "[Compacted 40 messages: 20 assistant, 20 user]"),
+    ):
+        made = presets.get(policy, **({"keep_recent_tokens": 1_500} if policy == "opal" else {}))
+        kept = []
+        for start in (0, 22):
+            kept = [*kept, *talk(22, start)]
+            kept = refold.compact(kept, policy=made, window=9_000, force=True).messages
+        assert line in kept[0]["content"]
+        assert len(kept) == 5
+
+
+def test_kinds_of_summarised_messages_are_told_apart():
+    """CodeBuddy, tier 4: of a summary in a list only the number of messages is known, not their kinds."""
+    text = "[Conversation Summary — 16 earlier messages compacted]\n\nWHAT WAS"
+    kept = [{"role": "system", "content": text}, *talk(20)]
+    for start in (20, 36):
+        kept = refold.compact(kept, policy="codebuddy", window=9_000, force=True).messages
+        first, second, *rest = kept[0]["content"].split("\n")
+        gone = start + 16 - 4
+        assert first == f"[Conversation context — {gone} earlier messages removed to fit context window]"
+        each = (gone - 16) // 2
+        assert second == (
+            f"User messages: {each}, Assistant responses: {each}, Tool calls: 0, summarised before: 16"
+        )
+        assert rest.count("WHAT WAS") == 1
+        assert rest[0] == "Topics discussed:"
+        assert rest[1].startswith("- m0 ")
+        kept += talk(16, start)
+
+
+def test_a_session_knows_the_kinds_of_what_a_model_summarised():
+    """CodeBuddy: the fold's own data says what a summary stands for, also in the plain tier after another."""
+    working = [True]
+    session = refold.open(
+        "s",
+        policy="codebuddy",
+        window=9_000,
+        store="memory:",
+        ask=lambda _prompt: "SUMMARY" if working[0] else 1 / 0,
+    )
+    for start in (0, 20):
+        for message in talk(20, start):
+            session.say(message)
+        session.compact()
+        working[0] = False
+    lines = session.view()[0]["content"].split("\n")
+    assert lines[0] == "[Conversation context — 36 earlier messages removed to fit context window]"
+    assert lines[1] == "User messages: 18, Assistant responses: 18, Tool calls: 0"
+    assert lines[-1] == "SUMMARY"

@@ -164,6 +164,7 @@ def test_a_summary_takes_the_place_of_what_leaves():
         "text": "THE SUMMARY",
         "generation": 1,
         "messages": 4,
+        "kinds": {"user": 2, "assistant": 2},
         "read_files": (),
         "modified_files": (),
     }
@@ -443,10 +444,11 @@ def test_oversize_messages_are_noted():
     model = Model()
     big = Message("tool", (ToolResult("1", (Text("x" * 10_000),)),))
     made = stage(oversize=lambda _: 2_000)
-    propose(made, work(big, *talk(5)), model)
+    (edit,) = propose(made, work(big, *talk(5)), model).edits
     assert data(model.asked[0]).startswith(
         "[Large tool message (~3K tokens) omitted from summary]\n\n[User]: message 0"
     )
+    assert edit.put[0].text.endswith("\n\n[Large tool message (~3K tokens) omitted from summary]>")
     assert propose(made, work(big, big, *talk(2)), model).note == "there is nothing in it to tell"
     assert len(model.asked) == 1
 

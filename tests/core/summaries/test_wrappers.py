@@ -35,8 +35,24 @@ def test_a_summary_covers_what_leaves_from_the_first_to_the_last():
     messages = [user(str(number)) for number in range(6)]
     covered = cover(messages, (1, 2, 4), vocabulary=file_operations.COMMON_TOOLS, request="last words")
     assert covered == Covered(
-        messages=3, first=1, last=4, places=(1, 2, 4), generation=1, request="last words"
+        messages=3,
+        first=1,
+        last=4,
+        places=(1, 2, 4),
+        generation=1,
+        kinds={"user": 3},
+        request="last words",
     )
+
+
+def test_earlier_summaries_count_as_what_they_stand_for():
+    """A summary counts as the messages it claims to stand for, at least as one; an acknowledgement as none."""
+    many = summary("S", messages=12, kinds={"user": 5, "tool_result": 7})
+    claims = [summary("S", messages=claim) for claim in (0, -3, "9", None, 2.5)]
+    messages = [many, summary("yes", kind="ack"), *claims, user("u"), result("1", "r"), assistant("a")]
+    covered = cover(messages, range(len(messages)), vocabulary=file_operations.COMMON_TOOLS)
+    assert covered.messages == 12 + len(claims) + 3
+    assert covered.kinds == {"user": 6, "tool_result": 8, "assistant": 1}
 
 
 def test_files_of_what_leaves_are_gathered_and_those_of_what_stays_are_not():
@@ -74,6 +90,7 @@ def test_the_facts_of_a_summary_are_plain_data():
         "kind": "notice",
         "generation": 2,
         "messages": 3,
+        "kinds": {},
         "read_files": ("a",),
         "modified_files": ("b",),
     }

@@ -5,7 +5,8 @@ other systems belong to their policies.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -27,12 +28,15 @@ class Covered:
     """The messages that a summary replaces."""
 
     messages: int
+    """How many messages have left, with those that earlier summaries among them stand for."""
     first: int
     last: int
     """Numbers of the first and the last message."""
     places: tuple[int, ...] = ()
     """Positions of those that leave in the current list."""
     generation: int = 1
+    kinds: Mapping[str, int] = EMPTY
+    """How many of them are of each kind, as far as that is known."""
     files: FileOps = FileOps()
     request: str = ""
     """The user's last request, if it leaves as well."""
@@ -58,7 +62,8 @@ def cover(
     # A summary that was read back from text may claim any generation, also one that is no number.
     generations = [claim if isinstance(claim, int) and claim > 0 else 1 for claim in claims]
     return Covered(
-        messages=len(leaving),
+        messages=count_messages(removed),
+        kinds=count_kinds(removed),
         places=tuple(leaving),
         first=first,
         last=last,
@@ -68,12 +73,34 @@ def cover(
     )
 
 
+def count_messages(messages: Iterable[Message]) -> int:
+    """Count messages, each summary as those it stands for; as one where it does not say how many."""
+    total = 0
+    for message in messages:
+        claim = message.meta.get("messages") if message.is_summary else 1
+        if message.meta.get("kind") != "ack" or not message.is_summary:
+            total += claim if isinstance(claim, int) and claim > 0 else 1
+    return total
+
+
+def count_kinds(messages: Iterable[Message]) -> dict[str, int]:
+    """Count messages by kind: by role, or as `tool_result`; summaries add what they know of theirs."""
+    kinds: Tally[str] = Tally()
+    for message in messages:
+        if not message.is_summary:
+            kinds["tool_result" if message.results else message.role] += 1
+        elif isinstance(earlier := message.meta.get("kinds"), Mapping):
+            kinds.update(earlier)
+    return dict(kinds)
+
+
 def summary_meta(covered: Covered, kind: str) -> dict[str, object]:
     """Return the metadata of a message that stands for others."""
     return {
         "kind": kind,
         "generation": covered.generation,
         "messages": covered.messages,
+        "kinds": dict(covered.kinds),
         "read_files": covered.files.read,
         "modified_files": covered.files.modified,
     }

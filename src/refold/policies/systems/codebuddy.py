@@ -6,8 +6,10 @@ the words that stand for what left. Sources: its document, and docs/systems/code
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain, takewhile
 from typing import Final
 
 from refold.core.compaction.budget import Levels, Target, Trigger
@@ -19,9 +21,10 @@ from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import neutralise, role_label, text_and_markers
 from refold.core.models.windows import Window, lookup
-from refold.core.summaries.wrappers import Covered, earlier_summaries, quote_request
+from refold.core.summaries.wrappers import Covered, count_messages, earlier_summaries, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.policies.systems.keep_rules import LastMessages
+from refold.policies.systems.trim_to_fit import TrimToFit
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize
@@ -71,7 +74,10 @@ def codebuddy(
         stages=(
             Strip(keep_messages=keep_recent_messages, limit=tool_result_limit),
             chunked(keep=older, frame=wrap_for_codebuddy, name="chunks"),
-            chunked(keep=half, frame=wrap_half_for_codebuddy, name="partial"),
+            TrimToFit(
+                stage=chunked(keep=half, frame=wrap_half_for_codebuddy, name="partial"),
+                keep_messages=keep_recent_messages,
+            ),
             Truncate(keep=recent, words=codebuddy_notice, role="system", name="plain"),
         ),
         orphans="drop",
@@ -132,18 +138,60 @@ def wrap_half_for_codebuddy(text: str, covered: Covered) -> str:
     return f"{header}\n\n{quote_request(text, covered)}"
 
 
+_COUNTS: Final = re.compile(
+    r"\nUser messages: (\d{1,9}), Assistant responses: (\d{1,9}), Tool calls: (\d{1,9})"
+    r"(?:, summarised before: (\d{1,9}))?"
+)
+"""The second line of a notice."""
+
+
 def codebuddy_notice(messages: Sequence[Message], covered: Covered, _task: Task) -> str:
     """Say how many messages of each kind left, and the first line of what the user asked."""
     fresh = [message for message in messages if not message.is_summary]
     asked = [message for message in fresh if message.is_user_turn]
-    answers = sum(message.role == "assistant" for message in fresh)
-    results = sum(len(message.results) for message in fresh)
+    kinds, unknown = _count_earlier_kinds(messages)
+    users = kinds["user"] + len(asked)
+    answers = kinds["assistant"] + sum(message.role == "assistant" for message in fresh)
+    results = kinds["tool_result"] + sum(len(message.results) for message in fresh)
     header = HEADERS["codebuddy_plain"].text
+    counts = f"User messages: {users}, Assistant responses: {answers}, Tool calls: {results}"
     lines = [
         f"{header}{covered.messages} earlier messages removed to fit context window]",
-        f"User messages: {len(asked)}, Assistant responses: {answers}, Tool calls: {results}",
+        f"{counts}, summarised before: {unknown}" if unknown else counts,
     ]
     topics = [topic for topic in (first_line(message.text) for message in asked) if topic]
+    notices = [_read_notice(message) for message in messages]
+    topics = [*chain.from_iterable(told for told, _ in notices), *topics]
     if topics:
         lines += ["Topics discussed:", *(f"- {topic}" for topic in topics[:MOST_TOPICS])]
+    lines += chain.from_iterable(rest for _, rest in notices)
     return "\n".join(lines + earlier_summaries(messages))
+
+
+def _count_earlier_kinds(messages: Sequence[Message]) -> tuple[Tally[str], int]:
+    """Count the messages of each kind that earlier summaries stand for, and those of unknown kind."""
+    kinds: Tally[str] = Tally()
+    unknown = 0
+    for message in messages:
+        if not message.is_summary or message.meta.get("kind") == "ack":
+            continue
+        if isinstance(known := message.meta.get("kinds"), Mapping):
+            kinds.update(known)
+        elif told := _COUNTS.search(message.text):  # a notice in a list that a caller kept
+            kinds.update(user=int(told[1]), assistant=int(told[2]), tool_result=int(told[3]))
+            unknown += int(told[4] or 0)
+        else:
+            unknown += count_messages([message])
+    return kinds, unknown
+
+
+def _read_notice(message: Message) -> tuple[list[str], list[str]]:
+    """Read the topics of an earlier notice, and the summaries that it repeats."""
+    if not message.is_summary or message.meta.get("kind") != "notice":
+        return [], []
+    lines = message.text.split("\n")[2:]
+    topics: list[str] = []
+    if lines[:1] == ["Topics discussed:"]:
+        topics = list(takewhile(lambda line: line.startswith("- "), lines[1 : 1 + MOST_TOPICS]))
+        lines = lines[1 + len(topics) :]
+    return [topic.removeprefix("- ") for topic in topics], lines

@@ -4,6 +4,7 @@ All that is known of this system: its knobs, how it counts, how it shows a conve
 which tools it tracks, and the words that stand for what left. Sources: its document and docs/systems/opal.md.
 """
 
+import re
 from collections import Counter as Tally
 from collections.abc import Sequence
 from functools import partial
@@ -22,9 +23,10 @@ from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import (
     Covered,
     append_file_lists,
-    earlier_summaries,
+    count_kinds,
     quote_request,
     strip_file_lists,
+    unwrap_summary,
 )
 from refold.core.tokens.counting import Counter
 from refold.policies.systems.keep_rules import RecentBytes
@@ -101,9 +103,21 @@ def wrap_for_opal(text: str, covered: Covered) -> str:
     return f"{header}\n\n{append_file_lists(quote_request(strip_file_lists(text), covered), covered)}"
 
 
+_COUNTS: Final = re.compile(r"\[Compacted \d{1,9} messages: ([^\]\n]{0,200})\]")
+_ROLE_COUNT: Final = re.compile(r"(\d{1,9}) (\w{1,20})")
+"""The counts of a notice, and one role in it."""
+
+
 def opal_notice(messages: Sequence[Message], covered: Covered, _task: Task) -> str:
     """Say how many messages of each role left, and list the files."""
-    roles = Tally("tool_result" if message.results else message.role for message in messages)
-    counts = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
-    lines = [f"[Compacted {len(messages)} messages: {counts}]", *earlier_summaries(messages)]
+    roles = Tally(count_kinds(messages))
+    earlier = [message for message in messages if message.is_summary and message.meta.get("kind") != "ack"]
+    for message in earlier:  # a list that a caller kept: a notice tells its counts, a summary counts as one
+        if "kinds" not in message.meta:
+            told = _COUNTS.search(message.text)
+            counts = _ROLE_COUNT.findall(told[1]) if told else [("1", message.role)]
+            roles.update({role: int(count) for count, role in counts})
+    listed = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
+    repeated = (_COUNTS.sub("", unwrap_summary(message)).strip() for message in earlier)
+    lines = [f"[Compacted {roles.total()} messages: {listed}]", *filter(None, repeated)]
     return wrap_for_opal("\n".join(lines), covered)

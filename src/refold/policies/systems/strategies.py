@@ -278,7 +278,10 @@ class UmweltenNotice:
     def __call__(self, messages: Sequence[Message], _covered: Covered, _task: Task) -> str:
         """Write the notice for messages that leave."""
         stay = f"; last {self.keep_turns} turns retained" if self.keep_turns > 0 else ""
-        return "\n".join([f"{HEADERS['umwelten_truncated'].text}{stay}.)", *earlier_summaries(messages)])
+        notices = (one for one in messages if one.is_summary and one.meta.get("kind") == "notice")
+        repeated = [line for notice in notices for line in notice.text.split("\n")[1:]]
+        header = f"{HEADERS['umwelten_truncated'].text}{stay}.)"
+        return "\n".join([header, *repeated, *earlier_summaries(messages)])
 
 
 def _make_through_line(keep: Keep, _options: Mapping[str, Any]) -> Stage:

@@ -8,11 +8,12 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from printed_tables import NEUROLINK_DEFAULTS, NEUROLINK_MODELS
 
 import refold
+from growth import assert_linear
 from refold import Message, Opaque, Text, ToolCall, ToolResult, presets
 from refold.testing import Scripted
 
@@ -578,13 +579,15 @@ class TestStage4:
     @pytest.mark.parametrize(("count", "left"), [(4, 4), (5, 4), (6, 5), (20, 13)])
     def test_counts(self, count, left):
         """Case 13: 20 messages, 0.5: 8 removed, 13 left; 6: 5 left; 5: 4 left; 4: unchanged."""
-        outcome = compact(talk(count), force=True, **ONLY_SLIDE)
+        outcome = compact(
+            talk(count), force=count == 4, window=None if count == 4 else count * 260, **ONLY_SLIDE
+        )
         assert outcome.messages_after == left
         assert outcome.compacted is (count > 4)
 
     def test_marker(self):
         """Section "Behavior": the first two stay, the marker is third and a system message."""
-        outcome = compact(talk(20), force=True, **ONLY_SLIDE)
+        outcome = compact(talk(20), window=5_000, **ONLY_SLIDE)
         assert outcome.messages[:2] == talk(20)[:2]
         assert outcome.messages[2] == {"role": "system", "content": MARKER}
         assert outcome.messages[3:] == talk(20)[10:]
@@ -593,8 +596,62 @@ class TestStage4:
         """A second removal does not leave a second marker."""
         messages = talk(20)
         for _ in range(5):
-            messages = compact([*messages, *talk(10)], force=True, **ONLY_SLIDE).messages
+            messages = compact([*messages, *talk(10)], window=4_000, **ONLY_SLIDE).messages
         assert [message["content"] for message in messages].count(MARKER) == 1
+
+    @pytest.mark.parametrize("first", [200, 201])
+    def test_long_histories_fill_the_target(self, first):
+        """Of 200 to 20,000 messages of one size at least 85 % of the target stay, of more never less.
+
+        Within one parity: the document removes an even number, so an odd history ends one message off.
+        """
+        sizes = []
+        for count in (
+            first,
+            first + 30,
+            first + 400,
+            first + 2_100,
+            10 * first,
+            100 * first - 98 * (first % 2),
+        ):
+            messages = [(user if n % 2 == 0 else assistant)(f"m{n} ".ljust(2_000, "x")) for n in range(count)]
+            outcome = refold.compact(messages, policy="neurolink", model="gpt-4o")
+            assert outcome.receipt.goal_tokens == 0.80 * 83_200 - 1
+            assert 0.85 * 66_559 <= outcome.tokens_after <= 66_559
+            assert outcome.messages[:2] == messages[:2]
+            assert outcome.messages[-1] == messages[-1]
+            sizes.append(outcome.tokens_after)
+        assert sizes == sorted(sizes)
+
+    @given(
+        st.integers(200, 400), st.lists(st.integers(1, 3_000), min_size=1, max_size=7), st.integers(10, 60)
+    )
+    @settings(max_examples=20)
+    def test_no_more_leaves_than_the_share_or_the_target(self, count, lengths, share):
+        """Whatever the sizes: more than half leaves only where the rest would be over the target."""
+        messages = [
+            (user if n % 2 == 0 else assistant)("x" * lengths[n % len(lengths)]) for n in range(count)
+        ]
+        before = refold.count(messages, policy="neurolink")
+        target = before * share // 100
+        outcome = refold.compact(messages, policy="neurolink", target=target, window=2_000_000)
+        left = outcome.messages_after - 1
+        half = (count - 2) // 2
+        removed = count - left
+        assert outcome.tokens_after <= target or removed == count - 3
+        two_more = sum(
+            math.ceil(-(-lengths[n % len(lengths)] // 4) * 1.15) + 4 for n in (removed, removed + 1)
+        )
+        assert removed == half - half % 2 or outcome.tokens_after + two_more > target
+
+    def test_long_histories_take_linear_time(self):
+        """Twice the messages are twice the work."""
+
+        def make_work(count):
+            messages = talk(count, size=400)
+            return lambda: refold.compact(messages, policy="neurolink", window=8_000)
+
+        assert_linear(make_work, 1_000)
 
     def test_contents_are_cut_where_messages_are_few(self):
         """Case 17: two messages of 4000 characters, 2132 tokens, into 1000: 1675 characters each, 912 tokens."""
@@ -631,7 +688,7 @@ class TestPipeline:
         outcome = compact(messages, target=5_000, **NO_STAGE)
         assert not outcome.compacted
         assert outcome.messages == messages
-        assert not outcome.fits
+        assert not outcome.met_target
 
     @pytest.mark.parametrize(
         ("target", "stages"),
@@ -652,7 +709,7 @@ class TestPipeline:
                 assistant("seen"),
             ]
         model = Scripted("S")
-        outcome = compact(messages, target=target, ask=model)
+        outcome = compact(messages, target=target, ask=model, window=1_000_000)
         assert outcome.stages == stages
         assert len(model.asked) == ("summarize" in stages)
         assert outcome.tokens_after <= target
@@ -903,8 +960,29 @@ class TestToolOutputLimits:
         assert str(saved) == clipped.saved_to
         assert clipped.saved_to in clipped.text
 
+    def test_on_arrival(self):
+        """Section "Tool Output Limits": outside the four stages, so also below the threshold and when switched off."""
+        messages = [user("go"), call("a"), result("a", "L\n" * 3_000), *talk(10)]
+        for knobs in ({}, {"enabled": False}, {"threshold": 0.1}, NO_STAGE):
+            outcome = compact(messages, window=100_000, **knobs)
+            text = outcome.messages[2]["content"]
+            lines, notice = text.rsplit("\n", 1)
+            assert lines.splitlines() == ["L"] * 2_000
+            assert notice == "[Output truncated from 6000 bytes to 4000 bytes]"
+            assert (outcome.stages, outcome.tier) == (("clip",), 0)
+            assert outcome.messages[3:] == messages[3:]
+            assert "clip: 1 outputs clipped" in outcome.reason
+
+    def test_a_forced_run_goes_on_to_the_summary(self):
+        """A limit on arrival is not what somebody asked for who forces a compaction, however much it saves."""
+        for size in (3_000, 900_000):
+            messages = [user("go"), call("a"), result("a", "L\n" * size), *talk(30)]
+            outcome = compact(messages, window=100_000, force=True, ask=Scripted("### 1. Summary"))
+            assert outcome.stages == ("clip", "summarize")
+            assert outcome.tier == 4
+
     def test_in_the_pipeline(self):
-        """A tool output over the limits is cut where the conversation has to shrink at all."""
+        """A tool output over the limits is cut where the conversation has to shrink, before all stages."""
         messages = [user("go"), call("a"), result("a", "x" * 200_000), assistant("ok")]
         outcome = compact(messages, target=20_000)
         assert outcome.stages == ("clip",)
@@ -1096,8 +1174,8 @@ class TestKnobs:
 
     @pytest.mark.parametrize("name", ["truncation_fraction", "fraction"])
     def test_truncation_fraction(self, name):
-        assert compact(talk(20), force=True, **ONLY_SLIDE, **{name: 0.25}).messages_after == 17
-        assert compact(talk(20), force=True, **ONLY_SLIDE, **{name: 0.75}).messages_after == 9
+        assert compact(talk(20), window=5_000, **ONLY_SLIDE, **{name: 0.25}).messages_after == 17
+        assert compact(talk(20), window=5_000, **ONLY_SLIDE, **{name: 0.75}).messages_after == 9
 
     def test_provider(self):
         """`provider`: the multiplier and the window."""
@@ -1261,7 +1339,7 @@ class TestHostile:
     def test_system_messages_only(self):
         messages = [{"role": "system", "content": "x" * 4_000} for _ in range(8)]
         outcome = compact(messages, target=100, ask=Scripted("S"))
-        assert (outcome.compacted, outcome.fits) == (False, False)
+        assert (outcome.compacted, outcome.met_target) == (False, False)
 
     def test_the_last_user_message_and_pins_stay(self):
         """Law 13: both are in every view."""
@@ -1291,7 +1369,7 @@ class TestHostile:
                 messages.append({"role": kind, "content": f"{n} " + "w" * 700})
         outcome = compact(messages, target=target, ask=Scripted("S"))
         assert takes(outcome.messages)
-        assert outcome.fits is (outcome.tokens_after <= target)
+        assert outcome.met_target is (outcome.tokens_after <= target)
         if outcome.compacted:
             assert (
                 outcome.tokens_after

@@ -78,16 +78,22 @@ class TestNeuroLink:
         assert marker.role == "system"
         assert marker.text == "[Earlier conversation history was truncated to fit within context limits]"
         assert marker.is_summary
-        assert marker.meta == {"kind": "notice"}
+        assert marker.meta == {"kind": "notice", "messages": 8}
 
     def test_more_leaves_until_the_goal_holds(self):
-        """The page, "Stage 4": a tenth more each time, then 95 %."""
+        """The page, "Stage 4": where the share is not enough, more leaves, two at a time."""
         sizes = []
         for goal in (2_000, 1_300, 1_100, 800, 700, 500, 400):
             done = slid(talk(20), goal=goal)
             assert LETTERS.conversation(done) <= goal
             sizes.append(len(done))
         assert sizes == [13, 13, 11, 7, 7, 5, 4]
+
+    @pytest.mark.parametrize("count", [100, 1_000, 5_000])
+    def test_no_more_leaves_than_the_goal_demands(self, count):
+        """However long the history is, the share is only the beginning: two messages more would not fit."""
+        done = slid(talk(count), goal=3_000)
+        assert 3_000 - 2 * 100 < LETTERS.conversation(done) <= 3_000
 
     def test_the_largest_removal_where_no_removal_reaches_the_goal(self):
         """The newest message stays in any case, and so do the first two."""
@@ -135,6 +141,7 @@ def test_old_markers_give_way_to_the_new_one():
     once = slid(talk(20))
     twice = slid([*once, *talk(6)])
     assert names(twice).count("marker") == 1
+    assert twice[2].meta["messages"] == 26 - (len(twice) - 1)
     assert twice[2].text == NEUROLINK_MARKER_HEADER
 
 

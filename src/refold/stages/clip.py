@@ -21,6 +21,8 @@ class Clip:
     keep: Literal["head", "tail", "both"] = "tail"
     save_to: Callable[[str], str] | None = None
     """Stores the full text and returns where."""
+    on_arrival: bool = False
+    """True to limit each output when it arrives, whether or not it is time to compact."""
     name: str = "clip"
     thins: ClassVar[bool] = True
 

@@ -204,7 +204,7 @@ def test_a_proposal_that_does_not_make_it_smaller_is_turned_down():
 
 def test_one_token_smaller_is_smaller():
     less = Fixed(lambda it: Step((replace_message(it.messages, 0, user("zzz"), "less"),)), name="less")
-    done = shrunk(task("aaaa", goal=0), less)
+    done = shrunk(task("aaaa", goal=6), less)
     assert (done.reports[0].accepted, done.tokens) == (True, 6)
 
 
@@ -295,6 +295,96 @@ def test_a_later_stage_can_look_at_a_message_as_it_came():
     assert [message.text for message in seen.messages] == ["a" * 10, "c" * 10]
     assert [seen.original(index) for index in (0, 1)] == [it.messages[0], it.messages[2]]
     assert it.original(1) is it.messages[1]
+
+
+# -- limits on arrival -------------------------------------------------------------------------------------
+
+
+@dataclass
+class OnArrival(Fixed):
+    """A stage that limits each message on its arrival."""
+
+    on_arrival: bool = True
+
+
+def limit(most):
+    """Cut every message to so many characters, on its arrival."""
+
+    def propose(task):
+        edits = [
+            replace_message(task.messages, at, assistant(message.text[:most]), "limit")
+            for at, message in enumerate(task.messages)
+            if len(message.text) > most
+        ]
+        return Step(tuple(edits), "limited")
+
+    return OnArrival(propose, name="limit")
+
+
+def test_limits_on_arrival_come_first_and_are_no_tier():
+    last = drop(name="last")
+    done = shrunk(task("aaaa", "bbbb", goal=None), last, limit(2))
+    assert [report.stage for report in done.reports] == ["limit", "last"]
+    assert [message.text for message in last.seen[0].messages] == ["aa", "bb"]
+    assert done.tier == 1
+    alone = shrunk(task("aaaa", "bbbb", goal=None), limit(2))
+    assert (alone.tier, alone.tokens) == (0, 7)
+
+
+def test_limits_on_arrival_may_reach_the_goal():
+    """They end a run that nobody asked for; a forced one asks the model all the same."""
+    told = ask([Ask("q")])
+    assert [report.stage for report in shrunk(task("aaaa", goal=5), limit(2), told).reports] == ["limit"]
+    forced = task("aaaa", goal=5, force=True, model=True)
+    done = shrunk(forced, limit(2), told, model=Scripted("c"))
+    assert [report.stage for report in done.reports] == ["limit", "ask"]
+
+
+# -- the user's last message -------------------------------------------------------------------------------
+
+
+def test_the_last_request_is_whole_where_cutting_it_does_not_reach_the_goal():
+    it = task(messages=[user("aaaa"), assistant("bbbb"), user("cccc")], goal=8)
+    done = shrunk(it, halve())
+    assert [message.text for message in done.messages] == ["aa", "bb", "cccc"]
+    assert done.edits[0].end == 2
+    assert (done.tier, done.tokens) == (1, 11)
+
+
+def test_the_last_request_is_cut_where_that_reaches_the_goal_or_makes_it_fit():
+    messages = [user("aaaa"), assistant("bbbb"), user("cccc")]
+    reached = shrunk(task(messages=messages, goal=9), halve())
+    assert [message.text for message in reached.messages] == ["aa", "bb", "cc"]
+    fits = shrunk(task(messages=messages, goal=8, fitting=9), halve())
+    assert [message.text for message in fits.messages] == ["aa", "bb", "cc"]
+    too_small = shrunk(task(messages=messages, goal=8, fitting=8), halve())
+    assert [message.text for message in too_small.messages] == ["aa", "bb", "cccc"]
+
+
+def test_without_a_goal_the_last_request_is_cut_where_it_fits():
+    """One success is enough there, so a cut is not in vain."""
+    done = shrunk(task("aaaa", goal=None), halve())
+    assert (done.messages[0].text, done.tier) == ("aa", 1)
+
+
+def test_a_stage_whose_only_edit_was_undone_was_not_accepted():
+    it = task("aaaa", goal=1)
+    done = shrunk(it, nothing("why not"), halve())
+    assert (done.messages, done.edits, done.tier, done.tokens) == (it.messages, (), 0, 7)
+    assert [(report.accepted, report.reason) for report in done.reports] == [
+        (False, "why not"),
+        (False, "cutting the user's last message is not enough"),
+    ]
+
+
+def test_other_messages_of_the_user_may_be_cut():
+    done = shrunk(task(messages=[user("aaaa"), user("bb")], goal=1), halve())
+    assert [message.text for message in done.messages] == ["aa", "bb"]
+    only_first = Fixed(
+        lambda it: Step((replace_message(it.messages, 0, user("a"), "less"),)), name="only first"
+    )
+    done = shrunk(task(messages=[user("aaaa"), user("bb")], goal=1), only_first)
+    assert [message.text for message in done.messages] == ["a", "bb"]
 
 
 # -- questions ---------------------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ def neurolink(
             max_lines=max_tool_output_lines,
             keep=direction,
             save_to=_output_saver(save_to_disk, save_dir),
+            on_arrival=True,
         )
     ]
     if enable_pruning and enable_prune:

@@ -19,6 +19,8 @@ KNOWN: Final = (
     "agent runs or lists of messages, Claude Code transcripts, LongMemEval, LoCoMo, tau-bench, "
     "CompactBench templates"
 )
+_DAY: Final = len("2023/08/11")
+"""Characters of the day in a date of LongMemEval, which also has the weekday and the time."""
 _LEAST: Final = 20
 """Least messages of a run; a shorter one has nothing to fold and use again."""
 
@@ -43,6 +45,8 @@ class Question:
     answer: str
     evidence: tuple[int, ...]
     """Indexes of these turns in the history."""
+    date: str = ""
+    """The day on which it is asked, if the data tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Talk:
     name: str
     messages: Wire
     questions: tuple[Question, ...] = ()
+    dates: tuple[str, ...] = ()
+    """The day of each message, if the data tell it."""
 
 
 @dataclass(slots=True)
@@ -166,16 +172,25 @@ def _read_longmemeval(item: dict[str, Any]) -> Talk:
     turns = [turn for session in item["haystack_sessions"] for turn in session]
     evidence = tuple(at for at, turn in enumerate(turns) if turn.get("has_answer"))
     history = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
-    question = Question(str(item["question"]), str(item["answer"]), evidence)
-    return Talk(str(item.get("question_id", "")), history, (question,))
+    asked_on = str(item.get("question_date", ""))[:_DAY]
+    question = Question(str(item["question"]), str(item["answer"]), evidence, asked_on)
+    dates = tuple(
+        str(date)[:_DAY]
+        for date, session in zip(item.get("haystack_dates", ()), item["haystack_sessions"], strict=False)
+        for _ in session
+    )
+    return Talk(str(item.get("question_id", "")), history, (question,), dates)
 
 
 def _read_locomo(item: dict[str, Any]) -> Talk:
     talk = item["conversation"]
     history: Wire = []
+    dates: list[str] = []
     places: dict[str, int] = {}
     number = 1
     while f"session_{number}" in talk:
+        day = str(talk.get(f"session_{number}_date_time", "")).rpartition(" on ")[2]
+        dates += [day] * len(talk[f"session_{number}"])
         for turn in talk[f"session_{number}"]:
             places[turn["dia_id"]] = len(history)
             history.append({"role": "user", "content": f"{turn['speaker']}: {turn['text']}"})
@@ -186,7 +201,7 @@ def _read_locomo(item: dict[str, Any]) -> Talk:
         if "answer" in asked
         and (evidence := tuple(places[id_] for id_ in asked.get("evidence", ()) if id_ in places))
     )
-    return Talk(str(item.get("sample_id", "")), history, questions)
+    return Talk(str(item.get("sample_id", "")), history, questions, tuple(dates))
 
 
 def _read_lines(file: Path, dataset: Dataset) -> None:

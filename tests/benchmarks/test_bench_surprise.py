@@ -114,22 +114,22 @@ def test_a_window_in_which_nothing_folds_is_named_in_the_table():
 
 def test_long_recordings_are_cut_at_the_folds_of_a_session():
     """The reader takes less than the prefix: 100 % is the newest part that it takes."""
-    maker = ViewMaker(WordReader(), windows=(16_000,))
-    found, note = surprise_views.prepare_long(maker, [make_run(steps=120)], 16_000, 12_000)
+    maker = ViewMaker(WordReader())
+    found, note = surprise_views.prepare_long(maker, [make_run(steps=60, words=100)], 6_000, 3_000)
     assert note == ""
     assert len(found) >= 2
     for each in found:
         assert each.case.kind == LONG
-        assert surprise_cases.count_messages(WordReader(), each.reference) <= 12_000
-        assert set(each.views) == {"refold, session 16k", "tail, session 16k", "head and tail, session 16k"}
+        assert surprise_cases.count_messages(WordReader(), each.reference) <= 3_000
+        assert set(each.views) == {"refold, session 6k", "tail, session 6k", "head and tail, session 6k"}
 
 
 def test_views_that_no_reader_takes_are_named_and_not_invented():
-    maker = ViewMaker(WordReader())
-    assert surprise_views.prepare_long(maker, [make_run(steps=120)], 16_000, 100)[1].endswith(
-        "no view fits the reader's 100 tokens"
-    )
-    found, note = surprise_views.prepare_long(maker, [make_run()], 1_000_000, 12_000)
+    maker, runs = ViewMaker(WordReader()), [make_run(steps=60, words=100)]
+    found, note = surprise_views.prepare_long(maker, runs, 6_000, 100)
+    assert not found
+    assert note.endswith("folds, but no view fits the reader's 100 tokens")
+    found, note = surprise_views.prepare_long(maker, runs, 1_000_000, 3_000)
     assert (found, note) == ([], "nothing folds: the recordings are shorter than the window")
 
 

@@ -343,7 +343,8 @@ def test_six_an_hour_survive_reopening_behind_many_turns(tmp_path, clock):
     address = f"sqlite:{tmp_path / 'a.db'}"
     made = 0
     history = [user("go")]
-    with opened(store=address, ask=Scripted(SUMMARY), now=clock) as session:
+    hourly = {"store": address, "limits": limits(per_hour=6)}
+    with opened(**hourly, ask=Scripted(SUMMARY), now=clock) as session:
         for _ in range(400):
             clock.time += 1
             history += [reply("alpha " * 60), user("beta " * 60)]
@@ -356,7 +357,7 @@ def test_six_an_hour_survive_reopening_behind_many_turns(tmp_path, clock):
         assert made == 6
         for _ in range(40):
             session.observe(usage(100))
-    with opened(store=address, ask=Scripted(SUMMARY), now=clock) as session:
+    with opened(**hourly, ask=Scripted(SUMMARY), now=clock) as session:
         session.view()
         assert len(session.state.accounting.breaker.attempts) == 6
         assert session.state.accounting.breaker.opened is not None
@@ -377,10 +378,12 @@ def test_over_the_room_while_the_breaker_is_open_folds_without_the_model(clock):
         assert ready.budget.used <= ready.budget.room
 
 
-@pytest.mark.parametrize("answer", [SUMMARY, RuntimeError("dead")])
+@pytest.mark.parametrize(
+    ("answer", "allowed"), [(SUMMARY, {"limits": limits(per_hour=6)}), (RuntimeError("dead"), {})]
+)
 @pytest.mark.parametrize("edits", [False, True])
-def test_adversarial_refill_stays_within_the_calls_allowed(answer, edits, clock):
-    """Every turn fills the context again; whatever the summariser does, six an hour are enough."""
+def test_adversarial_refill_stays_within_the_calls_allowed(answer, allowed, edits, clock):
+    """Every turn fills the context again; who asks in vain does so six times an hour, others if they want."""
     calls = []
 
     def model(_ask):
@@ -390,7 +393,7 @@ def test_adversarial_refill_stays_within_the_calls_allowed(answer, edits, clock)
         return answer
 
     turns = TURNS if not edits else TURNS // 4  # every turn brings a whole new history
-    with opened(ask=model, now=clock) as session:
+    with opened(ask=model, now=clock, **allowed) as session:
         history, sent = [user("go")], []
         for turn in range(turns):
             clock.time += 2

@@ -7,7 +7,7 @@ The work is a generator that yields questions; `compact` answers them one by one
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import floor
+from math import ceil, floor
 from typing import Any, Final
 
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens, read_conversation
@@ -54,6 +54,8 @@ class CompactionOptions:
     pins: tuple[Any, ...] = ()
     model: bool = False
     """True if a summariser model is available."""
+    why_no_model: str = "no model was given"
+    """The reason why none is available."""
     ask_window: int | None = None
     ask_price: Price | None = None
     allowance: Allowance | None = None
@@ -283,10 +285,12 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
         return min(max(0, options.target - (fixed if policy.tokens_of_all else 0)), _tokens_that_fit(budget))
     if policy.target is None:
         return None
-    goal = policy.target.history(budget.window, budget.room, fixed)
     estimated = budget.breakdown.total
-    if budget.used > estimated > 0:  # the provider counts more than we do: aim lower by as much
-        goal = floor(goal * estimated / budget.used)
+    surplus = max(1.0, budget.used / estimated) if estimated else 1.0
+    # The provider may count more than we do, and then aim lower by as much. Its surplus need not lie in the
+    # fixed part: if that would fill the room, it is taken as we count it.
+    counted = fixed if fixed * surplus >= budget.room else ceil(fixed * surplus)
+    goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus)
     if options.force and budget.breakdown.history <= goal:
         if policy.forced_once:
             return None
@@ -335,6 +339,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         untold_above=_tokens_that_fit(budget) if manual and (model or not due) else None,
         focus=options.focus,
         model=model,
+        why_no_model=options.why_no_model,
         ask_window=options.ask_window or _assumed_ask_window(conversation),
         ask_price=options.ask_price,
         allowance=options.allowance,

@@ -10,12 +10,13 @@ from refold.chat.display import Note, UserInterface
 from refold.chat.interrupts import Interrupts
 from refold.clients.chat import ChatClient
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.circuit_breaker import BREAKER
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.messages.normalize import normalize
 from refold.core.tokens.units import format_count
 from refold.session import open as open_session
-from refold.session.events import CompactionEnd, CompactionFailed, Event
+from refold.session.events import CompactionEnd, CompactionFailed, CompactionSkipped, Event
 from refold.session.session import Session
 from refold.stores import Store
 
@@ -66,6 +67,8 @@ class Conversation:
     """True while a command reports its fold itself."""
     warned: bool = False
     """True if the user was warned that the context is filling; a full context is reported every time."""
+    breaker: str = ""
+    """Why the circuit breaker is open, as the user was last told; it stays open for several turns."""
 
     @property
     def wire(self) -> str:
@@ -94,6 +97,11 @@ class Conversation:
             self.notes.append(Note(f"{text}; /unfold brings them back", "dim"))
         elif isinstance(event, CompactionFailed):
             self.notes.append(Note(f"nothing was folded: {event.reason}", "dim"))
+        elif isinstance(event, CompactionSkipped) and BREAKER in event.reason:
+            why = event.reason[event.reason.index(BREAKER) :]
+            if why != self.breaker:
+                self.notes.append(Note(f"nothing was folded: {why}", "yellow"))
+            self.breaker = why
 
     def switch(self, name: str | None = None, address: str | None = None) -> None:
         """Go on in another session, or with another model; nothing changes if that cannot be opened."""

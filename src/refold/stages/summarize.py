@@ -150,7 +150,7 @@ class Summarize:
     def __call__(self, task: Task) -> Step | Flow[Step]:
         """Propose a summary."""
         if not task.model:
-            return Step(note="no model was given", failed=True)
+            return Step(note=task.why_no_model, failed=True)
         segment = self.keep.segment(task.measured)
         if segment is None:
             return Step(note="nothing may leave yet")

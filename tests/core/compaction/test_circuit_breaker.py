@@ -18,13 +18,14 @@ from refold.core.compaction.circuit_breaker import (
     replay_events,
 )
 
-NO_HOURLY = Limits(per_hour=None)
+NO_HOURLY = Limits(failures_per_hour=None)
+HOURLY = Limits(per_hour=6)
 
 
-def thrashing(count, *, every=60.0, start=1_000.0):
-    """Folds with a completed turn behind each."""
+def thrashing(count, *, every=60.0, start=1_000.0, event="fold"):
+    """Folds, or failures, with a completed turn behind each."""
     for number in range(count):
-        yield "fold", start + number * every
+        yield event, start + number * every
         yield "turn", start + number * every + 1
 
 
@@ -49,18 +50,47 @@ def test_a_turn_between_them_keeps_it_closed():
     assert allows(breaker, 6.0).yes
 
 
-def test_six_in_an_hour_open_it():
-    """Faults, C25: folds that succeed and are needed again each minute."""
-    assert allows(replay_events(thrashing(5)), 1_400.0).yes
-    told = allows(replay_events(thrashing(6)), 1_400.0)
+def test_folds_with_a_turn_between_them_are_no_loop():
+    """A small window may need one each minute."""
+    breaker = replay_events(thrashing(60))
+    assert allows(breaker, breaker.seen) == Allowed(True)
+
+
+def test_six_failures_in_an_hour_open_it():
+    """Whoever fails so often is left alone for a while, although there are turns between."""
+    assert allows(replay_events(thrashing(5, event="failed")), 1_400.0).yes
+    told = allows(replay_events(thrashing(6, event="failed")), 1_400.0)
+    assert (told.yes, told.until) == (False, 1_900.0)
+    assert told.reason == "6 compactions failed within an hour"
+
+
+def test_six_failures_in_more_than_an_hour_do_not():
+    breaker = replay_events(thrashing(40, every=HOUR / 5, event="failed"))
+    assert allows(breaker, breaker.seen).yes
+    assert len(breaker.attempts) == len(breaker.failures) == 5
+
+
+def test_folds_between_failures_count_for_nothing():
+    breaker = replay_events([*thrashing(5, event="failed"), *thrashing(20, start=1_300.0, every=10.0)])
+    assert allows(breaker, breaker.seen).yes
+    assert not allows(record_event(breaker, "failed", 1_600.0), 1_601.0).yes
+
+
+def test_a_limit_on_all_attempts_counts_the_good_ones_too():
+    """Faults, C25: for callers who want fewer folds than they need."""
+    assert allows(replay_events(thrashing(5), HOURLY), 1_400.0).yes
+    told = allows(replay_events(thrashing(6), HOURLY), 1_400.0)
     assert (told.yes, told.until) == (False, 1_900.0)
     assert told.reason == "6 compactions within an hour"
 
 
-def test_six_in_more_than_an_hour_do_not():
-    breaker = replay_events(thrashing(40, every=HOUR / 5))
-    assert allows(breaker, breaker.seen).yes
-    assert len(breaker.attempts) == 5
+def test_why_it_is_open_and_until_when_is_told_in_words():
+    told = allows(replay_events([("fold", 1_000.0), ("fold", 1_010.0)]), 1_020.0)
+    assert told.explanation == (
+        "the circuit breaker is open until 1970-01-01 00:26:50 UTC: "
+        "2 compactions without a turn of the model between them"
+    )
+    assert Allowed(True, "one attempt").explanation == "one attempt"
 
 
 def test_no_limit_is_no_limit():
@@ -127,7 +157,7 @@ def test_opening_again_soon_doubles_the_cool_down():
 
 def test_a_history_that_fills_up_each_minute_is_folded_about_as_often_as_the_limit_allows():
     """Faults, C25: without a breaker there would be 480 folds in eight hours."""
-    breaker, folds = Breaker(), []
+    breaker, folds = Breaker(limits=HOURLY), []
     for minute in range(480):
         at = 1e9 + 60.0 * minute
         if allows(breaker, at).yes:
@@ -162,7 +192,7 @@ def test_a_turn_does_not_close_it():
 def test_a_turn_may_close_what_a_missing_turn_opened_and_nothing_else():
     limits = Limits(turn_closes=True)
     assert allows(replay_events([("fold", 0.0), ("fold", 1.0), ("turn", 2.0)], limits), 3.0) == Allowed(True)
-    assert not allows(replay_events(thrashing(6), limits), 1_400.0).yes
+    assert not allows(replay_events(thrashing(6, event="failed"), limits), 1_400.0).yes
 
 
 def test_other_limits_hold():
@@ -203,7 +233,7 @@ def test_a_time_that_cannot_be_is_the_last_one_seen(at):
 
 @pytest.mark.parametrize(
     "breaker",
-    [Breaker(), OPENED, replay_events([*thrashing(6), ("emergency", 5e3)])],
+    [Breaker(), OPENED, replay_events([*thrashing(6, event="failed"), ("emergency", 5e3)])],
     ids=["new", "open", "hourly"],
 )
 def test_it_comes_back_from_json(breaker):

@@ -1,17 +1,19 @@
-"""A circuit breaker that stops compactions which come too fast. Knows no clock: times are arguments.
+"""A circuit breaker that stops loops of compactions. Knows no clock: times are arguments.
 
     closed      compactions may start; it opens after `folds_without_turn` of them without a turn of the
-                model between them, or `per_hour` of them in an hour
+                model between them, or `failures_per_hour` that failed in an hour
     open        none may start until the cool-down is over
     half-open   one may start: a fold closes the breaker, a failure opens it again for twice as long
 
 An emergency fold after a context overflow is recorded and never counted: recovery must not wait. When the
-breaker opens again within an hour after the last cool-down, the cool-down doubles as well. So a history that
-fills up at once every time is folded about as often as the limit allows.
+breaker opens again within an hour after the last cool-down, the cool-down doubles as well. Folds that succeed
+with turns between them are no loop, however many there are: a small window needs them.
 
     >>> breaker = replay_events([("fold", 10.0), ("fold", 20.0)])
     >>> allows(breaker, 30.0)
     Allowed(yes=False, reason='2 compactions without a turn of the model between them', until=620.0)
+    >>> print(allows(breaker, 30.0).explanation.partition(": ")[0])
+    the circuit breaker is open until 1970-01-01 00:10:20 UTC
     >>> allows(breaker, 620.0).yes
     True
 
@@ -21,12 +23,15 @@ cool-down the breaker is half-open, so nobody waits longer than two cool-downs.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
 BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
 """A fold; an attempt that failed; a fold after a context overflow; a turn that the model completed."""
 
+BREAKER: Final = "the circuit breaker"
+"""Stands at the start of every explanation why a compaction may not start."""
 HOUR: Final = 3_600.0
 _LATEST: Final = 4e10
 """Seconds: the year 3237. A later time is an error of the clock."""
@@ -40,12 +45,14 @@ _KEPT: Final = 1_000
 class Limits:
     """When a breaker opens, and for how long; None for no limit.
 
-    Two folds in a row without an answer mean that folding does not help. Six an hour is one every ten
-    minutes, the cool-down; a session that needs more has a window that is too small.
+    Two folds in a row without an answer mean that folding does not help. Six failures an hour are one every
+    ten minutes, the cool-down: what fails so often does not recover by being tried.
     """
 
     folds_without_turn: int | None = 2
-    per_hour: int | None = 6
+    failures_per_hour: int | None = 6
+    per_hour: int | None = None
+    """Attempts in an hour, successful ones too: for callers who want to fold less often than they need to."""
     cooldown: float = 600.0
     longest_cooldown: float = 3_600.0
     """A provider that recovers is noticed within this time."""
@@ -60,6 +67,8 @@ class Breaker:
     limits: Limits = Limits()
     attempts: tuple[float, ...] = ()
     """The times at which attempts ended, in the last hour."""
+    failures: tuple[float, ...] = ()
+    """The times among them at which one failed."""
     since_turn: int = 0
     """Attempts since the model last completed a turn."""
     opened: float | None = None
@@ -76,19 +85,18 @@ class Breaker:
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON, without the limits."""
         state = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "limits"}
-        return state | {"attempts": list(self.attempts)}
+        return state | {"attempts": list(self.attempts), "failures": list(self.failures)}
 
     @classmethod
     def from_json(cls, value: Any, limits: Limits | None = None) -> "Breaker":
         """Read the state from JSON; fields that cannot be read are left at their defaults."""
         state = value if isinstance(value, dict) else {}
-        attempts = state.get("attempts")
-        times = [_read_time(at) for at in attempts] if isinstance(attempts, list) else []
         cooldown = _read_time(state.get("cooldown"))
         reason = state.get("reason")
         return cls(
             limits=limits or Limits(),
-            attempts=tuple(at for at in times if at is not None)[-_KEPT:],
+            attempts=_read_times(state.get("attempts")),
+            failures=_read_times(state.get("failures")),
             since_turn=_read_count(state.get("since_turn")),
             opened=_read_time(state.get("opened")),
             reason=reason if isinstance(reason, str) else "",
@@ -110,6 +118,14 @@ class Allowed:
     until: float | None = None
     """The time to ask again."""
 
+    @property
+    def explanation(self) -> str:
+        """The reason in words for people, with the time."""
+        if self.until is None:
+            return self.reason
+        until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{BREAKER} is open until {until}: {self.reason}"
+
 
 def replay_events(events: Iterable[tuple[BreakerEvent, float]], limits: Limits | None = None) -> Breaker:
     """Return the breaker after all events of a log, oldest first."""
@@ -128,8 +144,13 @@ def record_event(breaker: Breaker, event: BreakerEvent, at: float) -> Breaker:
         breaker = replace(breaker, since_turn=0)
         return replace(breaker, opened=None, reason="") if closes else breaker
     half_open = _half_open(breaker, at)
-    attempts = (*(old for old in breaker.attempts if abs(at - old) < HOUR), at)[-_KEPT:]
-    breaker = replace(breaker, attempts=attempts, since_turn=breaker.since_turn + 1)
+    failures = _keep_recent(breaker.failures, at)
+    breaker = replace(
+        breaker,
+        attempts=(*_keep_recent(breaker.attempts, at), at)[-_KEPT:],
+        failures=(*failures, at)[-_KEPT:] if event == "failed" else failures,
+        since_turn=breaker.since_turn + 1,
+    )
     if half_open and event == "fold":
         return replace(breaker, opened=None, reason="", since_turn=0)
     if half_open:
@@ -155,6 +176,8 @@ def _open_if_too_fast(breaker: Breaker, at: float) -> Breaker:
     again = before is not None and abs(at - before) < HOUR + breaker.cooldown
     if limits.folds_without_turn is not None and breaker.since_turn >= limits.folds_without_turn:
         return _open(breaker, at, f"{breaker.since_turn} {_WITHOUT_TURN}", again=again)
+    if limits.failures_per_hour is not None and len(breaker.failures) >= limits.failures_per_hour:
+        return _open(breaker, at, f"{len(breaker.failures)} compactions failed within an hour", again=again)
     if limits.per_hour is not None and len(breaker.attempts) >= limits.per_hour:
         return _open(breaker, at, f"{len(breaker.attempts)} compactions within an hour", again=again)
     return breaker
@@ -175,6 +198,15 @@ def _half_open(breaker: Breaker, at: float) -> bool:
 def _valid_time(breaker: Breaker, at: float) -> float:
     time = _read_time(at)
     return breaker.seen if time is None else time
+
+
+def _keep_recent(times: tuple[float, ...], at: float) -> tuple[float, ...]:
+    return tuple(old for old in times if abs(at - old) < HOUR)
+
+
+def _read_times(value: Any) -> tuple[float, ...]:
+    times = [_read_time(at) for at in value] if isinstance(value, list) else []
+    return tuple(at for at in times if at is not None)[-_KEPT:]
 
 
 def _read_time(value: Any) -> float | None:

@@ -59,6 +59,8 @@ class Task:
     """The subject that a summary pays attention to, in the caller's words."""
     model: bool = False
     """True if a summariser model is available."""
+    why_no_model: str = "no model was given"
+    """The reason why none is available."""
     ask_window: int = 32_768
     """The window of the summariser. The default is a small model's: a request must fit any that is asked."""
     ask_price: Price | None = None

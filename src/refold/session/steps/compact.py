@@ -1,7 +1,7 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions, compaction_flow
 from refold.calls.make_outcome import make_receipt
@@ -45,12 +45,21 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     if allowed.yes:
         options = CompactionOptions(model=state.summariser.ask is not None)
         return (yield from attempt_compaction(state, context, options, "threshold"))
+    why = allowed.explanation
     if budget.used > budget.room:
-        return (yield from attempt_compaction(state, context, CompactionOptions(), "emergency"))
-    state.events.add(
-        CompactionSkipped(session=state.name, at=state.now(), reason=allowed.reason, until=allowed.until)
-    )
-    return Attempt(_idle_outcome(state, context, f"not now: {allowed.reason}"))
+        options = CompactionOptions(why_no_model=f"no model is asked: {why}")
+        attempt = yield from attempt_compaction(state, context, options, "emergency")
+        return _add_reason(attempt, why)
+    state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
+    return Attempt(_idle_outcome(state, context, f"not now: {why}"))
+
+
+def _add_reason(attempt: Attempt, why: str) -> Attempt:
+    """Return an attempt whose reason says why it was made without a model."""
+    outcome = attempt.outcome
+    if why in outcome.reason:
+        return attempt
+    return replace(attempt, outcome=replace(outcome, reason=f"{outcome.reason}; no model is asked: {why}"))
 
 
 def attempt_compaction(
@@ -79,13 +88,16 @@ def attempt_compaction(
             state.accounting.note_cache_miss(missed=missed)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
-    facts = {
+    facts: dict[str, Any] = {
         "trigger": trigger,
         "policy": conversation.policy.name,
         "stages": list(outcome.stages),
         "before": outcome.tokens_before,
         "after": outcome.tokens_after,
     }
+    asked = [report for report in outcome.receipt.stages if report.calls]
+    if asked and not any(report.accepted for report in asked):
+        facts["unanswered"] = True
     place = conversation.policy.checkpoint
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
     if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in outcome.edits):

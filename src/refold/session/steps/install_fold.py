@@ -20,7 +20,7 @@ from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
-from refold.session.steps.read_entries import fold_breaker_event, fold_messages
+from refold.session.steps.read_entries import breaker_event, fold_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def record_fold(state: SessionState, entry: Entry, outcome: Outcome, used: int) 
     accounting, trigger = state.accounting, outcome.receipt.trigger
     accounting.add_fold(entry.name, outcome.tokens_before, outcome.tokens_after)
     accounting.add_spending(outcome.receipt.spent, entry.at)
-    if (event := fold_breaker_event(trigger)) is not None:
+    if (event := breaker_event(entry)) is not None:
         accounting.record_breaker_event(event, state.now())
     automatic = trigger in ("threshold", "background")
     accounting.start_trial(TrialFold(entry.name, used, state.loaded.tokens) if automatic else None)

@@ -139,7 +139,10 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     context = yield from context_state(state)
     real = info.requested or max(context.budget.used, info.limit or 0)
     ratio = min(_MOST_UNDERCOUNTED, max(1.0, real / max(1, sent)))
-    options = CompactionOptions(target=floor(RECOVERY_FRACTION * context.budget.room / ratio))
+    options = CompactionOptions(
+        target=floor(RECOVERY_FRACTION * context.budget.room / ratio),
+        why_no_model="no model is asked after a refusal",
+    )
     attempt = yield from attempt_compaction(state, context, options, "emergency")
     budget = (yield from context_state(state)).budget
     accounting.note_request(budget.breakdown.total)

@@ -24,17 +24,14 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
 ask for do not count: they may fold as often as they like."""
 
 
-def fold_breaker_event(trigger: str | None) -> circuit_breaker.BreakerEvent | None:
-    """Return the circuit breaker event of a fold with this trigger; None if it does not count."""
-    return _BREAKER_EVENTS.get(trigger, "fold")
-
-
 def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
     """Return the circuit breaker event of an entry; None if it does not count."""
     if entry.kind == "usage":
         return "turn"
     if entry.kind == "fold":
-        return fold_breaker_event(entry.value.get("trigger"))
+        event = _BREAKER_EVENTS.get(entry.value.get("trigger"), "fold")
+        # A stage that needs no model stood in, but to ask so often in vain is a loop as well.
+        return "failed" if event == "fold" and entry.value.get("unanswered") else event
     return "failed" if entry.kind == "attempt" and entry.value.get("counted") else None
 
 

@@ -1,0 +1,111 @@
+"""The circuit breaker in a session: good folds do not open it; an open one says so, and until when."""
+
+import re
+
+import pytest
+
+import refold
+from refold.testing import Scripted
+
+OPEN = re.compile(r"the circuit breaker is open until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: ")
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def reply(text):
+    return {"role": "assistant", "content": text}
+
+
+def numbered(word, turn, count):
+    return " ".join(f"{word}{turn * i}" for i in range(count))
+
+
+def test_a_busy_session_in_a_small_window_asks_at_every_fold():
+    """A turn stands between them, however fast they come."""
+    asked = []
+    session = refold.open(
+        "busy",
+        model="gpt-4o",
+        window="4k",
+        store="memory:",
+        now=lambda: 1_000_000.0,
+        policy="ripple",
+        ask=lambda ask: asked.append(ask) or "Summary: files were read; all is fine.",
+    )
+    history = []
+    for turn in range(90):
+        history.append(user(f"question {turn} " + numbered("w", turn, 50)))
+        ready = session.prepare(history)
+        history.append(reply(numbered("x", turn, 200)))
+        session.observe({"usage": {"prompt_tokens": ready.budget.used, "completion_tokens": 600}})
+    assert len(session.folds()) > 6
+    assert len(asked) == len(session.folds())
+    assert {fold.stages for fold in session.folds()} == {("summarize",)}
+
+
+def test_a_model_that_always_fails_is_left_alone_and_the_reason_says_until_when():
+    """Below the room nothing is folded; over it the reason is not that no model was given."""
+    asked, seen, reasons = [], [], []
+    session = refold.open(
+        "broken",
+        window=2_000,
+        policy="ripple",
+        store="memory:",
+        now=lambda: 1_000_000.0,
+        ask=lambda ask: asked.append(ask) or 1 / 0,
+    )
+    session.subscribe(seen.append)
+    history = []
+    for turn in range(60):
+        history.append(user(f"q{turn} " + "x" * 80))
+        reasons.append(session.prepare(history).outcome.reason)
+        history.append(reply("y" * 80))
+    assert len(asked) == 6
+    after = reasons[reasons.index(next(reason for reason in reasons if "breaker" in reason)) :]
+    assert all(OPEN.search(reason) for reason in after)
+    assert after[0].startswith("not now: ")
+    assert after[-1].startswith("nothing to compact: summarize: no model is asked: ")
+    skipped = [event for event in seen if event.kind == "compaction_skipped"]
+    assert skipped
+    assert all(OPEN.search(event.reason) for event in skipped)
+    assert skipped[0].until == 1_000_600.0
+
+
+def test_a_digest_that_stands_in_for_a_broken_model_says_why_no_model_is_asked():
+    asked = []
+    session = refold.open(
+        "digest",
+        window=8_000,
+        store="memory:",
+        now=lambda: 1_000_000.0,
+        ask=lambda ask: asked.append(ask) or 1 / 0,
+    )
+    history, reasons = [], []
+    for turn in range(90):
+        history.append(user(f"question {turn} " + numbered("w", turn, 100)))
+        ready = session.prepare(history)
+        assert ready.budget.used <= ready.budget.room
+        reasons.append(ready.outcome.reason if ready.fold else "")
+        history.append(reply(numbered("x", turn, 300)))
+    assert sum("the model failed" in reason for reason in reasons) == 6
+    last = [reason for reason in reasons if reason][-1]
+    assert "digest" in last
+    assert "no model is asked: the circuit breaker is open until " in last
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_folds_that_were_asked_for_in_vain_are_counted_after_reopening(kind, tmp_path):
+    options = {"window": 8_000, "store": f"{kind}:{tmp_path / 'place'}", "now": lambda: 1_000_000.0}
+    history = []
+    with refold.open("digest", **options, ask=Scripted(RuntimeError("dead"))) as session:
+        while sum("unanswered" in entry.value for entry in session.log(kinds=("fold",))) < 6:
+            history += [user(numbered("w", len(history), 100)), reply(numbered("x", len(history), 300))]
+            session.prepare(history)
+    with refold.open("digest", **options, ask=Scripted("fine")) as session:
+        session.view()
+        history += [user(numbered("w", len(history), 900)), reply(numbered("x", len(history), 900))]
+        ready = session.prepare(history)
+        assert OPEN.search(ready.outcome.reason)
+        assert session.state.summariser.ask.asked == []

@@ -66,6 +66,9 @@ def compacting() -> None:
         values, window=8_000, ask=my_text_llm, force=True, focus="files", target="4k", pins=[0, -1]
     )
     refold.compact(values, window=8_000, ask=my_answering_llm, must_fit=True, pins="m1")
+    refold.compact(values, window=8_000, target=(3_000, "4k"))
+    assert_type(outcome.fits, bool)
+    assert_type(outcome.met_target, bool)
     refold.compact(values, ask=Scripted("a summary"))
     refold.compact(values, ask=None)
 

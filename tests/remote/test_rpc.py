@@ -149,6 +149,19 @@ def test_the_loop_of_an_agent(client):
     assert not seen["send_again"]
 
 
+@pytest.mark.parametrize("target", [[500, 900], "500-900"])
+def test_a_fold_to_a_target_tells_the_room_from_the_target(client, target):
+    filled(client)
+    done = client.call("session/compact", session_id="task", target=target)
+    assert done["receipt"]["goal_tokens"] == 900
+    assert done["fits"] is done["receipt"]["fits"] is True
+    assert done["met_target"] == done["receipt"]["met_target"] == (500 <= done["tokens_after"] <= 900)
+    assert done["used_after"] == client.call("session/stats", session_id="task")["current_context_tokens"]
+    ended = client.event("compaction_end")
+    assert (ended["receipt"]["fits"], ended["receipt"]["met_target"]) == (True, done["met_target"])
+    assert client.call("session/prepare", session_id="task")["fits"] is True
+
+
 # -- Opal's own words --------------------------------------------------------------------------------------
 
 

@@ -108,6 +108,13 @@ def test_a_system_has_its_own_words_for_what_is_missing():
     )
 
 
+def test_a_system_may_have_other_words_in_a_list_that_was_compacted():
+    own = MissingTexts(folded=MissingTexts("[gone]"))
+    assert own.choose(compacted=True).result == "[gone]"
+    assert own.choose(compacted=False) is own
+    assert MISSING.choose(compacted=True) is MISSING
+
+
 def test_a_call_without_a_name_gets_a_result_without_one():
     done = repair_tool_pairs([call("", id="a"), user("b")])
     assert done.messages[1].results[0].name is None

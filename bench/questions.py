@@ -5,7 +5,7 @@
 The questions of LoCoMo and LongMemEval are answered by the same small model from
 
     whole talk             the talk, or its newest part where the reader takes no more
-    whole talk and recall  the best hits of a search for the question, then the newest part that fits
+    whole talk and recall  the same, then the best hits of a search for the question
     tail                   the newest messages
     summary and tail       a summary by the same model of what is older, then the newest messages
     refold                 the folded view
@@ -23,35 +23,37 @@ import os
 import random
 import re
 import string
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from bench.processes import map_in_processes
+from bench.questions_views import (
+    METHODS,
+    SUMMARY,
+    WHOLE_METHODS,
+    WHOLE_RECALL,
+    TalkViews,
+    join_messages,
+    prepare_talk,
+    talk_budget,
+)
 from bench.surprise import show_progress
-from bench.surprise_cases import Wire, count_messages, message_text
+from bench.surprise_cases import Wire
 from bench.surprise_model import ChatPrompt, Reader, ReaderModel, TokenCounter
-from bench.surprise_summaries import FoldAsk, keep_summary_and_tail, write_in_rounds
+from bench.surprise_summaries import FoldAsk, SummaryRounds, keep_summary_and_tail
 from bench.surprise_table import format_markdown, measure_share, print_rows, write_json, write_markdown
-from bench.surprise_views import fold_to_target, keep_tail
 
-import refold
 from refold.evals.datasets import Dataset, Question, Talk, read_dataset
 
-WHOLE, WHOLE_RECALL, TAIL = "whole talk", "whole talk and recall", "tail"
-SUMMARY, REFOLD, REFOLD_RECALL = "summary and tail", "refold", "refold and recall"
-METHODS: Final = (WHOLE, WHOLE_RECALL, TAIL, SUMMARY, REFOLD, REFOLD_RECALL)
-WHOLE_METHODS: Final = (WHOLE, WHOLE_RECALL)
+Progress = Callable[[str], None]
 SHARES: Final = (0.1, 0.25)
 MOST_TOKENS: Final = 30_000
 """Of a context: a small reader's window of 32k, less the instructions, the question and the answer."""
 ANSWER_TOKENS: Final = 48
-RECALL_SHARE: Final = 0.4
-"""Share of the tokens that the hits of a search get; the view has the rest."""
-HITS: Final = 20
 ANSWERED_F1: Final = 0.5
 SYSTEM: Final = "You answer questions about earlier conversations. You answer in a few words."
 PROMPT: Final = (
@@ -144,72 +146,28 @@ def choose_questions(dataset: Dataset, most: int, seed: int, kinds: Sequence[str
     return chosen
 
 
-class TalkViews:
-    """The views of one talk; those without recall serve every question about it."""
+def prepare_talks(
+    counter: TokenCounter, asked: Sequence[Asked], options: argparse.Namespace, progress: Progress
+) -> dict[str, TalkViews]:
+    """Prepare the talks of all questions, in several processes."""
+    talks = list({talk_key(each): each.talk for each in asked}.items())
+    counter.count("")  # loads the tokenizer before processes are forked
 
-    def __init__(self, counter: TokenCounter, talk: Talk, most_tokens: int) -> None:
-        self.counter, self.talk, self.most_tokens = counter, talk, most_tokens
-        self.tokens = count_messages(counter, talk.messages)
-        self._folded: dict[int, Wire] = {}
-        self._hits: dict[str, list[str]] = {}
+    def prepare(number: int) -> tuple[int, Mapping[int, Wire], Mapping[str, Sequence[str]]]:
+        made = prepare_talk(counter, talks[number][1], options)
+        return made.tokens, made.folded, made.hits
 
-    def budget(self, share: float) -> int:
-        """Return the tokens of a view."""
-        return min(int(self.tokens * share), self.most_tokens)
-
-    def fold(self, budget: int) -> Wire:
-        """Return the folded view; the same one for every question."""
-        if budget not in self._folded:
-            self._folded[budget] = fold_to_target(self.counter, self.talk.messages, budget)
-        return self._folded[budget]
-
-    def search(self, question: str) -> list[str]:
-        """Return the texts that a session finds for a question, the best first."""
-        if not self._hits:
-            self._hits = search_talk(self.talk)
-        return self._hits[question]
-
-    def make_memory(self, method: str, budget: int, question: str) -> str:
-        """Return the text that the reader gets, for the methods that need no model."""
-        if method in {REFOLD_RECALL, WHOLE_RECALL}:
-            room = int(budget * (1 - RECALL_SHARE))
-            view = join_messages(self.fold(room) if method == REFOLD_RECALL else self.keep_newest(room))
-            found = self.take_hits(question, budget - self.counter.count(view))
-            return f"{view}\n\nFound for this question:\n{found}"
-        return join_messages(self.fold(budget) if method == REFOLD else self.keep_newest(budget))
-
-    def keep_newest(self, budget: int) -> Wire:
-        """Return the newest part that fits."""
-        return keep_tail(self.counter, self.talk.messages, budget, [])
-
-    def take_hits(self, question: str, most: int) -> str:
-        """Return the best hits within so many tokens; the last one is cut."""
-        taken: list[str] = []
-        for hit in self.search(question):
-            left = most - self.counter.count("\n".join(taken))
-            if left <= 20:
-                break
-            # four characters a token: talks are prose
-            taken.append(hit[: left * 4])
-        return "\n".join(taken)
+    views = {}
+    for number, made in enumerate(map_in_processes(prepare, range(len(talks)), options.jobs)):
+        key, talk = talks[number]
+        views[key] = TalkViews(counter, talk, *made)
+        progress(f"{number + 1} of {len(talks)} talks prepared")
+    return views
 
 
-def search_talk(talk: Talk) -> dict[str, list[str]]:
-    """Say a talk in a session and search for each question."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        refold.open("talk", store=f"sqlite:{Path(folder) / 'log.db'}") as session,
-    ):
-        session.say(talk.messages)
-        return {
-            question.text: [hit.text for hit in session.recall(question.text, limit=HITS)]
-            for question in talk.questions
-        }
-
-
-def join_messages(messages: Wire) -> str:
-    """Return a view as text; speakers of a talk between people stand in the text itself."""
-    return "\n".join(message_text(message) for message in messages)
+def talk_key(asked: Asked) -> str:
+    """Return the name of a talk among all collections."""
+    return f"{asked.kind} {asked.talk.name}"
 
 
 def dated_question(question: Question) -> str:
@@ -222,66 +180,67 @@ def list_sizes(method: str, shares: Sequence[float]) -> Sequence[float]:
     return (1.0,) if method in WHOLE_METHODS else shares
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the reader gets for one question by one method."""
+
+    asked: Asked
+    method: str
+    size: str
+    text: str
+    talk_tokens: int
+
+    @property
+    def prompt(self) -> ChatPrompt:
+        """The question to the reader."""
+        question = dated_question(self.asked.question)
+        return ChatPrompt(SYSTEM, PROMPT.format(memory=self.text, question=question))
+
+
 def make_memories(
-    reader: Reader, asked: Sequence[Asked], options: argparse.Namespace, progress: Callable[[str], None]
-) -> Iterator[tuple[Asked, str, str, str, int]]:
-    """Yield question, method, size, memory and the tokens of the talk."""
-    views: dict[int, TalkViews] = {}
+    views: Mapping[str, TalkViews],
+    summaries: Mapping[tuple[str, float], Wire],
+    asked: Sequence[Asked],
+    options: argparse.Namespace,
+) -> Iterator[Memory]:
+    """Yield what the reader gets, for each question, method and size."""
     for each in asked:
-        views.setdefault(id(each.talk), TalkViews(reader, each.talk, options.most_tokens))
-    summaries = write_summaries(reader, list(views.values()), options, progress)
-    for number, each in enumerate(asked):
-        made = views[id(each.talk)]
+        made = views[talk_key(each)]
         for method in options.methods:
             for share in list_sizes(method, options.share):
                 if method == SUMMARY:
-                    memory = join_messages(summaries[id(each.talk), share])
+                    text = join_messages(summaries[talk_key(each), share])
                 else:
-                    memory = made.make_memory(method, made.budget(share), each.question.text)
-                yield each, method, f"{share:.0%}", memory, made.tokens
-        progress(f"views for {number + 1} of {len(asked)} questions")
+                    is_all = method == WHOLE_RECALL
+                    budget = options.most_tokens if is_all else talk_budget(made.tokens, share, options)
+                    text = made.make_memory(method, budget, each.question.text)
+                yield Memory(each, method, f"{share:.0%}", text, made.tokens)
 
 
 def write_summaries(
-    reader: Reader, views: Sequence[TalkViews], options: argparse.Namespace, progress: Callable[[str], None]
-) -> dict[tuple[int, float], Wire]:
+    reader: Reader, views: Mapping[str, TalkViews], options: argparse.Namespace, progress: Progress
+) -> dict[tuple[str, float], Wire]:
     """Return the views with a plain summary by the reader, by talk and share."""
-    if SUMMARY not in options.methods:
-        return {}
+    keys = [(name, share) for name in views for share in options.share if SUMMARY in options.methods]
 
-    def make(table: Any) -> dict[Any, Wire]:
-        return {
-            (id(each.talk), share): keep_summary_and_tail(
-                reader,
-                each.talk.messages,
-                each.budget(share),
-                FoldAsk(table, options.most_tokens),
-            )
-            for each in views
-            for share in options.share
-        }
+    def make(key: tuple[str, float], ask: FoldAsk) -> Wire:
+        made, asks = views[key[0]], replace(ask, window=options.most_tokens)
+        budget = talk_budget(made.tokens, key[1], options)
+        return keep_summary_and_tail(reader, made.talk.messages, budget, asks)
 
-    return write_in_rounds(reader, make, progress)
+    return SummaryRounds(reader, 1, progress).make_views(keys, make) if keys else {}
 
 
-def answer_questions(
-    reader: Reader, asked: Sequence[Asked], options: argparse.Namespace, progress: Callable[[str], None]
-) -> list[Answered]:
+def answer_questions(reader: Reader, memories: Sequence[Memory], progress: Progress) -> list[Answered]:
     """Let the reader answer every question from every view."""
-    memories = list(make_memories(reader, asked, options, progress))
-    prompts = [
-        ChatPrompt(SYSTEM, PROMPT.format(memory=memory, question=dated_question(each.question)))
-        for each, _, _, memory, _ in memories
-    ]
-    progress(f"answering {len(prompts)} prompts")
     answers: list[Answered] = []
-    for begin in range(0, len(prompts), GROUP):
-        said = reader.write(prompts[begin : begin + GROUP], ANSWER_TOKENS)
-        answers += [
-            judge(memory, text, reader)
-            for memory, text in zip(memories[begin : begin + GROUP], said, strict=True)
-        ]
-        progress(f"{len(answers)} of {len(prompts)} answers")
+    # prompts of one size go together, so that a batch is not mostly padding
+    ordered = sorted(memories, key=lambda memory: len(memory.text))
+    for begin in range(0, len(ordered), GROUP):
+        part = ordered[begin : begin + GROUP]
+        said = reader.write([memory.prompt for memory in part], ANSWER_TOKENS)
+        answers += [judge(memory, text, reader) for memory, text in zip(part, said, strict=True)]
+        progress(f"{len(answers)} of {len(memories)} answers")
     return answers
 
 
@@ -289,16 +248,25 @@ GROUP: Final = 200
 """Prompts between two lines of progress; they are sorted by size and answered in batches."""
 
 
-def judge(made: tuple[Asked, str, str, str, int], said: str, counter: TokenCounter) -> Answered:
+def judge(memory: Memory, said: str, counter: TokenCounter) -> Answered:
     """Compare an answer with the right one."""
-    asked, method, size, memory, talk_tokens = made
     said = said.splitlines()[0] if said else ""
+    asked = memory.asked
     right = asked.question.answer
     f1 = score_f1(said, right)
-    is_right = f1 >= ANSWERED_F1 or contains_answer(said, right)
-    tokens = counter.count(memory)
-    name, question = asked.talk.name, asked.question.text
-    return Answered(asked.kind, name, question, right, method, size, said, f1, is_right, tokens, talk_tokens)
+    return Answered(
+        kind=asked.kind,
+        talk=asked.talk.name,
+        question=asked.question.text,
+        right=right,
+        method=memory.method,
+        size=memory.size,
+        said=said,
+        f1=f1,
+        is_right=f1 >= ANSWERED_F1 or contains_answer(said, right),
+        tokens=counter.count(memory.text),
+        talk_tokens=memory.talk_tokens,
+    )
 
 
 def make_rows(answers: Sequence[Answered]) -> list[dict[str, Any]]:
@@ -336,6 +304,7 @@ def parse_options() -> argparse.Namespace:
     add("--share", type=float, action="append", help="tokens of a view; 0.1 and 0.25 by default")
     add("--most-tokens", type=int, default=MOST_TOKENS, help="of a context that the reader takes")
     add("--seed", type=int, default=3)
+    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes that fold talks")
     add("--json", type=Path, help="write the tables and every answer to this file")
     add("--markdown", type=Path, help="write the tables for the documentation to this file")
     options = parser.parse_args()
@@ -351,9 +320,13 @@ def main() -> None:
     asked = choose_questions(read_dataset(options.data), options.questions, options.seed, options.kind)
     command, shares = "python -m bench.questions DATA --model FILE", ("F1", "answered")
     results, tables = [], []
-    for model in options.model:
-        began, reader = time.monotonic(), ReaderModel(model, options.cache)
-        answers = answer_questions(reader, asked, options, show_progress)
+    readers = [ReaderModel(model, options.cache) for model in options.model]
+    views = prepare_talks(readers[0], asked, options, show_progress)
+    for reader in readers:
+        began = time.monotonic()
+        summaries = write_summaries(reader, views, options, show_progress)
+        memories = list(make_memories(views, summaries, asked, options))
+        answers = answer_questions(reader, memories, show_progress)
         rows = make_rows(answers)
         print_rows(rows, shares, "kind")
         result = {"model": reader.name, "device": reader.device, "seconds": round(time.monotonic() - began)}

@@ -24,17 +24,17 @@ Making views needs no GPU: `--write-views FILE` makes them and ends; `--read-vie
 import argparse
 import gzip
 import json
-import multiprocessing
 import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from bench import peering
+from bench.processes import map_in_processes
 from bench.surprise_cases import (
     AGENT_RUNS,
     KINDS,
@@ -48,7 +48,7 @@ from bench.surprise_cases import (
     template_texts,
 )
 from bench.surprise_model import Piece, Reader, ReaderModel
-from bench.surprise_summaries import SUMMARY_METHODS, make_summary_views
+from bench.surprise_summaries import SUMMARY_METHODS, SummaryRounds, make_summary_views
 from bench.surprise_table import format_markdown, measure_share, print_rows, write_json, write_markdown
 from bench.surprise_views import PLAIN_METHODS, PreparedCase, ViewMaker, name_session, prepare_long
 
@@ -189,24 +189,6 @@ def note_missing_sessions(views: Views, windows: Sequence[int]) -> None:
                 views.notes[f"{kind}, {size}"] = f"nothing folds in {len(here)} cuts"
 
 
-_WORK: dict[str, Callable[[Any], Any]] = {}
-"""What a worker process does; inherited when it is forked."""
-
-
-def _do_work(item: Any) -> Any:
-    return _WORK["do"](item)
-
-
-def map_in_processes(do: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterator[Any]:
-    """Do the same to each item, in order, in several processes."""
-    if jobs <= 1:
-        yield from map(do, items)
-        return
-    _WORK["do"] = do
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap(_do_work, items)
-
-
 def write_views(file: Path, views: Views) -> None:
     """Keep cuts and views for another machine."""
     value = {"prepared": [asdict(each) for each in views.prepared], "notes": views.notes}
@@ -229,7 +211,8 @@ def add_summaries(reader: Reader, views: Views, options: argparse.Namespace) -> 
     """Add views with summaries by this reader to cuts that it takes as a whole."""
     methods = [method for method in SUMMARY_METHODS if method in options.methods]
     short = [each for each in views.prepared if each.case.kind != LONG]
-    made = make_summary_views(reader, [each.case for each in short], options.share, methods, show_progress)
+    rounds = SummaryRounds(reader, options.jobs, show_progress)
+    made = make_summary_views(rounds, [each.case for each in short], options.share, methods)
     more: dict[int, dict[str, Wire]] = {}
     for (number, name), view in made.items():
         more.setdefault(number, {})[name] = view

@@ -15,8 +15,10 @@ DEFAULT_WINDOW: Final = 32_768
 """The window of the small Qwen models, for readers that do not say theirs."""
 LOGIT_ROWS: Final = 2_048
 """Places whose likelihood is computed at once; 152,000 words in 32 bits take 1.2 GB for so many."""
-BATCH_TOKENS: Final = {"cuda": 300_000, "cpu": 4_000}
-"""Tokens of the prompts that are answered together; keys and values take 28 kB a token in 1.5B models."""
+BATCH_BYTES: Final = 150_000
+"""Memory for each token of prompts that are answered together; 1.5B models use 28 kB for keys and values, and
+about 60 kB while they read."""
+BATCH_TOKENS: Final = 600_000
 MOST_IN_BATCH: Final = 32
 
 
@@ -164,10 +166,19 @@ class ReaderModel:
         """Answer each prompt greedily with at most so many tokens; prompts of one length go together."""
         ids = [list(self._tokens(format_prompt(prompt))) for prompt in prompts]
         answers = [""] * len(prompts)
-        for part in make_batches([len(each) for each in ids], BATCH_TOKENS[self.device]):
+        for part in make_batches([len(each) for each in ids], self._batch_tokens()):
             for at, text in zip(part, self._answer_batch([ids[at] for at in part], most), strict=True):
                 answers[at] = text
         return answers
+
+    def _batch_tokens(self) -> int:
+        """Return how many tokens of prompts are answered together, by the memory that is free."""
+        import torch
+
+        self.load()
+        if self.device == "cpu":
+            return 4_000
+        return min(BATCH_TOKENS, int(torch.cuda.mem_get_info()[0] // BATCH_BYTES))
 
     def _answer_batch(self, ids: Sequence[list[int]], most: int) -> list[str]:
         """Answer prompts together.

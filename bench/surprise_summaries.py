@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bench.processes import map_in_processes
 from bench.surprise_cases import Case, Wire, count_messages, find_system, message_text, speaker
 from bench.surprise_model import ChatPrompt, Reader, TokenCounter
 from bench.surprise_views import fold_to_target, keep_tail
@@ -73,18 +74,33 @@ class FoldAsk:
         return self.table.answers.get(prompt, "")
 
 
-def write_in_rounds(
-    reader: Reader, make: Callable[[AnswerTable], dict[Any, Wire]], progress: Callable[[str], None]
-) -> dict[Any, Wire]:
-    """Make views again and again until all their questions are answered."""
-    table = AnswerTable()
-    for number in range(ROUNDS):
-        views = make(table)
-        if not table.waiting:
-            return views
-        asked = table.answer_waiting(reader)
-        progress(f"round {number + 1}: {asked} summaries written")
-    return make(table)
+@dataclass(frozen=True, slots=True)
+class SummaryRounds:
+    """Views whose questions are answered together, round after round."""
+
+    reader: Reader
+    jobs: int
+    progress: Callable[[str], None]
+
+    def make_views(self, keys: Sequence[Any], make: Callable[[Any, FoldAsk], Wire]) -> dict[Any, Wire]:
+        """Make the view of each key; those that wait for an answer are made again in the next round."""
+        table, left = AnswerTable(), list(keys)
+        views: dict[Any, Wire] = {}
+        for number in range(ROUNDS + 1):
+
+            def try_key(key: Any) -> tuple[Wire, list[ChatPrompt]]:
+                ask = FoldAsk(AnswerTable(table.answers), self.reader.window)
+                return make(key, ask), list(ask.table.waiting)
+
+            made = list(map_in_processes(try_key, left, self.jobs))
+            views |= {key: view for key, (view, _) in zip(left, made, strict=True)}
+            left = [key for key, (_, waiting) in zip(left, made, strict=True) if waiting]
+            if not left or number == ROUNDS:
+                break
+            table.waiting = {prompt: None for _, waiting in made for prompt in waiting}
+            asked = table.answer_waiting(self.reader)
+            self.progress(f"round {number + 1}: {asked} summaries written for {len(left)} views")
+        return views
 
 
 def make_summary_view(counter: TokenCounter, case: Case, budget: int, method: str, ask: FoldAsk) -> Wire:
@@ -136,22 +152,18 @@ def cut_text(counter: TokenCounter, text: str, most: int) -> str:
 
 
 def make_summary_views(
-    reader: Reader,
-    cases: Sequence[Case],
-    shares: Sequence[float],
-    methods: Sequence[str],
-    progress: Callable[[str], None],
+    rounds: SummaryRounds, cases: Sequence[Case], shares: Sequence[float], methods: Sequence[str]
 ) -> dict[tuple[int, str], Wire]:
     """Return the views with summaries, by the number of the case and the name of the view."""
+    keys = {
+        (number, f"{method}, {share:.0%}"): (share, method)
+        for number in range(len(cases))
+        for share in shares
+        for method in methods
+    }
 
-    def make(table: AnswerTable) -> dict[Any, Wire]:
-        return {
-            (number, f"{method}, {share:.0%}"): make_summary_view(
-                reader, case, int(case.tokens * share), method, FoldAsk(table, reader.window)
-            )
-            for number, case in enumerate(cases)
-            for share in shares
-            for method in methods
-        }
+    def make(key: tuple[int, str], ask: FoldAsk) -> Wire:
+        (share, method), case = keys[key], cases[key[0]]
+        return make_summary_view(rounds.reader, case, int(case.tokens * share), method, ask)
 
-    return write_in_rounds(reader, make, progress)
+    return rounds.make_views(list(keys), make)

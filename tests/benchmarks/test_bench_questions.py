@@ -63,6 +63,7 @@ def test_a_tail_answers_what_was_said_late_and_recall_what_was_said_early(monkey
     early, late = "Which colour has thing_10?", "Which colour has thing_397?"
     assert right["whole talk", early]
     assert right["whole talk", late]
+    assert right["whole talk and recall", early]
     assert not right["tail", early]
     assert right["tail", late]
     assert right["refold and recall", early]
@@ -89,6 +90,17 @@ def test_a_talk_that_does_not_fit_is_cut_to_its_newest_part(monkeypatch, tmp_pat
     ]
     assert all(each["tokens"] <= 2_000 for each in result["answers"])
     assert result["rows"][0]["tokens"] < 1
+
+
+def test_recall_stands_behind_the_whole_talk_where_both_fit(monkeypatch, tmp_path):
+    reader = WordReader(reply=find_colour)
+    run_program(monkeypatch, tmp_path, "--methods", "whole talk and recall", reader=reader)
+    assert all("thing_0 is" in prompt.text for prompt in reader.prompts)
+    reader.prompts.clear()
+    words = ("--methods", "whole talk and recall", "--most-tokens", "2000")
+    result = run_program(monkeypatch, tmp_path, *words, reader=reader)
+    assert not any("thing_0 is" in prompt.text for prompt in reader.prompts)
+    assert all(each["is_right"] for each in result["answers"])
 
 
 def test_every_message_tells_its_day():

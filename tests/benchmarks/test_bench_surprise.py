@@ -5,7 +5,15 @@ import json
 import sys
 
 import pytest
-from bench import surprise, surprise_cases, surprise_model, surprise_summaries, surprise_table, surprise_views
+from bench import (
+    processes,
+    surprise,
+    surprise_cases,
+    surprise_model,
+    surprise_summaries,
+    surprise_table,
+    surprise_views,
+)
 from bench.surprise_cases import AGENT_RUNS, LONG, TRANSCRIPTS
 from bench.surprise_model import ChatPrompt, Piece
 from bench.surprise_views import PreparedCase, ViewMaker
@@ -167,7 +175,7 @@ def test_views_are_the_same_after_a_file(cases, tmp_path):
 
 
 def test_several_processes_give_the_same_views_in_order():
-    assert list(surprise.map_in_processes(str.upper, ["a", "b", "c"], 2)) == ["A", "B", "C"]
+    assert list(processes.map_in_processes(str.upper, ["a", "b", "c"], 2)) == ["A", "B", "C"]
 
 
 def test_summaries_are_written_by_the_reader_and_stand_in_the_view(cases):
@@ -186,9 +194,8 @@ def test_summaries_are_written_by_the_reader_and_stand_in_the_view(cases):
 
 def test_a_plain_summary_is_asked_for_what_left_in_parts_that_the_reader_takes(cases):
     reader = WordReader(window=6_000, reply=lambda prompt: "short")
-    surprise_summaries.make_summary_views(
-        reader, cases[:1], (0.25,), ("summary and tail",), lambda text: None
-    )
+    rounds = surprise_summaries.SummaryRounds(reader, 1, lambda text: None)
+    surprise_summaries.make_summary_views(rounds, cases[:1], (0.25,), ("summary and tail",))
     assert len(reader.prompts) >= 2
     assert all(reader.count(prompt.text) <= 6_000 for prompt in reader.prompts)
     assert not any("line_19" in prompt.text for prompt in reader.prompts)

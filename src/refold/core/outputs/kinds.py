@@ -17,9 +17,9 @@ from refold.core.outputs.rank_lists import (
     rank_table,
 )
 from refold.core.outputs.rank_runs import rank_log, rank_tests
-from refold.core.outputs.trouble import TEST_SUMMARY, find_traces, is_failure, plain_line
+from refold.core.outputs.trouble import TEST_SUMMARY, find_traces, is_failure, is_report, plain_line
 
-SAMPLE: Final = 400
+SAMPLE: Final = 150
 """Lines from each end by which the kind is recognised; bounds the work on long outputs."""
 
 _LOG_LINE: Final = re.compile(
@@ -69,7 +69,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("table", is_table),
         ("log", _is_log),
         ("listing", is_listing),
-        ("code", is_code),
+        ("code", lambda found: is_code(found) and not any(map(is_report, lines))),
         ("prose", lambda found: is_prose(found) and not any(is_failure(plain_line(line)) for line in lines)),
     )
     return next((kind for kind, is_kind in tests if is_kind(plain)), "other")

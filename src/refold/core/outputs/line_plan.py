@@ -29,6 +29,8 @@ MISSES: Final = 12
 """Lines that may be too long for the rest of the room before the choice ends; bounds the work."""
 CRUMB_CHARS: Final = 12
 """Shorter lines are not taken alone where a better one did not fit: they say less than their marker."""
+WORTH_A_MARKER: Final = 1.5
+"""A gap is shown whole unless it is this many times as long as its marker: the lines say more."""
 WORD_CHARS: Final = 24
 """A cut goes back this far for a gap between words."""
 
@@ -99,6 +101,8 @@ class LinePlan:
     """Places of lines, the most important first; lines that are not named come last."""
     describe: Describe = no_facts
     cut: Cut = cut_line
+    redundant: frozenset[int] = frozenset()
+    """Lines that say what others say too; a gap of nothing else needs no marker."""
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
@@ -145,7 +149,9 @@ class LinePlan:
     def _show_gap(self, start: int, stop: int) -> list[str]:
         gap = self.lines[start:stop]
         marker = mark_gap(stop - start, "line", self.describe(start, stop))
-        is_longer = sum(map(len, gap)) + len(gap) - 1 > len(marker)
+        if all(place in self.redundant for place in range(start, stop)):
+            return []
+        is_longer = sum(map(len, gap)) + len(gap) - 1 > len(marker) * WORTH_A_MARKER
         return [marker] if is_longer else list(gap)
 
 

@@ -12,11 +12,12 @@ from refold.core.outputs.json_plan import parse_json
 from refold.core.outputs.kinds import recognise_kind
 from refold.core.outputs.rank_code import find_first_signature
 from refold.core.outputs.rank_diffs import count_changes
-from refold.core.outputs.rank_lists import find_hit_file
+from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
     FAILED_TEST,
     TEST_SUMMARY,
     find_traces,
+    find_usual_warnings,
     is_failure,
     is_warning,
     plain_line,
@@ -28,10 +29,10 @@ VALUE_CHARS: Final = 60
 READ_CHARS: Final = 100_000
 """Characters of arguments that are read; bounds the work."""
 
+_TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
 _WORD: Final = re.compile(r"\w{2}")
 _WROTE: Final = re.compile(
-    r"(?:The )?[Ff]ile \S{0,400} ?(?:has been|was)? ?(?:updated|created|edited|written|saved)\b"
-    r"|(?i:(?:wrote|saved|updated|created) \S)"
+    r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
 )
 """How tools say that they changed a file; what they print behind it is the file."""
 
@@ -46,15 +47,18 @@ def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False)
     >>> describe_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'")
     "exit code 1: KeyError: 'a'"
     """
-    code = find_exit_code(text)
     pieces = split_frame(remove_noise(text))
+    code = find_exit_code(pieces)
     content = "\n".join(piece.text for piece in pieces if not piece.is_frame)
     lines = [plain_line(line).rstrip() for line in content.split("\n") if line.strip()]
+    usual = find_usual_warnings(lines)
+    lines = [line for place, line in enumerate(lines) if place not in usual] or lines
     is_bad = failed or code not in {"", "0"}
     state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
     if not lines:
         return f"{state}, no output"
     said = _describe_lines(lines, content, is_bad=is_bad, is_known=bool(code))
+    said = " ".join(_TAG.sub("", said).split())
     return cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
 
 
@@ -63,14 +67,15 @@ def _describe_lines(lines: Sequence[str], content: str, *, is_bad: bool, is_know
     if kind == "tests":
         return _describe_tests(lines)
     if is_bad:
-        return _find_trouble(lines) or _find_telling_line(lines)
-    if _WROTE.match(lines[0]):
-        return lines[0].strip()
-    if kind == "log" or (kind == "other" and not is_known):
-        telling = _find_trouble(lines) or _find_telling_line(lines)
-        return telling if len(lines) == 1 else f"{len(lines)} lines: {telling}"
+        return _find_trouble(lines) or _find_warning(lines) or _find_telling_line(lines)
+    if wrote := _WROTE.match(lines[0]):
+        return f"file {wrote[1]}"
     if plan := parse_json(content):
         return f"JSON: {' '.join(plan.render(120).split())}"
+    if kind in {"log", "other"}:
+        warning = "" if is_known else _find_warning(lines)
+        telling = _find_trouble(lines) or warning or _find_telling_line(lines)
+        return telling if len(lines) == 1 else f"{len(lines)} lines: {telling}"
     if len(lines) == 1:
         return lines[0].strip()
     if kind == "diff":
@@ -79,7 +84,9 @@ def _describe_lines(lines: Sequence[str], content: str, *, is_bad: bool, is_know
     if kind == "search":
         return _describe_hits(lines)
     if kind == "listing":
-        return f"{len(lines)} entries: {', '.join(line.strip() for line in lines[:12])}"
+        names = [name for name in map(find_entry_name, lines) if name not in {".", ".."}]
+        names = [name for name in names if not name.startswith("total ")]
+        return f"{len(names)} entries: {', '.join(names[:20])}"
     telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
     return f"{len(lines)} lines: {telling}"
 
@@ -94,13 +101,16 @@ def _describe_tests(lines: Sequence[str]) -> str:
 
 
 def _find_trouble(lines: Sequence[str]) -> str:
-    """Return the line that tells of trouble: the last exception, else the first failure, else a warning."""
+    """Return the line that tells of trouble: the last exception, else the first failure."""
     if traces := find_traces(lines):
-        return lines[traces[-1].message].strip()
-    for tells in (is_failure, is_warning):
-        if found := next((line.strip() for line in lines if tells(line)), ""):
-            return found
-    return ""
+        message = lines[traces[-1].message].strip()
+        inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
+        return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
+    return next((line for line in lines if is_failure(line)), "")
+
+
+def _find_warning(lines: Sequence[str]) -> str:
+    return next((line for line in lines if is_warning(line)), "")
 
 
 def _describe_hits(lines: Sequence[str]) -> str:

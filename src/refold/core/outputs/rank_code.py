@@ -7,7 +7,7 @@ from typing import Final
 
 from refold.core.outputs.line_plan import LinePlan, end_places, mix_places
 
-LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  )")
+LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
 _SIGNATURE: Final = re.compile(
     r"\s{0,40}(?:(?:export|default|public|private|protected|static|final|abstract|async|pub(?:\(\w{1,20}\))?|unsafe"
@@ -27,11 +27,6 @@ _STATEMENT: Final = re.compile(
     r"|\s{0,80}[\w.\[\]'\"]{1,80}(?:: [\w\[\], |.]{1,60})? [+\-*/|]?= \S|\s{2,80}\S"
 )
 _STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\")
-_REPORT: Final = re.compile(
-    r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}(?:ERROR|FATAL|CRITICAL|error|fatal|panic)\b[:\] ]"
-)
-MOST_REPORTS: Final = 6
-"""Lines with errors that come before the code around them."""
 _COMMENT: Final = re.compile(r"\s{0,80}(?:#(?!!)|//|/\*|\*|--\s|;;|<!--)")
 _HEADING: Final = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*:?$|={3,80}$|-{3,80}$|\d{1,2}\. \S")
 
@@ -71,8 +66,6 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
     """Rank source code: its head without a licence, its end, and the signatures between, outer ones first."""
     plain = [split_number(line)[:400] for line in lines]
     start = _find_first_code(plain)
-    # A program's output can look like code; nobody writes code that begins with the level of a log.
-    reported = [place for place, line in enumerate(lines) if _REPORT.match(line)][:MOST_REPORTS]
     signatures = sorted(
         (place for place in range(start, len(lines)) if _names_part(plain[place])),
         key=lambda place: (_indent(plain[place]) > 4, place),
@@ -80,7 +73,7 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
     order = mix_places(
         lines,
         (
-            (4, [*reported, *range(start, len(lines))]),
+            (4, range(start, len(lines))),
             (2, [place for place in range(len(lines) - 1, start - 1, -1) if plain[place].strip()]),
             (4, signatures),
         ),

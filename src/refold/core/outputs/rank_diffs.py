@@ -8,6 +8,8 @@ from typing import Final
 from refold.core.outputs.line_plan import Describe, LinePlan
 
 _FILE: Final = re.compile(r"diff --git |diff -|Index: |\*\*\* (?:Add|Update|Delete) File: ")
+_HEADER: Final = re.compile(r"diff --git |index [0-9a-f]{3,64}\.\.|--- |\+\+\+ ")
+"""Lines around the one that names a file; they repeat its name."""
 _OLD, _NEW, _HUNK = "--- ", "+++ ", "@@"
 
 
@@ -28,7 +30,9 @@ def rank_diff(lines: Sequence[str]) -> LinePlan:
             *range(len(lines)),
         )
     )
-    return LinePlan(lines, list(order), _tell_changes(lines, changed, frozenset(files)))
+    describe = _tell_changes(lines, changed, frozenset(files))
+    headers = (place for place, line in enumerate(lines) if not changed[place] and _HEADER.match(line))
+    return LinePlan(lines, list(order), describe, redundant=frozenset(headers) - set(files))
 
 
 def is_diff(lines: Sequence[str]) -> bool:

@@ -11,6 +11,8 @@ from refold.core.outputs.trouble import is_failure, plain_line
 
 GROUPS_TOLD: Final = 3
 """Groups that a marker names; more make it longer than the lines it stands for."""
+NAMES_TOLD: Final = 8
+"""Files that a marker for long rows names: a name is a fifth of its row."""
 LONGEST_NAME: Final = 60
 """Characters of a name that a marker repeats."""
 FIRST_OF_GROUP: Final = 2
@@ -19,6 +21,7 @@ FIRST_OF_GROUP: Final = 2
 _HIT: Final = re.compile(r"((?:[A-Za-z]:\\)?[^\s:,;|\"'(){}<>]{1,250}?)([:-])(\d{1,7})\2")
 NUMBERED_HIT: Final = re.compile(r"(\d{1,7})[:-]")
 """A line of a search in one file."""
+_FILE_HIT: Final = re.compile(r"([\w.@+~-]{0,100}/[\w./@+~-]{1,200}):(?=[ \t]{0,80}[^\s/])")
 _CONTEXT: Final = re.compile(r"(?:[^\s:]{1,250}?-)?\d{1,7}-")
 _LONG_ROW: Final = re.compile(r"[bcdlps-][rwxsStT-]{9}[.+@]?\s{1,8}\d")
 _TREE_BRANCH: Final = re.compile(r"[\s│|]{0,200}(?:├──|└──|\|--|`--|\+--)\s?")
@@ -27,9 +30,12 @@ _LETTERS: Final = re.compile(r"[\w/.]")
 
 
 def find_hit_file(line: str) -> str:
-    """Return the file of a search hit, `path:12:text`, or of the context beside one, `path-12-text`."""
+    """Return the file of a search hit: `path:12:text`, `path:text`, or the context `path-12-text`."""
     hit = _HIT.match(line)
-    if hit is None or not any(map(str.isalpha, hit[1])):
+    if hit is None:
+        hit = _FILE_HIT.match(line)
+        return hit[1] if hit else ""
+    if not any(map(str.isalpha, hit[1])):
         return ""
     return hit[1] if hit[2] == ":" or "." in hit[1] else ""
 
@@ -107,9 +113,28 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
             *end_places(0, len(lines), 4, 1),
         )
     )
+    if sum(bool(_LONG_ROW.match(line)) for line in lines) * 2 > len(lines):
+        return LinePlan(lines, list(order), _tell_names(lines))
     if len(groups) > 1:
         return LinePlan(lines, list(order), _tell_groups(folders, "in "))
     return LinePlan(lines, list(order), _tell_groups([_find_ending(line) for line in lines], ""))
+
+
+def find_entry_name(line: str) -> str:
+    """Return the name in an entry: the last word of a long row, else the whole line."""
+    line = line.strip()
+    return line.rsplit(" ", 1)[-1] if _LONG_ROW.match(line) else line
+
+
+def _tell_names(lines: Sequence[str]) -> Describe:
+    """Say which files the long rows of a gap name."""
+
+    def describe(start: int, stop: int) -> str:
+        names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
+        names = [name for name in names if name not in {".", ".."}]
+        return " ".join((*names[:NAMES_TOLD], *["…"] * (len(names) > NAMES_TOLD)))
+
+    return describe
 
 
 def _find_folders(lines: Sequence[str]) -> Iterator[str]:
@@ -121,8 +146,7 @@ def _find_folders(lines: Sequence[str]) -> Iterator[str]:
             heading = text[:-1]
         elif _TREE_BRANCH.match(line) and line[:1] in "├└|`+":
             heading = _TREE_BRANCH.sub("", line)
-        name = text.rsplit(" ", 1)[-1] if _LONG_ROW.match(line) else text
-        folder = name.rstrip("/").rpartition("/")[0]
+        folder = find_entry_name(line).rstrip("/").rpartition("/")[0]
         yield heading or folder or "."
 
 

@@ -18,6 +18,7 @@ from refold.core.outputs.trouble import (
     TEST_SUMMARY,
     Trace,
     find_traces,
+    find_usual_warnings,
     is_failure,
     is_warning,
     plain_line,
@@ -44,8 +45,12 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     traces = find_traces(plain)
     failures = find_failures(plain, traces)
     distinct = [place for place in failures if new[place]]
-    warnings = [place for place, line in enumerate(plain) if new[place] and is_warning(line)]
+    usual = find_usual_warnings(plain)
+    warnings = [
+        place for place, line in enumerate(plain) if new[place] and is_warning(line) and place not in usual
+    ]
     ends = list(end_places(0, len(lines), 1, 2))
+    ends = [*(place for place in ends if place not in usual), *sorted(usual)]
     order = dict.fromkeys(
         (
             *_rank_traces(traces[-1:]),

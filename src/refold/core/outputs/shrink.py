@@ -94,9 +94,7 @@ class _Frame:
 
     def _render_lean(self, max_chars: int) -> str:
         """Return the exit code and the largest content, without the rest of the frame."""
-        code = next(
-            (piece.text for piece in self.pieces if piece.is_frame and find_exit_code(piece.text)), ""
-        )
+        code = next((piece.text for piece in self.pieces if find_exit_code((piece,))), "")
         largest = self._find_largest()
         return code + (largest.render(max_chars - len(code)) if largest else "")
 

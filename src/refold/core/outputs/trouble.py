@@ -36,6 +36,13 @@ _HARMLESS: Final = re.compile(
 )
 
 
+_REPORT: Final = re.compile(
+    r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
+    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b[:\] ]"
+)
+_USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")
+
+
 def plain_line(line: str) -> str:
     """Return the start of a line without colours."""
     line = line[:READ_CHARS]
@@ -50,6 +57,18 @@ def is_failure(line: str) -> bool:
 def is_warning(line: str) -> bool:
     """True if a plain line may tell of trouble."""
     return WEAK.search(line) is not None and not _HARMLESS.search(line)
+
+
+def is_report(line: str) -> bool:
+    """True if a line begins with the level of a log, as no line of code does."""
+    return _REPORT.match(line) is not None
+
+
+def find_usual_warnings(lines: Sequence[str]) -> set[int]:
+    """Return the places of warnings about old names, and of the code below them: they repeat in each run."""
+    found = {place for place, line in enumerate(lines) if "Warning: " in line and _USUAL_WARNING.match(line)}
+    below = {place + 1 for place in found if place + 1 < len(lines) and lines[place + 1].startswith("  ")}
+    return found | below
 
 
 # -- stack traces -------------------------------------------------------------------------------------------
@@ -109,7 +128,7 @@ def _read_python_trace(lines: Sequence[str], start: int) -> Trace | None:
         at += 1
     if at == len(lines) and starts:  # cut off: there is no line with the exception
         at = starts[-1]
-    frames = [range(first, stop) for first, stop in pairwise((*starts, at))][::-1]
+    frames = [range(first, stop) for first, stop in pairwise((*starts, at)) if first < stop][::-1]
     return Trace(start, min(at + 1, len(lines)), min(at, len(lines) - 1), _sort_frames(lines, frames))
 
 

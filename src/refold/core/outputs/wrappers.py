@@ -1,7 +1,7 @@
 """Take the frame of a harness off an output: tags, exit codes, colours; judges no content."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +9,9 @@ VALUE_CHARS: Final = 120
 """Characters that a tag with a value may hold, such as `<returncode>1</returncode>`."""
 MOST_TAGS: Final = 16
 """Tags that count as a frame; more are the content of a file."""
+GAP_CHARS: Final = 8
+"""Blanks and line ends that may stand between two parts of a frame."""
+
 _VALUE_TAG: Final = (
     r"<(?:returncode|return_code|exit_?code|exitcode|status|retrieval_status|task_id|task_type|elided_chars|duration"
     rf"|system)>[^<]{{0,{VALUE_CHARS}}}</[a-z_]{{1,20}}>"
@@ -23,18 +26,14 @@ _EXIT_LINE: Final = (
     r"[^\n]{0,80}|\[(?:exit|exited|returned)[^\]\n]{0,40}\]"
     r"|(?:Wall time|Chunk ID|Original token count): [^\n]{0,60}|Output:"
 )
-_FRAME: Final = re.compile(
-    rf"\s{{0,8}}(?:{_VALUE_TAG}|{_PART_TAG}|(?:^|(?<=\n))(?:{_EXIT_LINE})(?:\r?\n|$))\n?"
-)
-_FRAME_START: Final = re.compile(rf"\s{{0,8}}(?:{_VALUE_TAG}|{_PART_TAG}|(?:{_EXIT_LINE})(?:\r?\n|$))")
-_LAST_EXIT_LINE: Final = re.compile(rf"\n(?:{_EXIT_LINE})\s{{0,8}}$")
-EXIT_CODE: Final = re.compile(
+_TAG: Final = re.compile(rf"{_VALUE_TAG}|{_PART_TAG}")
+_FIRST_LINE: Final = re.compile(rf"\s{{0,{GAP_CHARS}}}(?:{_EXIT_LINE})(?:\r?\n|$)")
+_LAST_LINE: Final = re.compile(rf"\n(?:{_EXIT_LINE})\s{{0,{GAP_CHARS}}}$")
+_EXIT_CODE: Final = re.compile(
     r"<(?:returncode|return_code|exit_?code)>\s{0,4}(-?\d{1,9})"
     r"|(?i:\b(?:exit(?:ed with)?|return) (?:code|status):? ?(-?\d{1,9}))|\[exit (-?\d{1,9})\]"
     r"|(?i:\bexited with (-?\d{1,9}))"
 )
-
-
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
@@ -50,12 +49,39 @@ class Piece:
 
 def split_frame(text: str) -> list[Piece]:
     """Split an output into its frame and its content; one piece of content if it has no frame."""
-    if not _FRAME_START.match(text) and not _LAST_EXIT_LINE.search(text[-200:]):
-        return [Piece(text, is_frame=False)]
-    spans = [match.span() for match in _FRAME.finditer(text)]
+    spans = _find_first_lines(text)
+    at = spans[-1][1] if spans else 0
+    tag = _TAG.search(text, at, at + GAP_CHARS + 1_000)
+    if tag and not text[at : tag.start()].strip():
+        spans += _find_tags(text, at)
+    end = spans[-1][1] if spans else 0
+    last = _LAST_LINE.search(text, max(end - 1, len(text) - 200, 0))
+    if last:
+        spans.append((max(end, last.start()), len(text)))
     if len(spans) > MOST_TAGS:
         spans = _take_outer(text, spans)
     return list(_cut_spans(text, spans))
+
+
+def _find_first_lines(text: str) -> list[tuple[int, int]]:
+    """Return the lines about the process with which an output begins."""
+    spans: list[tuple[int, int]] = []
+    at = 0
+    while at < len(text) and len(spans) < MOST_TAGS and (line := _FIRST_LINE.match(text, at)):
+        spans.append(line.span())
+        at = line.end()
+    return spans
+
+
+def _find_tags(text: str, at: int) -> list[tuple[int, int]]:
+    """Return the tags behind a place, with the line ends around them."""
+    spans: list[tuple[int, int]] = []
+    for tag in _TAG.finditer(text, at):
+        before = text[max(at, tag.start() - GAP_CHARS) : tag.start()]
+        start = tag.start() - (len(before) - len(before.rstrip()))
+        at = tag.end() + text.startswith("\n", tag.end())
+        spans.append((start, at))
+    return spans
 
 
 def _take_outer(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -98,9 +124,9 @@ def _show_last(line: str) -> str:
     return line[shown.rfind("\r") + 1 :]
 
 
-def find_exit_code(text: str) -> str:
+def find_exit_code(pieces: Iterable[Piece]) -> str:
     """Return the exit code that the frame of an output names; empty if it names none."""
-    for frame in (text[:400], text[-200:]):
-        if found := EXIT_CODE.search(frame):
+    for piece in pieces:
+        if piece.is_frame and (found := _EXIT_CODE.search(piece.text)):
             return str(next(filter(None, found.groups())))
     return ""

@@ -233,6 +233,7 @@ def test_tool_strip_is_enough():
     assert model.asked == []
     assert outcome.compacted
     assert outcome.fits
+    assert outcome.met_target
     assert problems(outcome.messages) == []
 
 
@@ -328,6 +329,7 @@ def test_two_chunks_and_a_merge(fill):
     }
     assert all(new is old for new, old in zip(recent, messages[-4:], strict=True))
     assert outcome.fits
+    assert outcome.met_target
     assert problems(outcome.messages) == []
 
 
@@ -527,6 +529,7 @@ def test_only_the_oldest_half_is_summarised():
     }
     assert all(new is old for new, old in zip(rest, messages[8:], strict=True))
     assert outcome.fits
+    assert outcome.met_target
 
 
 def test_when_the_half_is_not_enough_the_oldest_of_the_rest_are_dropped():
@@ -608,6 +611,7 @@ def test_without_a_summary_the_shape_of_the_conversation_is_told(ask):
     ]
     assert all(new is old for new, old in zip(recent, messages[-4:], strict=True))
     assert outcome.fits
+    assert outcome.met_target
 
 
 def test_ten_topics_at_most_in_77_characters_and_three_dots():
@@ -910,6 +914,7 @@ def test_every_shape(wire, asked):
     )
     assert outcome.tier == (2 if asked else 4)
     assert outcome.fits
+    assert outcome.met_target
     assert problems(outcome.messages, wire) == []
     assert outcome.messages[-1] is messages[-1]
     stripped = refold.compact(messages, policy="codebuddy", window=13_456, force=True, format=wire)

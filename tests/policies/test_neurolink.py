@@ -401,6 +401,7 @@ class TestStage1:
         outcome = compact(tool_turns(30), target=5_000, prune_protect_tokens=5_000)
         assert outcome.stages == ("prune", "truncate")
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.tokens_after <= 5_000
         assert takes(outcome.messages)
         for position, message in enumerate(outcome.messages):
@@ -562,6 +563,7 @@ class TestStage3:
         assert len(model.asked) == 1
         assert outcome.stages == ("truncate",)
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.receipt.calls[0].purpose == "initial"
 
     def test_requests_fit_the_summariser(self):
@@ -665,6 +667,7 @@ class TestStage4:
         messages = [user("x" * 4_000), assistant("x" * 4_000)]
         tight = compact(messages, target=100)
         assert tight.fits
+        assert tight.met_target
         assert tight.tokens_after <= 100
         none = refold.compact(messages, policy="neurolink", window=769, system="s" * 2_400, count=LATER)
         assert none.budget.room < none.breakdown.system
@@ -720,6 +723,7 @@ class TestPipeline:
         outcome = compact(messages, target=1_000, ask=Scripted("summary " * 700))
         assert outcome.stages == ("prune", "summarize", "truncate")
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.tokens_saved == outcome.tokens_before - outcome.tokens_after > 0
 
     def test_no_dead_zone(self):
@@ -762,6 +766,7 @@ class TestPipeline:
         messages = talk(1_000, size=tokens * 4 // 1_000)
         outcome = compact(messages, model="gpt-4o")
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.breakdown.total < 66_560
 
     def test_a_prompt_that_cannot_fit(self):
@@ -1294,6 +1299,7 @@ class TestOtherShapes:
         )
         assert outcome.compacted
         assert outcome.fits
+        assert outcome.met_target
         assert takes(outcome.messages, wire)
 
     def test_anthropic_has_no_system_message_inside(self):

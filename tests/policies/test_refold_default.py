@@ -276,6 +276,7 @@ class TestTarget:
     def test_after_a_fold(self, ask):
         outcome = compact(talk(100, 200), ask=model(ask) if ask else None)
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.receipt.goal_tokens == TARGET
         assert outcome.tokens_after <= TARGET
         assert outcome.budget.trigger_tokens - outcome.tokens_after > ROOM * 0.25
@@ -293,6 +294,7 @@ class TestTarget:
     def test_the_callers_own_target(self):
         outcome = compact(talk(100, 200), target=3_000)
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.tokens_after <= 3_000
 
     def test_forced_below_the_target(self):
@@ -429,6 +431,7 @@ class TestStages:
         outcome = compact(messages, ask=asked, wire=wire)
         assert outcome.stages == stages
         assert outcome.fits
+        assert outcome.met_target
         assert takes(outcome.messages, wire)
         assert bool(asked.asked) is ("summarize" in stages)
         return outcome
@@ -532,6 +535,7 @@ class TestStages:
         outcome = compact(talk(100, 200), ask=model(failure))
         assert outcome.stages == ("digest",)
         assert outcome.fits
+        assert outcome.met_target
 
     def test_slide_and_clamp_are_floors(self):
         """What neither summary nor digest can help with still fits."""
@@ -539,6 +543,7 @@ class TestStages:
         outcome = compact(messages, clip_bytes=10**9)
         assert outcome.stages == ("clamp",)
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.messages[2]["content"].startswith("and so the work")
         assert outcome.messages[2]["content"].endswith("the day. ")
 
@@ -747,6 +752,7 @@ class TestNoneOfTheLimitations:
         messages = [user("do the long task"), *steps(400, 40, command="make {n} " + PROSE * 3)]
         outcome = compact(messages)
         assert outcome.fits
+        assert outcome.met_target
         assert takes(outcome.messages)
         assert "make 3" in summary_of(outcome)["content"]
 
@@ -755,6 +761,7 @@ class TestNoneOfTheLimitations:
         """C18: head and tail stay, and how much is left out is said."""
         outcome = compact([message])
         assert outcome.fits
+        assert outcome.met_target
         (text,) = texts(outcome)
         assert text.startswith("and so the work")
         assert text.endswith("the day. ")
@@ -764,6 +771,7 @@ class TestNoneOfTheLimitations:
         messages = [*talk(40, 200), user("START " + PROSE * 3_000 + " END")]
         outcome = compact(messages)
         assert outcome.fits
+        assert outcome.met_target
         assert texts(outcome)[-1].startswith("START")
         assert texts(outcome)[-1].endswith("END")
 
@@ -771,6 +779,7 @@ class TestNoneOfTheLimitations:
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
         outcome = compact([{"role": "user", "content": [{"type": "text", "text": "look"}, *[picture] * 30]}])
         assert outcome.fits
+        assert outcome.met_target
         assert outcome.messages[0]["content"][0] == {"type": "text", "text": "look"}
 
     def test_the_fixed_part_alone_is_too_large(self):

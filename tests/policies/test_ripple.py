@@ -315,6 +315,7 @@ def test_manual_compaction_works_at_any_size():
     outcome = compact(H10, ask=Model(), window=200_000)
     assert outcome.compacted
     assert outcome.fits
+    assert outcome.met_target
     assert outcome.receipt.trigger == "forced"
 
 
@@ -910,6 +911,7 @@ def test_the_house_compacts_inside_one_turn():
     outcome = refold.compact(messages, policy="refold", window=4_000, ask=Model())
     assert outcome.compacted
     assert outcome.fits
+    assert outcome.met_target
     assert problems(outcome.messages) == []
 
 
@@ -917,6 +919,7 @@ def test_the_house_splits_one_huge_message():
     """Ripple, decisions: one huge message is cut by the default policy."""
     outcome = refold.compact([user("words " * 40_000)], policy="refold", window=4_000, force=True)
     assert outcome.fits
+    assert outcome.met_target
     assert 0 < len(outcome.messages[0]["content"]) < 40_000
 
 

@@ -107,6 +107,7 @@ def test_the_rules_of_the_first_message_and_the_late_correction_survive(messages
     outcome = refold.compact(messages, window="32k")
     text = json.dumps(outcome.messages)
     assert outcome.fits
+    assert outcome.met_target
     assert "Never change a signature in quayside/api.py" in text
     assert "The harbour regulations say 20 minutes, and 45 for a tanker" in text
     assert outcome.messages[-1] == messages[-1]

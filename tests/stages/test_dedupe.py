@@ -202,6 +202,7 @@ class TestThroughTheSurface:
         narrow = refold.compact(messages, policy=policy, target=2_000)
         assert narrow.stages == ("deduplicate", "truncate")
         assert narrow.fits
+        assert narrow.met_target
         assert narrow.messages[2]["content"] == CLEARED
         assert not any("refer to latest" in str(message["content"]) for message in narrow.messages)
         again = refold.compact(wide.messages, policy=policy, target=2_000)

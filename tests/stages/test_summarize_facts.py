@@ -127,6 +127,7 @@ def test_a_target_of_the_callers_own_is_filled_with_what_the_summary_lacks():
     assert "summarize" in few.stages
     assert "summarize" in many.stages
     assert many.fits
+    assert many.met_target
     assert many.tokens_after > 2_000
     assert view(many).count("cousin number") > 100 > view(few).count("cousin number")
 

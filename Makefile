@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
-.PHONY: setup demo tour check test bench docs torture clean
+.PHONY: setup demo tour check test bench surprise docs torture clean
 
 setup: $(READY)
 
@@ -64,6 +64,12 @@ ifdef DATA
 endif
 	$(BIN)/python bench/report.py
 endif
+
+surprise: setup        ## what a view is worth to a real model: DATA=folder MODEL=file.gguf (or a Hugging Face folder)
+	$(BIN)/python -m bench.rereads $(DATA) --json bench/results/rereads.json --markdown docs/view-quality.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[surprise]'
+	$(BIN)/python -m bench.surprise $(DATA) --model $(MODEL) --summaries --json bench/results/surprise.json --markdown docs/view-quality.md
+	$(BIN)/python -m bench.questions $(DATA) --model $(MODEL) --json bench/results/questions.json --markdown docs/view-quality.md
 
 torture: setup         ## the laws, the stores and the sessions under attack, planted faults; takes hours
 	$(BIN)/python bench/laws.py --json bench/results/laws.json

@@ -306,7 +306,7 @@ def parse_options() -> argparse.Namespace:
     add("--seed", type=int, default=3)
     add("--jobs", type=int, default=os.cpu_count() or 1, help="processes that fold talks")
     add("--json", type=Path, help="write the tables and every answer to this file")
-    add("--markdown", type=Path, help="write the tables for the documentation to this file")
+    add("--markdown", type=Path, help="write the tables to this file, or between its markers")
     options = parser.parse_args()
     options.methods = [name.strip() for name in options.methods.split(",")] if options.methods else METHODS
     options.share, options.kind = options.share or SHARES, options.kind or ("locomo", "longmemeval")
@@ -336,7 +336,7 @@ def main() -> None:
             mine = [row for row in rows if row["kind"] == kind]
             title = f"{kind}, read by {reader.name}"
             tables.append(format_markdown(title, mine, shares, ("questions", "talks")))
-    write_markdown(options.markdown, command, tables)
+    write_markdown(options.markdown, "questions", command, tables)
 
 
 if __name__ == "__main__":

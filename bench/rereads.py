@@ -299,7 +299,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="a folder of agent runs and transcripts")
     parser.add_argument("--window", type=int, action="append", help="16k, 24k, 64k and 200k by default")
     parser.add_argument("--json", type=Path, help="write the table and every fold to this file")
-    parser.add_argument("--markdown", type=Path, help="write the table for the documentation to this file")
+    parser.add_argument("--markdown", type=Path, help="write the table to this file, or between its markers")
     options = parser.parse_args()
     began, windows = time.monotonic(), options.window or WINDOWS
     counts = measure(read_dataset(options.data), windows)
@@ -313,7 +313,7 @@ def main() -> None:
         format_markdown(kind, [row for row in rows if row["kind"] == kind], shares, counted)
         for kind in dict.fromkeys(row["kind"] for row in rows)
     ]
-    write_markdown(options.markdown, command, tables)
+    write_markdown(options.markdown, "rereads", command, tables)
 
 
 if __name__ == "__main__":

@@ -298,7 +298,7 @@ def parse_options() -> argparse.Namespace:
     add("--read-views", type=Path, help="score the views of this file")
     add("--views", type=Path, help="write the views of ten cuts as text into this folder")
     add("--json", type=Path, help="write the tables and every score to this file")
-    add("--markdown", type=Path, help="write the tables for the documentation to this file")
+    add("--markdown", type=Path, help="write the tables to this file, or between its markers")
     options = parser.parse_args()
     options.methods = [name.strip() for name in options.methods.split(",")] if options.methods else every
     options.kind, options.share = options.kind or KINDS, options.share or SHARES
@@ -334,7 +334,7 @@ def main() -> None:
         for kind in KINDS
         if (rows := [row for row in each["rows"] if row["kind"] == kind])
     ]
-    write_markdown(options.markdown, command, tables)
+    write_markdown(options.markdown, "surprise", command, tables)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,14 @@ def write_json(file: Path | None, value: Mapping[str, Any]) -> None:
         file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_markdown(file: Path | None, command: str, tables: Sequence[str]) -> None:
-    """Write tables for the documentation, if a file is named."""
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"Made by `{command}`.\n\n" + "\n".join(tables), encoding="utf-8")
+def write_markdown(file: Path | None, name: str, command: str, tables: Sequence[str]) -> None:
+    """Write tables, if a file is named: between the markers of a page that has them, else alone."""
+    if file is None:
+        return
+    text = f"Made by `{command}`.\n\n" + "\n".join(tables)
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    page = file.read_text(encoding="utf-8") if file.exists() else ""
+    if begin in page and end in page:
+        text = f"{page.partition(begin)[0]}{begin}{text}{end}{page.partition(end)[2]}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")

@@ -34,37 +34,32 @@ def make_outcome(
     goal    tokens that the history may have; None if there is no target
     least   tokens that it should keep; None if the target names no lower end
     """
-    budget = conversation.budget
-    parts = budget.breakdown
+    budget, fixed = conversation.budget, conversation.budget.breakdown.fixed
     accepted = tuple(dict.fromkeys(report.stage for report in result.reports if report.accepted))
-    extra = parts.fixed if conversation.policy.tokens_of_all else 0
     touched = bool(accepted) or result.repaired > 0
-    used = round((result.tokens + parts.fixed) * conversation.scale) if touched else budget.used
-    fits, met_target = used <= budget.room, _meets_target(result.tokens, parts.history, goal, least)
+    used = round((result.tokens + fixed) * conversation.scale) if touched else budget.used
+    fits, before = used <= budget.room, budget.breakdown.history
+    met_target = _meets_target(result.tokens, before, goal, least)
     if result.repaired:
         reason = f"{reason}; mended {format_count(result.repaired, 'message')}"
-    receipt = make_receipt(conversation.policy, budget, reason)
-    return Outcome(
+    idle = make_idle_outcome(conversation.policy, budget, reason)
+    return replace(
+        idle,
         messages=conversation.wire.render(result.messages) if touched else list(conversation.items),
         compacted=bool(accepted),
         fits=fits,
         met_target=met_target,
-        reason=reason,
         stages=accepted,
         tier=result.tier,
-        level=budget.level,
-        messages_before=len(conversation.messages),
         messages_after=len(result.messages),
-        tokens_before=parts.history + extra,
-        tokens_after=result.tokens + extra,
+        tokens_after=idle.tokens_before - before + result.tokens,
         used_after=used,
         edits=result.edits,
         summary=_find_summary(result),
         history=conversation.messages,
-        breakdown=replace(parts, history=result.tokens),
-        budget=budget,
+        breakdown=replace(budget.breakdown, history=result.tokens),
         receipt=replace(
-            receipt,
+            idle.receipt,
             trigger=trigger,
             goal_tokens=goal,
             fits=fits,
@@ -75,18 +70,34 @@ def make_outcome(
     )
 
 
-def make_receipt(policy: Policy, budget: Budget, reason: str) -> Receipt:
-    """Make the receipt of a context that nothing was done to."""
-    return Receipt(
-        policy=policy.name,
-        trigger="none",
-        window=budget.window,
-        window_source=budget.window_source,
-        count_source=budget.count_source,
-        estimated_tokens=budget.breakdown.total,
-        reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
-        fits=budget.used <= budget.room,
+def make_idle_outcome(policy: Policy, budget: Budget, reason: str) -> Outcome:
+    """Make the outcome of a context that nothing was done to; it has no messages."""
+    parts, fits = budget.breakdown, budget.used <= budget.room
+    tokens = parts.total if policy.tokens_of_all else parts.history
+    return Outcome(
+        messages=[],
+        compacted=False,
+        fits=fits,
         reason=reason,
+        level=budget.level,
+        messages_before=budget.messages,
+        messages_after=budget.messages,
+        tokens_before=tokens,
+        tokens_after=tokens,
+        used_after=budget.used,
+        breakdown=parts,
+        budget=budget,
+        receipt=Receipt(
+            policy=policy.name,
+            trigger="none",
+            window=budget.window,
+            window_source=budget.window_source,
+            count_source=budget.count_source,
+            estimated_tokens=parts.total,
+            reported_tokens=budget.used if budget.count_source == "usage+estimate" else None,
+            fits=fits,
+            reason=reason,
+        ),
     )
 
 

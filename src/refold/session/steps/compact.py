@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions, compaction_flow
-from refold.calls.make_outcome import make_receipt
+from refold.calls.make_outcome import make_idle_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.policy import Policy
@@ -38,9 +38,11 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     if not budget.should_compact:
         line = budget.trigger_tokens
         why = "compaction is switched off" if line is None else f"not yet: {budget.used:,} of {line:,} tokens"
-        return Attempt(_idle_outcome(state, context, why))
+        return Attempt(make_idle_outcome(state.settings.policy, budget, why))
     if state.pending_fold is not None and budget.ratio < WAIT_FRACTION:
-        return Attempt(_idle_outcome(state, context, "a fold is being prepared in the background"))
+        return Attempt(
+            make_idle_outcome(state.settings.policy, budget, "a fold is being prepared in the background")
+        )
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
         options = CompactionOptions(model=state.summariser.ask is not None)
@@ -51,7 +53,7 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         attempt = yield from attempt_compaction(state, context, options, "emergency")
         return _add_reason(attempt, why)
     state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
-    return Attempt(_idle_outcome(state, context, f"not now: {why}"))
+    return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
 
 
 def _add_reason(attempt: Attempt, why: str) -> Attempt:
@@ -209,25 +211,3 @@ def record_failed_attempt(
         met_target=outcome.receipt.goal_tokens is None,
     )
     return Attempt(undone if outcome.compacted else outcome, None, reason)
-
-
-def _idle_outcome(state: SessionState, context: ContextState, reason: str) -> Outcome:
-    """Return the outcome if nothing was attempted."""
-    budget, policy = context.budget, state.settings.policy
-    parts = budget.breakdown
-    tokens = parts.total if policy.tokens_of_all else parts.history
-    return Outcome(
-        messages=[],  # `prepare` fills in what is sent
-        compacted=False,
-        fits=budget.used <= budget.room,
-        reason=reason,
-        level=budget.level,
-        messages_before=budget.messages,
-        messages_after=budget.messages,
-        tokens_before=tokens,
-        tokens_after=tokens,
-        used_after=budget.used,
-        breakdown=parts,
-        budget=budget,
-        receipt=make_receipt(policy, budget, reason),
-    )

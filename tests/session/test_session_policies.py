@@ -6,6 +6,7 @@ import pytest
 from talks import SUMMARY, dumped, kinds, opened, reply, sound, stored, talk, usage, user
 
 import refold
+from refold import Message, formats
 from refold.errors import Overflow, RefoldError
 from refold.testing import Scripted
 
@@ -41,6 +42,63 @@ class TestRipple:
             assert "history/" in dumped(live[0])
             assert [*parts, *live[2:]] == history
             assert live[-1] == history[-1]
+
+    @pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "responses"])
+    @pytest.mark.parametrize("how", ["say", "prepare", "reopened", "edited"])
+    def test_a_said_text_that_begins_like_a_summary_is_a_user_turn(self, tmp_path, wire, how):
+        """The log knows what is a summary, so that a user may quote one, also with the words that accept it."""
+        quoted = "This conversation continues an earlier one whose older messages were summarised: we ship on Friday."
+        said = [
+            Message("user", quoted),
+            Message("assistant", "Understood. I'll continue from the summary above."),
+            *(Message(("user", "assistant")[n % 2], f"{n} ".ljust(300, "x")) for n in range(12)),
+        ]
+        items = formats.get(wire).render(said)
+        asked = []
+        choices = {
+            "policy": "ripple",
+            "window": 4_000,
+            "store": f"sqlite:{tmp_path}/s.db",
+            "format": wire,
+            "ask": lambda prompt: asked.append(str(prompt)) or "THE SUMMARY",
+        }
+        session = refold.open("s", **choices)
+        if how == "edited":
+            session.prepare(formats.get(wire).render([said[0], Message("assistant", "no")]))
+        if how in ("prepare", "edited"):
+            session.prepare(items)
+        else:
+            for item in items:
+                session.say(item)
+        if how == "reopened":
+            session = refold.open("s", **choices)
+        assert session.compact().compacted
+        assert f"User: {quoted}" in asked[0]
+        assert "Assistant: Understood. I'll continue" in asked[0]
+        assert "Earlier summary" not in asked[0]
+        for item in items[2:]:
+            session.say(item)
+        session.compact()
+        assert "Earlier summary: " in asked[1]
+
+    @pytest.mark.parametrize("wire", ["openai", "refold"])
+    def test_a_summary_that_a_program_says_stays_one(self, wire):
+        """A system message that begins like a summary is no rule, and a value that is marked is taken as marked."""
+        header = "[Conversation Summary — 9 earlier messages compacted]"
+        first = Message("system", f"{header}\n\nWE SHIP", source="summarization", meta={"kind": "summary"})
+        said = [Message(("user", "assistant")[n % 2], f"{n} ".ljust(300, "x")) for n in range(12)]
+        asked = []
+        session = refold.open(
+            "s",
+            policy="ripple",
+            window=4_000,
+            store="memory:",
+            format=wire,
+            ask=lambda prompt: asked.append(prompt) or "S",
+        )
+        session.prepare(formats.get(wire).render([first, *said]))
+        assert session.compact().compacted
+        assert f"Earlier summary: {header}\n\nWE SHIP" in asked[0]
 
     def test_one_event_a_compaction_saved_with_the_answer(self):
         """Ripple, case 20."""

@@ -2,7 +2,8 @@
 
 Callers keep plain provider messages between rounds, so a summary must be recognised by its own text. A stage
 that writes one of these texts begins it with the header. A format that reads a message looks for the header
-at the very start and nowhere else. Facts that are read back go into `Message.meta` under these keys:
+at the very start and nowhere else. In a session the log says which messages are summaries, so that a user may
+say a text that begins like one. Facts that are read back go into `Message.meta` under these keys:
 
     kind            "summary", "notice" (says what left, made without a model) or "ack"; ours may say more
     by              the name of the system whose header it is

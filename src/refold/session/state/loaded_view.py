@@ -1,11 +1,11 @@
 """The messages of a view in memory: wire values, parsed messages, sizes and sums, kept as the view grows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refold.core.log.view import MessageRange, Replacement, ViewItem
-from refold.core.messages.message import Message
+from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.formats import Format
@@ -36,7 +36,8 @@ class LoadedView:
         """Append messages."""
         self.view_items += view_items
         self.items += items
-        for message in messages:
+        for view_item, read in zip(view_items, messages, strict=True):
+            message = unmark_said(read) if isinstance(view_item, MessageRange) else read
             visible = self.counter.visible(message)
             size = self.counter.count_with_text(message, visible)
             self.messages.append(message)
@@ -60,9 +61,10 @@ class LoadedView:
         return fresh
 
     def update_item(self, index: int, item: Any) -> None:
-        """Replace a wire value by an equal one that differs in cache marks only."""
+        """Replace the wire value of a said message by an equal one that differs in cache marks only."""
         self.items[index] = item
-        (self.messages[index],) = self.wire.parse([item])
+        (message,) = self.wire.parse([item])
+        self.messages[index] = unmark_said(message)
 
     @property
     def system(self) -> list[Any]:
@@ -75,9 +77,23 @@ class LoadedView:
         return self.items[self.fixed :]
 
     @property
+    def system_tokens(self) -> int:
+        """Tokens of the system messages."""
+        return self.counter.tokens(sum(self.sizes[: self.fixed]))
+
+    @property
     def tokens(self) -> int:
         """Tokens of the history."""
         return self.counter.tokens(self.units + self.counter.per_conversation) if self.sizes else 0
+
+
+def unmark_said(message: Message) -> Message:
+    """Return a said message as somebody's own: the log knows the summaries, and a text may begin like one.
+
+    System messages keep the mark: programs write them, and a summary that comes back must not become a rule.
+    """
+    by_text = message.is_summary and message.wire is not None and message.role != "system"
+    return replace(message, source=None, meta=EMPTY) if by_text else message
 
 
 def single_pieces(piece: ViewItem) -> Sequence[ViewItem]:

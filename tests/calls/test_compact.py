@@ -143,7 +143,7 @@ def test_over_the_line_it_happens_by_itself():
     assert outcome.tokens_after <= 0.55 * outcome.budget.room
 
 
-@pytest.mark.parametrize(("turns", "share"), [(3, 0.75), (6, 0.5)])
+@pytest.mark.parametrize(("turns", "share"), [(3, 0.75), (4, 0.7)])
 def test_force_works_at_any_size(turns, share):
     """The first and the last request stay, so that less leaves of a short talk."""
     outcome = compacted(talk(turns), force=True)

@@ -255,7 +255,9 @@ def test_tools_and_system_alone_over_the_window():
     with opened(ask=Scripted(SUMMARY)) as session:
         history = talk(3)
         tools = [{"type": "function", "function": {"name": "f", "description": "word " * 20_000}}]
-        for _ in range(5):
+        with pytest.warns(refold.RefoldWarning, match="use a larger window, fewer tools"):
+            session.prepare(history, tools=tools, system="be kind")
+        for _ in range(4):
             ready = session.prepare(history, tools=tools, system="be kind")
             assert not ready.outcome.fits
             assert ready.messages[-1] == history[-1]

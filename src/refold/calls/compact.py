@@ -25,6 +25,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answerer, Flow, arun, run
 from refold.core.compaction.guards import find_guarded
+from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.pipeline import Result, select_arrival, shrink
 from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Numbers, Task
@@ -39,6 +40,10 @@ LEAST_ASK_WINDOW: Final = 8_192
 """The least window assumed of a summariser that does not tell its own. No model that is sold today has less;
 a local one may, and then its questions are too long and fail (docs/clients.md tells how to set it)."""
 
+LEAST_FREE_SHARE: Final = 0.25
+"""Share of what the fixed part leaves of the room that the history keeps, however large the next turns may
+be. Less forgets more to fold later; more folds again sooner."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOptions:
@@ -48,6 +53,8 @@ class CompactionOptions:
     ahead: bool = False
     """True if nobody asked for it: it is made in the background before it is due."""
     focus: str = ""
+    spare: int = 0
+    """Tokens of the next turns that should fit behind the history afterwards."""
     target: int | None = None
     target_low: int | None = None
     """Tokens that the context should keep, where the target is a pair."""
@@ -289,8 +296,13 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
     surplus = max(1.0, budget.used / estimated) if estimated else 1.0
     # The provider may count more than we do, and then aim lower by as much. Its surplus need not lie in the
     # fixed part: if that would fill the room, it is taken as we count it.
-    counted = fixed if fixed * surplus >= budget.room else ceil(fixed * surplus)
-    goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus)
+    system = _system_tokens(conversation) if policy.target.of_free else 0
+    stays = fixed + system
+    counted = stays if stays * surplus >= budget.room else ceil(stays * surplus)
+    goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
+    if options.spare:
+        free = max(0, _tokens_that_fit(budget) - system)
+        goal = min(goal, system + max(free - options.spare, floor(free * LEAST_FREE_SHARE)))
     if options.force and budget.breakdown.history <= goal:
         if policy.forced_once:
             return None
@@ -315,7 +327,8 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
     manual = options.force and options.target is None
     tells = manual and not options.ahead and policy.forced_share is not None
     # The user's own words get a share of the room, and no more than that share of what somebody asked for.
-    user_words = min(policy.user_words, floor(budget.room * policy.user_words_fraction))
+    free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
+    user_words = min(policy.user_words, floor(free * policy.user_words_fraction))
     if goal is not None and (tells or named_goal is not None):
         user_words = min(user_words, floor(goal * policy.user_words_fraction))
     return Task(
@@ -350,6 +363,12 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         render=conversation.wire.render,
         parse=conversation.wire.parse,
     )
+
+
+def _system_tokens(conversation: Conversation) -> int:
+    """Return the tokens of the system messages that lead the history; no stage can shrink them."""
+    count = count_system_messages(conversation.messages)
+    return conversation.counter.tokens(sum(conversation.sizes[:count]))
 
 
 def _tokens_that_fit(budget: Budget) -> int:

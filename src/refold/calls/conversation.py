@@ -13,6 +13,7 @@ from refold import formats
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
+from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message
 from refold.core.models.windows import Window, provider_of
@@ -106,6 +107,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         room=window.usable(reserve),
         trigger=policy.trigger,
         levels=policy.levels,
+        system_messages=counter.tokens(sum(sizes[: count_system_messages(parsed)])),
         messages=len(parsed),
         characters=sum(map(len, visible)),
         used=used,

@@ -67,14 +67,14 @@ class UsageUpdate(_EventBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWarning(_EventBase):
-    """The context has reached a level, or a cap forbids to ask a model for a summary."""
+    """The context has reached a level, or `reason` says what else needs a decision of people."""
 
     kind: Literal["context_warning"] = field(default="context_warning", init=False)
     level: Level
     used: int
     room: int
     reason: str = ""
-    """The cap on the cost of summaries that is reached; empty if it is about the level."""
+    """The cap on the cost of summaries that is reached, or what fills the room; empty for a level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

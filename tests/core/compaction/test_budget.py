@@ -1,5 +1,7 @@
 """When to act: reserve, room, levels, trigger, target."""
 
+import math
+
 import pytest
 
 from refold.core.compaction.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, make_budget
@@ -247,3 +249,23 @@ def test_a_budget_says_where_its_numbers_come_from_by_default():
         0,
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("fixed", "system", "line"),
+    [
+        (0, 0, 850),
+        (700, 0, 850),
+        (0, 700, 850),
+        (701, 0, 956),
+        (400, 400, 970),
+        (1_000, 0, 850),
+        (900, 200, 850),
+    ],
+)
+def test_a_fixed_part_that_takes_most_of_the_room_moves_the_trigger(fixed, system, line):
+    """Else the target would lie above the trigger, and every turn would fold; what is hopeless stays so."""
+    trigger = Trigger(fraction=0.85, of_free=True)
+    assert math.ceil(trigger.line(1_000, fixed, system)) == line
+    assert Trigger(fraction=0.85).line(1_000, fixed, system) == 850
+    assert Trigger(cap=500, of_free=True).line(1_000, fixed, system) == 500

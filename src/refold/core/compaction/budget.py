@@ -2,9 +2,14 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
+
+CROWDED: Final = 0.70
+"""Share of the room from which on system prompt, tools and files leave too little: by the usual fractions the
+target would lie above the trigger from two thirds on, and every turn would fold. Lower warns people who have
+room; higher lets them fold at every second turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +63,26 @@ class Trigger:
     cap: int | None = None
     history: int | None = None
     """Tokens of history at which it starts too, however large the window: every turn pays for all of it."""
+    of_free: bool = False
+    """True for a share of what the fixed part leaves of the room, where that part takes most of it."""
     whole: bool = False
     """True to round the number of tokens down."""
     on_call: bool = False
     """True if compaction never starts by itself, but runs whenever it is called."""
     enabled: bool = True
 
-    def line(self, room: int, fixed: int = 0) -> float | None:
-        """Return the tokens at which compaction starts, None for never; `fixed` of them are no history."""
+    def line(self, room: int, fixed: int = 0, system: int = 0) -> float | None:
+        """Return the tokens at which compaction starts, None for never.
+
+        fixed    tokens that are no history
+        system   tokens of system messages in the history
+        """
         if not self.enabled:
             return None
         share = None if self.fraction is None else room * self.fraction
+        stays = fixed + system
+        if self.fraction is not None and self.of_free and room * CROWDED < stays < room:
+            share = stays + (room - stays) * self.fraction
         if share is not None and self.whole:
             share = math.floor(share)
         history = None if self.history is None else fixed + self.history
@@ -86,6 +100,8 @@ class Target:
 
     fraction: float = 1.0
     of_window: bool = False
+    of_free: bool = False
+    """True for a share of what the fixed part leaves of the base, False for a share of all of it."""
     spare: int = 0
     margin: float = 1.0
     least: float = 0.0
@@ -102,7 +118,8 @@ class Target:
         """Return the tokens that the history may have; never negative."""
         base = window if self.of_window else room
         base = base if self.cap is None else min(base, self.cap)
-        wanted = (base * self.fraction - fixed - self.spare) / self.margin
+        share = (base - fixed) * self.fraction if self.of_free else base * self.fraction - fixed
+        wanted = (share - self.spare) / self.margin
         wanted = math.ceil(wanted) - 1 if self.below else math.floor(wanted)
         if self.most is not None and room > self.most_from:
             wanted = min(wanted, self.most)
@@ -176,17 +193,21 @@ def make_budget(
     room: int | None = None,
     trigger: Trigger,
     levels: Levels,
+    system_messages: int = 0,
     messages: int = 0,
     characters: int = 0,
     used: int | None = None,
     count_source: str = "estimate",
     window_source: str = "given",
 ) -> Budget:
-    """Make the budget: compare the used tokens with the room."""
+    """Make the budget: compare the used tokens with the room.
+
+    system_messages   tokens of the system messages that lead the history
+    """
     room = max(1, window - reserve if room is None else room)
     used = breakdown.total if used is None else used
     ratio = used / room
-    line = trigger.line(room, breakdown.fixed)
+    line = trigger.line(room, breakdown.fixed, system_messages)
     return Budget(
         window=window,
         reserve=reserve,

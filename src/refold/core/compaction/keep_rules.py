@@ -49,10 +49,15 @@ class MeasuredHistory:
     @property
     def head(self) -> int:
         """Number of system messages (not summaries) that lead the history."""
-        for index, message in enumerate(self.messages):
-            if message.role != "system" or message.is_summary:
-                return index
-        return len(self.messages)
+        return count_system_messages(self.messages)
+
+
+def count_system_messages(messages: Sequence[Message]) -> int:
+    """Count the system messages (not summaries) that lead a history."""
+    for index, message in enumerate(messages):
+        if message.role != "system" or message.is_summary:
+            return index
+    return len(messages)
 
 
 class Keep(Protocol):

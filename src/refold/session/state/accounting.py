@@ -184,6 +184,8 @@ class Accounting:
     """The window that refusals have taught; 0 for none, None if the store was not asked yet."""
     ask_window: int | None = None
     """The window of the summariser that its refusals have taught; None for none."""
+    crowded: bool = False
+    """True if the caller was warned that system prompt and tools leave little room."""
 
     def record_breaker_event(self, event: circuit_breaker.BreakerEvent, at: float) -> None:
         """Tell the circuit breaker what happened."""
@@ -202,6 +204,10 @@ class Accounting:
     def note_window(self, tokens: int) -> None:
         """Note the window that refusals have taught; 0 for none."""
         self.learned_window = tokens
+
+    def note_crowding(self) -> None:
+        """Note that the caller was warned that system prompt and tools leave little room."""
+        self.crowded = True
 
     def note_questions(self, calls: Iterable[ModelCall]) -> None:
         """Note the window that the summariser showed by refusing questions for their size."""

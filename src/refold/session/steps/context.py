@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from refold.calls.conversation import Conversation, add_since
-from refold.core.compaction.budget import Breakdown, Budget, make_budget
+from refold.core.compaction.budget import CROWDED, Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.session.drivers import SessionFlow, StoreCall
@@ -27,7 +27,7 @@ def context_state(state: SessionState) -> SessionFlow[ContextState]:
 
 
 def warn_listeners(state: SessionState, budget: Budget, reason: str = "") -> None:
-    """Warn listeners of a level, or of a cap on the cost of summaries."""
+    """Warn listeners of a level, or of something else that needs a decision of people."""
     state.events.add(
         ContextWarning(
             session=state.name,
@@ -38,6 +38,17 @@ def warn_listeners(state: SessionState, budget: Budget, reason: str = "") -> Non
             reason=reason,
         )
     )
+
+
+def find_fixed_tokens(state: SessionState, budget: Budget) -> int:
+    """Return the tokens of system prompt, tools and files, system messages in the history included."""
+    parts = budget.breakdown
+    return parts.system + parts.tools + parts.files + state.loaded.system_tokens
+
+
+def is_crowded(state: SessionState, budget: Budget) -> bool:
+    """True if system prompt, tools and files take so much of the room that little else fits."""
+    return find_fixed_tokens(state, budget) > CROWDED * budget.room
 
 
 def find_window(state: SessionState) -> SessionFlow[Window]:
@@ -70,6 +81,7 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
         room=window.usable(reserve),
         trigger=policy.trigger,
         levels=policy.levels,
+        system_messages=loaded.system_tokens,
         messages=len(loaded.messages),
         characters=loaded.characters,
         used=used,

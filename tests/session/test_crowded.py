@@ -1,0 +1,127 @@
+"""A window hardly larger than system prompt and tools: few folds, one warning, and the task stays."""
+
+import warnings
+
+import pytest
+
+import refold
+from refold.testing import Scripted
+
+WINDOW = 8_192
+ROOM = 6_144
+TURNS = 130
+TASK = "Port the parser of the harbour to Rust, and never touch the folder tests/."
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": f"tool_{number}",
+            "description": "Does one thing of many, and does it well. " * 4,
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        },
+    }
+    for number in range(20)
+]
+TEXT = "use a larger window, fewer tools or a shorter system prompt"
+
+
+def rules(share):
+    """A system prompt that fills, with the tools, this share of the room."""
+    tools = refold.measure([], window=WINDOW, tools=TOOLS).breakdown.tools
+    return "rule " * int((ROOM * share - tools) * 5_000 / refold.count("rule " * 5_000))
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+class Talk:
+    """A session of many turns; where the system prompt is sent is a choice of the caller."""
+
+    def __init__(self, share, *, words=10, in_list=False, **options):
+        self.session = refold.open("crowded", window=WINDOW, store="memory:", **options)
+        self.events, self.gaps, self.ready, self.last = [], [], [], 0
+        self.session.subscribe(self.events.append)
+        self.system = None if in_list else rules(share)
+        self.history = [{"role": "system", "content": rules(share)}] if in_list else []
+        self.words = words
+
+    def go(self, turns=TURNS):
+        for turn in range(turns):
+            step = " ".join(f"w{turn * number}" for number in range(self.words))
+            self.history.append(user(f"Step {turn}: {step}" if turn else TASK))
+            ready = self.session.prepare(self.history, system=self.system, tools=TOOLS)
+            assert ready.budget.used <= ready.budget.room
+            assert ready.messages[-1] == self.history[-1]
+            assert user(TASK) in ready.messages
+            if ready.fold:
+                self.gaps.append(turn - self.last)
+                self.last = turn
+            self.ready.append(ready)
+            done = " ".join(f"x{turn * number}" for number in range(2 * self.words))
+            self.history.append({"role": "assistant", "content": f"Done: {done}"})
+        return self
+
+    @property
+    def warnings(self):
+        return [event for event in self.events if event.kind == "context_warning" and TEXT in event.reason]
+
+
+@pytest.mark.parametrize("in_list", [False, True], ids=["system=", "in the list"])
+@pytest.mark.parametrize("share", [0.75, 0.85, 0.92])
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_folds_have_four_turns_between_them(share, in_list):
+    """The request fits in every turn; the first and the last words of the user stay."""
+    talk = Talk(share, in_list=in_list).go()
+    assert talk.gaps
+    assert min(talk.gaps[1:]) >= 4
+    assert len(talk.gaps) <= TURNS // 4
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_turns_that_are_too_large_are_folded_as_often_as_they_need():
+    """Nothing else would fit: 500 tokens are free, and a turn has 190."""
+    talk = Talk(0.92, words=30).go()
+    assert min(talk.gaps[1:]) >= 2
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_a_fold_that_waits_says_so():
+    talk = Talk(0.85, words=30).go()
+    reasons = [ready.outcome.reason for ready in talk.ready if not ready.fold]
+    waiting = [reason for reason in reasons if reason.startswith("not now: the last fold was ")]
+    assert any(reason.endswith(" ago, and the context still fits") for reason in waiting)
+    assert {"1 turn", "2 turns"} & {reason.split(" was ")[1].split(" ago")[0] for reason in waiting}
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_with_a_model_it_is_asked_at_most_every_fourth_turn():
+    model = Scripted("The parser is half ported; the tests are untouched.")
+    talk = Talk(0.85, ask=model).go()
+    assert 1 <= len(model.asked) <= TURNS // 4
+    assert min(talk.gaps[1:]) >= 4
+
+
+def test_people_are_warned_once_with_what_to_do():
+    talk = Talk(0.75)
+    with pytest.warns(refold.RefoldWarning, match=TEXT) as caught:
+        talk.go(40)
+    assert len(caught) == 1
+    assert "(75%)" in str(caught[0].message)
+    assert [event.reason for event in talk.warnings] == [str(caught[0].message)]
+
+
+def test_nobody_is_warned_while_there_is_room():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        talk = Talk(0.65).go(40)
+    assert talk.warnings == []
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_measure_and_the_session_name_the_same_trigger():
+    talk = Talk(0.8, in_list=True).go(20)
+    ready = talk.ready[-1]
+    measured = refold.measure(ready.messages, window=WINDOW, tools=TOOLS)
+    assert measured.trigger_tokens == ready.budget.trigger_tokens
+    assert measured.should_compact == ready.budget.should_compact

@@ -18,22 +18,14 @@ COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 
 def curves(row: Mapping[str, Any]) -> dict[int, list[tuple[int, float, bool]]]:
-    """By target: where folding starts, the cost against none, and whether the promises are kept."""
-    best: dict[tuple[int, int], Mapping[str, Any]] = {}
+    """By target: where folding starts, the cost against none, and whether nothing became dearer."""
+    found: dict[int, list[tuple[int, float, bool]]] = {}
     for each in row["curve"]:
         knobs = each["knobs"]
-        if knobs.get("history_tokens"):
-            key = knobs["target_tokens"], knobs["history_tokens"]
-            best[key] = min(best.get(key, each), each, key=lambda one: (not kept(one), one["dollars"]))
-    found: dict[int, list[tuple[int, float, bool]]] = {}
-    for (target, history), each in sorted(best.items()):
-        found.setdefault(target, []).append((history, each["against_none"], kept(each)))
-    return found
-
-
-def kept(each: Mapping[str, Any]) -> bool:
-    """Whether nothing became dearer and enough was kept."""
-    return each["keeps"] and not each["dearer"]
+        if "history_tokens" in knobs:
+            point = (knobs["history_tokens"], each["against_none"], each["never_dearer"])
+            found.setdefault(knobs["target_tokens"], []).append(point)
+    return {target: sorted(line) for target, line in sorted(found.items())}
 
 
 def svg(row: Mapping[str, Any], ring: tuple[int, float]) -> str:
@@ -68,7 +60,7 @@ def svg(row: Mapping[str, Any], ring: tuple[int, float]) -> str:
     parts.append(f'<circle cx="{x}" cy="{y}" r="8" fill="none" stroke="#000"/>')
     note = TOP + 14 + len(lines) * 18
     parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note}">ring: thrifty</text>')
-    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note + 18}">filled: both promises</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 14}" y="{note + 18}">filled: never dearer</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -92,9 +84,7 @@ def _axes(place: Any, left: int, right: int, low: float) -> Sequence[str]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the default, thrifty, the best and the cheapest come to, at Anthropic's prices."""
-    heads = (
-        "data, summaries, none, default, thrifty, best that keeps both promises, cheapest, thrifty to best"
-    )
+    heads = "data, summaries, none, default, thrifty, best never dearer, cheapest, thrifty to best"
     lines = [f"| {heads.replace(', ', ' | ')} |", "|---" * 8 + "|"]
     for row in rows:
         if row["price"] == "anthropic":

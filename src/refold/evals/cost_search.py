@@ -1,11 +1,10 @@
 """Replay real usage traces under prices: every preset, the default, and the best policy that a search finds.
 
 Rows exist for each price table, for all data and for each kind of it. A policy counts as best only if no
-single replay costs more than without compaction, and if what the conversation uses again is still in the
-view. Without the second condition the cheapest policy would be the one that forgets most.
+single replay of any kind costs more than without compaction, with summaries by a model or without.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -23,9 +22,6 @@ from refold.replay.player import Summaries
 
 PRICES: Final = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "gemini": "gemini-2.5-pro"}
 """The model whose prices are used for each maker; the ratios are the same for its other models."""
-FACTS: Final = {"claude-code": 0.90}
-FACTS_ELSEWHERE: Final = 0.95
-"""The share of re-used facts that a policy must keep to count as best; long sessions re-use more."""
 ALL: Final = "all"
 """The row of all kinds together."""
 JUDGED: Final = (ALL, "anthropic")
@@ -68,14 +64,8 @@ class Bill:
     worst: float
     """The largest cost of one conversation relative to no compaction."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    keeps: bool = True
-    """True if enough re-used facts are kept in each kind. Judged without a model, because stand-ins for
-    summaries hold nothing."""
-
-    @property
-    def keeps_promises(self) -> bool:
-        """True if nothing costs more and the facts are kept."""
-        return self.keeps and not self.dearer
+    never_dearer: bool = True
+    """True if no conversation of any kind costs more, with summaries by a model or without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +171,9 @@ def measure(
                     for trace, plain in zip(recorded, none, strict=True)
                 ]
             played[summary_mode, kind] = PlayedRuns(none, runs)
+    never_dearer = {price: _find_never_dearer(price, played) for price in PRICES}
     rows = [
-        _make_row(summary_mode, price, kinds, played, points)
+        _make_row(summary_mode, price, kinds, played, points, never_dearer=never_dearer[price])
         for summary_mode in summaries
         for price in PRICES
         for kinds in (tuple(traces), *((kind,) for kind in traces if len(traces) > 1))
@@ -197,10 +188,6 @@ class PlayedRuns:
 
     none: Sequence[Run]
     runs: Mapping[str, Sequence[Run]]
-
-    def facts(self, policy: str) -> float | None:
-        """Return the share of re-used facts a policy kept; None if it folded nothing."""
-        return _kept_share(self.runs[policy])
 
 
 def _named_policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
@@ -242,6 +229,8 @@ def _make_row(
     kinds: Sequence[str],
     played: Mapping[tuple[str, str], PlayedRuns],
     points: Sequence[Mapping[str, Any]],
+    *,
+    never_dearer: Collection[str],
 ) -> Row:
     """Make one row of the report for these kinds together."""
     played_kinds = [played[summary_mode, kind] for kind in kinds]
@@ -251,13 +240,13 @@ def _make_row(
         name: _make_bill(name, [run for runs in played_kinds for run in runs.runs[name]], none, price)
         for name in played_kinds[0].runs
     }
-    judged = {name: _keeps_enough(name, kinds, played) for name in bills}
     bills = {
-        name: replace(each, knobs=knobs.get(name, {}), keeps=judged[name]) for name, each in bills.items()
+        name: replace(each, knobs=knobs.get(name, {}), never_dearer=name in never_dearer)
+        for name, each in bills.items()
     }
     nothing = _make_bill(NONE, none, none, price)
     curve = [bill for name, bill in bills.items() if name in knobs]
-    promised = [bill for bill in (*curve, bills["refold"], bills["thrifty"]) if bill.keeps_promises]
+    candidates = [bill for bill in (*curve, bills["refold"], bills["thrifty"]) if bill.never_dearer]
     return Row(
         kind=kinds[0]
         if len(kinds) == 1 and len(played) > len({summary_mode for summary_mode, _ in played})
@@ -268,20 +257,19 @@ def _make_row(
         bills=tuple(bills[name] for name in presets.PRESETS),
         default=bills["refold"],
         thrifty=bills["thrifty"],
-        best=min((nothing, *promised), key=lambda bill: bill.dollars),
+        best=min((nothing, *candidates), key=lambda bill: bill.dollars),
         cheapest=min((nothing, *curve), key=lambda bill: bill.dollars),
         curve=tuple(curve),
     )
 
 
-def _keeps_enough(name: str, kinds: Sequence[str], played: Mapping[tuple[str, str], PlayedRuns]) -> bool:
-    """True if a policy keeps enough re-used facts in each kind."""
-    for kind in kinds:
-        each = played.get(("passed over", kind)) or next(p for (_, k), p in played.items() if k == kind)
-        facts = each.facts(name)
-        if facts is not None and facts < FACTS.get(kind, FACTS_ELSEWHERE):
-            return False
-    return True
+def _find_never_dearer(price: str, played: Mapping[tuple[str, str], PlayedRuns]) -> set[str]:
+    """Return the policies under which no single conversation costs more than without compaction."""
+    return {
+        name
+        for name in next(iter(played.values())).runs
+        if not any(_make_bill(name, each.runs[name], each.none, price).dearer for each in played.values())
+    }
 
 
 def _kept_share(runs: Sequence[Run]) -> float | None:

@@ -214,3 +214,14 @@ def test_tool_output_in_the_tail_is_not_thinned_out_where_there_is_room():
     assert outcome.stages == ("summarize",)
     tools = [m["content"] for m in outcome.messages if m["role"] == "tool"]
     assert tools in ([output], [])
+
+
+@pytest.mark.parametrize("share", [1, 10])
+def test_half_of_the_history_does_not_count_the_system_messages(share):
+    """No stage can shrink them, and they would leave nothing of the rest."""
+    system = {"role": "system", "content": "Be kind to the harbour. " * 200 * share}
+    outcome = refold.compact([system, *talk()], window=128_000, force=True, ask=Model())
+    fixed = refold.count([system])
+    assert outcome.receipt.goal_tokens == pytest.approx(fixed + refold.count(talk()) / 2, abs=8)
+    assert outcome.messages[0] == system
+    assert outcome.tokens_after - fixed > 1_000

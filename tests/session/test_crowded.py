@@ -47,7 +47,8 @@ class Talk:
         self.words = words
 
     def go(self, turns=TURNS):
-        for turn in range(turns):
+        start = sum(message["role"] == "assistant" for message in self.history)
+        for turn in range(start, start + turns):
             step = " ".join(f"w{turn * number}" for number in range(self.words))
             self.history.append(user(f"Step {turn}: {step}" if turn else TASK))
             ready = self.session.prepare(self.history, system=self.system, tools=TOOLS)
@@ -100,6 +101,19 @@ def test_with_a_model_it_is_asked_at_most_every_fourth_turn():
     talk = Talk(0.85, ask=model).go()
     assert 1 <= len(model.asked) <= TURNS // 4
     assert min(talk.gaps[1:]) >= 4
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_folds_in_the_background_are_no_more():
+    """A share of the whole room is always reached here."""
+    model = Scripted("The parser is half ported; the tests are untouched.")
+    talk = Talk(0.85, ask=model, background=True)
+    for _ in range(60):
+        talk.go(1)
+        if talk.session._thread:
+            talk.session._thread.join(5)
+    assert 1 <= len(talk.session.folds()) <= 60 // 4
+    talk.session.close()
 
 
 def test_people_are_warned_once_with_what_to_do():

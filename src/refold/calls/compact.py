@@ -307,7 +307,7 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
         if policy.forced_once:
             return None
         if policy.forced_share is not None:
-            goal = floor(budget.breakdown.history * policy.forced_share)
+            goal = system + floor((budget.breakdown.history - system) * policy.forced_share)
     return goal
 
 

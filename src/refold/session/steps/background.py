@@ -17,6 +17,12 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.compact import attempt_compaction
 from refold.session.steps.context import context_state
+from refold.session.steps.crowding import (
+    explain_wait,
+    find_fixed_tokens,
+    is_crowded,
+    measure_next_turns,
+)
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import reload_if_stale
 
@@ -41,6 +47,11 @@ def should_prepare_fold(state: SessionState, budget: Budget) -> bool:
     start, trigger = START_FRACTION * budget.room, budget.trigger_tokens
     if trigger is not None and trigger < start:
         start = NEAR_TRIGGER * trigger
+    if is_crowded(state, budget):  # a share of the whole room would always be reached
+        if explain_wait(state, budget):
+            return False
+        fixed = find_fixed_tokens(state, budget)
+        start = max(start, fixed + START_FRACTION * (budget.room - fixed))
     if not settings.background or state.pending_fold is not None or budget.used < start:
         return False
     if state.summariser.ask is None and settings.background != "queue":
@@ -85,7 +96,8 @@ def fold_in_background(
         yield from reload_if_stale(state)
         if lease is not None:
             context = yield from context_state(state)
-            options = CompactionOptions(force=True, ahead=True, model=True)
+            spare = measure_next_turns(state) if is_crowded(state, context.budget) else 0
+            options = CompactionOptions(force=True, ahead=True, model=True, spare=spare)
             attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
     except Exception:
         yield from _release(state, lease)

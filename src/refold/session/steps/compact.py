@@ -1,6 +1,5 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, Final
 
@@ -8,10 +7,8 @@ from refold.calls.compact import CompactionOptions, compaction_flow
 from refold.calls.make_outcome import make_idle_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
-from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange
-from refold.errors import RefoldWarning
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.session_state import SessionState
@@ -20,11 +17,10 @@ from refold.session.steps.cached_prefix import LEAST_HIT, find_cached_prefix
 from refold.session.steps.context import (
     ContextState,
     context_state,
-    find_fixed_tokens,
-    is_crowded,
     to_conversation,
     warn_listeners,
 )
+from refold.session.steps.crowding import explain_wait, is_crowded, measure_next_turns, warn_of_crowding
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
 
@@ -36,17 +32,12 @@ LEAST_SAVED: Final = 0.05
 so that the provider reads the whole context again at the full price. Lower folds more often for less."""
 
 
-LEAST_TURNS: Final = 4
-"""Turns of the model between two folds where system prompt and tools leave little room. Fewer fold so often
-that every second request is read anew at the full price; more keep less of the history at each fold."""
-
-
 def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:
     """Compact if it is due and the circuit breaker allows it."""
     budget = context.budget
     crowded = is_crowded(state, budget)
-    if crowded and not state.accounting.crowded:
-        _warn_of_crowding(state, budget)
+    if crowded:
+        warn_of_crowding(state, budget)
     if state.pending_fold is not None and budget.ratio >= WAIT_FRACTION:
         prepared: Attempt | None = yield from state.pending_fold()
         context = yield from context_state(state)
@@ -61,14 +52,14 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         return Attempt(
             make_idle_outcome(state.settings.policy, budget, "a fold is being prepared in the background")
         )
-    # A policy that leaves no room for the answer cannot wait until the room is full.
-    if crowded and budget.used <= budget.room < budget.window:
-        turns = _count_turns_since_fold(state)
-        if turns is not None and turns < LEAST_TURNS:
-            ago = "1 turn" if turns == 1 else f"{turns} turns"
-            why = f"not now: the last fold was {ago} ago, and the context still fits"
-            return Attempt(make_idle_outcome(state.settings.policy, budget, why))
-    spare = _measure_turns(state) if crowded else 0
+    if crowded and (why := explain_wait(state, budget)):
+        return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
+    return (yield from _compact_if_allowed(state, context, measure_next_turns(state) if crowded else 0))
+
+
+def _compact_if_allowed(state: SessionState, context: ContextState, spare: int) -> SessionFlow[Attempt]:
+    """Compact if the circuit breaker allows it; without a model where the context does not fit."""
+    budget = context.budget
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
         options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
@@ -80,39 +71,6 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         return _add_reason(attempt, why)
     state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
     return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
-
-
-def _warn_of_crowding(state: SessionState, budget: Budget) -> None:
-    """Tell the caller and the listeners, once in a session, that little of the conversation fits."""
-    fixed = find_fixed_tokens(state, budget)
-    text = (
-        f"system prompt, tools and files take {fixed:,} of the {budget.room:,} tokens that fit"
-        f" ({fixed / budget.room:.0%}), so that little of the conversation stays:"
-        " use a larger window, fewer tools or a shorter system prompt"
-    )
-    state.accounting.note_crowding()
-    warn_listeners(state, budget, text)
-    warnings.warn(text, RefoldWarning, stacklevel=2)
-
-
-def _count_turns_since_fold(state: SessionState) -> int | None:
-    """Count the model's turns since the last fold; None if nothing was folded."""
-    folds = state.shortening_folds()
-    if not folds:
-        return None
-    new = min(state.view.said - folds[-1].said, len(state.loaded.messages))
-    return sum(message.role == "assistant" for message in state.loaded.messages[-new:]) if new > 0 else 0
-
-
-def _measure_turns(state: SessionState) -> int:
-    """Return the tokens of the newest turns, as many as should fit behind the next fold."""
-    loaded, turns, units = state.loaded, 0, 0
-    for place in range(len(loaded.messages) - 1, loaded.fixed - 1, -1):
-        units += loaded.sizes[place]
-        turns += loaded.messages[place].role == "assistant"
-        if turns == LEAST_TURNS:
-            break
-    return loaded.counter.tokens(units * LEAST_TURNS // turns) if turns else 0
 
 
 def _add_reason(attempt: Attempt, why: str) -> Attempt:

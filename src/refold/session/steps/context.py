@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from refold.calls.conversation import Conversation, add_since
-from refold.core.compaction.budget import CROWDED, Breakdown, Budget, make_budget
+from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.session.drivers import SessionFlow, StoreCall
@@ -38,17 +38,6 @@ def warn_listeners(state: SessionState, budget: Budget, reason: str = "") -> Non
             reason=reason,
         )
     )
-
-
-def find_fixed_tokens(state: SessionState, budget: Budget) -> int:
-    """Return the tokens of system prompt, tools and files, system messages in the history included."""
-    parts = budget.breakdown
-    return parts.system + parts.tools + parts.files + state.loaded.system_tokens
-
-
-def is_crowded(state: SessionState, budget: Budget) -> bool:
-    """True if system prompt, tools and files take so much of the room that little else fits."""
-    return find_fixed_tokens(state, budget) > CROWDED * budget.room
 
 
 def find_window(state: SessionState) -> SessionFlow[Window]:

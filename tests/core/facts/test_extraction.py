@@ -107,10 +107,10 @@ class TestTools:
         )
         assert told(found, "done") == [
             ("sh make", "failed: boom"),
-            ("sh broken", "x"),
+            ("sh broken", "3 lines: ValueError: bad"),
             ("sh [1]", "İİ error"),
         ]
-        assert told(found, "error") == [("ValueError: bad", "sh broken")]
+        assert told(found, "error") == [("ValueError: bad", "sh broken"), ("İİ error", "sh [1]")]
 
     def test_a_call_that_waits_and_one_that_died(self):
         found = facts(call("ping", id="x"), user("hm"), call("bash", id="a", command="make"))
@@ -129,11 +129,11 @@ class TestTools:
             user("<output>late</output>"),
         )
         assert told(found, "done") == [
-            ("grep -rn get_user src", "src/a.py:12:def get_user():"),
-            ("pytest", "failed: 1 failed"),
+            ("grep -rn get_user src", "2 hits in 2 files: src/a.py:12:def get_user():"),
+            ("pytest", "failed: exit code 1: 1 failed"),
         ]
         assert ("put_user", "src/b.py") in told(found, "name")
-        assert told(found, "error") == [("1 failed", "pytest")]
+        assert told(found, "error") == [("E AssertionError: no", "pytest")]
 
     def test_what_a_command_reads_and_writes_is_a_file(self):
         command = "head -n 20 a.py && cat 3.5 -- && tail -5 Makefile && echo x > for && echo y > /dev/null"
@@ -151,7 +151,7 @@ class TestTools:
 
     def test_an_exit_code_in_words(self):
         found = facts(call("sh", id="a", command="x"), result("a", "exit code: 2\nno"))
-        assert told(found, "done") == [("sh x", "failed: exit code: 2")]
+        assert told(found, "done") == [("sh x", "failed: exit code 2: no")]
 
     @pytest.mark.parametrize("key", ["todos", "plan"])
     def test_a_plan_that_a_tool_keeps(self, key):

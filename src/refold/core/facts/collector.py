@@ -12,6 +12,7 @@ from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER,
 from refold.core.facts.injections import find_instructions
 from refold.core.facts.ledger import FAILED, SEEN_ONLY, Fact
 from refold.core.messages.text_cutting import first_line
+from refold.core.outputs.outcome import read_outcome
 
 OUTPUT_CHARS: Final = 8_000
 """Characters of one tool result that are read, three quarters from its head; bounds the work."""
@@ -23,6 +24,8 @@ INSTRUCTION_LEFT_OUT: Final = "[a line that gives instructions]"
 """Stands for a line of a tool's output that would otherwise be passed on as it is."""
 COMMAND_CHARS: Final = 160
 """Characters of a command or a call that name it."""
+OUTCOME_CHARS: Final = 120
+"""Characters that say what came out of it."""
 
 _CHANGES: Final = re.compile(
     r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
@@ -32,14 +35,7 @@ _CHANGES: Final = re.compile(
 _READS: Final = re.compile(
     r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
 )
-_EXIT_CODE: Final = re.compile(
-    r"<returncode>(-?\d{1,9})</returncode>|exit(?:ed with)? code:? (-?\d{1,9})", re.IGNORECASE
-)
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
-_TROUBLE_WORDS: Final = (
-    *("error", "exception", "failed", "failure", "fatal", "denied", "not found", "no such file"),
-    *("refused", "timed out"),
-)
 _CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
 _TODO_LISTS: Final = ("todos", "plan", "items", "tasks")
@@ -149,20 +145,15 @@ class FactCollector:
                     self.add("file", path, state, at=at, weight=weight)
 
     def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
-        """Note what a command led to: its first line, or the line that tells of trouble."""
-        exit_code = _EXIT_CODE.search(output[:400])
-        code = (exit_code[1] or exit_code[2]) if exit_code else None
-        failed = failed or (code is not None and code != "0")
-        text = _TAGS.sub("", output[:3_000])
-        if exit_code and exit_code[1]:
-            text = text.replace(exit_code[1], "", 1)
-        line = _without_instruction(first_line(text, 90))
-        trouble = _find_trouble(output) if failed or code is None else ""
-        if failed:
-            line = FAILED + (trouble or line)[:120]
-        self.add("done", command, line, at=at, weight=2.2 if failed else 2.0)
-        if trouble:
-            self.add("error", trouble, command, at=at, weight=2.8 if failed else 2.0)
+        """Note in one line what a command led to, and what went wrong."""
+        outcome = read_outcome(output, OUTCOME_CHARS, failed=failed)
+        line = _without_instruction(outcome.line)
+        if outcome.has_failed:
+            line = FAILED + line.removeprefix(FAILED)
+        self.add("done", command, line, at=at, weight=2.2 if outcome.has_failed else 2.0)
+        if outcome.trouble:
+            trouble = _without_instruction(first_line(outcome.trouble, 200))
+            self.add("error", trouble, command, at=at, weight=2.8 if outcome.has_failed else 2.0)
 
     def add_quotes(self, output: str, at: int) -> None:
         """Note lines of a tool's output that address the model, as quotes."""
@@ -196,18 +187,10 @@ class FactCollector:
         return file
 
 
-def _find_trouble(output: str) -> str:
-    """Find the last line that tells of trouble."""
-    text = output[-3_000:]
-    low = text.lower()
-    at = max((low.rfind(word) for word in _TROUBLE_WORDS if word in low), default=-1)
-    if at < 0 or len(low) != len(text):  # letters that change length when lowered would shift the place
-        return ""
-    return _without_instruction(first_line(text[text.rfind("\n", 0, at) + 1 :], 200))
-
-
 def _without_instruction(line: str) -> str:
-    return INSTRUCTION_LEFT_OUT if find_instructions(line, 1) else line
+    # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes.
+    said = (line, *line.split(": ")[1:])
+    return INSTRUCTION_LEFT_OUT if any(find_instructions(part, 1) for part in said) else line
 
 
 def _files_of_names(text: str) -> dict[str, str]:

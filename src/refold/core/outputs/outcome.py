@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.core.messages.file_operations import COMMON_TOOLS, find_files
@@ -9,11 +10,12 @@ from refold.core.messages.message import Message, ToolCall
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.json_plan import parse_json
-from refold.core.outputs.kinds import recognise_kind
+from refold.core.outputs.kinds import Kind, recognise_kind
 from refold.core.outputs.rank_code import find_first_signature
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
+    ASSERTION,
     FAILED_TEST,
     TEST_SUMMARY,
     find_traces,
@@ -26,17 +28,33 @@ from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_fra
 
 VALUE_CHARS: Final = 60
 """Characters of one argument in a call: enough for a name or a short phrase."""
+FIRST_LINES: Final = 16
+LAST_LINES: Final = 32
+"""Lines by which the kind of an output is recognised; a fold reads hundreds of outputs."""
 READ_CHARS: Final = 100_000
 """Characters of arguments that are read; bounds the work."""
 
 _TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
 _WORD: Final = re.compile(r"\w{2}")
+_RUNS: Final = frozenset({"log", "other", "tests"})
+"""Kinds that a program printed about its own run; in others the word error is content."""
 _WROTE: Final = re.compile(
     r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
 )
 """How tools say that they changed a file; what they print behind it is the file."""
 
 # -- what came out ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutcome:
+    """What came out of an action."""
+
+    line: str
+    """One line that says it."""
+    has_failed: bool
+    trouble: str = ""
+    """The line of the output that tells of trouble, if the action failed or nobody knows."""
 
 
 def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> str:
@@ -47,6 +65,11 @@ def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False)
     >>> describe_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'")
     "exit code 1: KeyError: 'a'"
     """
+    return read_outcome(text, limit_chars, failed=failed).line
+
+
+def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> ActionOutcome:
+    """Read from an output whether its action failed, what went wrong, and what to say in one line."""
     pieces = split_frame(remove_noise(text))
     code = find_exit_code(pieces)
     content = "\n".join(piece.text for piece in pieces if not piece.is_frame)
@@ -56,26 +79,29 @@ def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False)
     is_bad = failed or code not in {"", "0"}
     state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
     if not lines:
-        return f"{state}, no output"
-    said = _describe_lines(lines, content, is_bad=is_bad, is_known=bool(code))
+        return ActionOutcome(f"{state}, no output", is_bad)
+    few = len(lines) <= FIRST_LINES + LAST_LINES
+    kind = recognise_kind(lines if few else [*lines[:FIRST_LINES], *lines[-LAST_LINES:]])
+    trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
+    if not trouble and (is_bad or (kind in _RUNS and not code)):
+        trouble = next((line for line in lines if is_warning(line)), "")
+    said = _describe_lines(lines, content, kind, trouble, is_bad=is_bad)
     said = " ".join(_TAG.sub("", said).split())
-    return cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
+    line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
+    return ActionOutcome(line, is_bad, "" if code == "0" and not is_bad else trouble.strip())
 
 
-def _describe_lines(lines: Sequence[str], content: str, *, is_bad: bool, is_known: bool) -> str:
-    kind = recognise_kind(lines)
+def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str, *, is_bad: bool) -> str:
     if kind == "tests":
         return _describe_tests(lines)
     if is_bad:
-        return _find_trouble(lines) or _find_warning(lines) or _find_telling_line(lines)
+        return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
     if plan := parse_json(content):
         return f"JSON: {' '.join(plan.render(120).split())}"
-    if kind in {"log", "other"}:
-        warning = "" if is_known else _find_warning(lines)
-        telling = _find_trouble(lines) or warning or _find_telling_line(lines)
-        return telling if len(lines) == 1 else f"{len(lines)} lines: {telling}"
+    if kind in _RUNS and len(lines) > 1:
+        return f"{len(lines)} lines: {trouble or _find_telling_line(lines)}"
     if len(lines) == 1:
         return lines[0].strip()
     if kind == "diff":
@@ -106,11 +132,9 @@ def _find_trouble(lines: Sequence[str]) -> str:
         message = lines[traces[-1].message].strip()
         inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
         return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
-    return next((line for line in lines if is_failure(line)), "")
-
-
-def _find_warning(lines: Sequence[str]) -> str:
-    return next((line for line in lines if is_warning(line)), "")
+    failures = [line for line in lines if is_failure(line)]
+    # What an assertion found says more than the name of its test, which the summary gives.
+    return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
 
 
 def _describe_hits(lines: Sequence[str]) -> str:

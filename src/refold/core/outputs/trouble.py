@@ -157,7 +157,7 @@ TEST_SUMMARY: Final = re.compile(
     r"=*\s{0,4}(?:\d{1,7} (?:failed|passed|error|skipped|deselected|xfailed|xpassed|warning|subtests)s?\b"
     r".{0,200}"
     r"|no tests ran\b.{0,60}) in [\d.:]{1,12} ?s"  # pytest
-    r"|no tests ran in \d"
+    r"|no tests ran in \d|\d{1,7} (?:failed|passed)(?:, \d{1,7} [a-z]{1,20}){0,6}$"
     r"|Ran \d{1,7} tests? in \d"  # unittest, django
     r"|FAILED \((?:failures|errors|skipped|expected failures|unexpected successes)="
     r"|OK(?: \([a-z =\d,]{1,120}\))?$|=* {0,2}tests finished: \d"

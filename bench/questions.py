@@ -37,6 +37,7 @@ from bench.questions_views import (
     WHOLE_METHODS,
     WHOLE_RECALL,
     TalkViews,
+    TextCounter,
     join_messages,
     prepare_talk,
     talk_budget,
@@ -226,7 +227,7 @@ def write_summaries(
     def make(key: tuple[str, float], ask: FoldAsk) -> Wire:
         made, asks = views[key[0]], replace(ask, window=options.most_tokens)
         budget = talk_budget(made.tokens, key[1], options)
-        return keep_summary_and_tail(reader, made.talk.messages, budget, asks)
+        return keep_summary_and_tail(made.counter, made.talk.messages, budget, asks)
 
     return SummaryRounds(reader, 1, progress).make_views(keys, make) if keys else {}
 
@@ -271,7 +272,7 @@ def judge(memory: Memory, said: str, counter: TokenCounter) -> Answered:
 
 def make_rows(answers: Sequence[Answered]) -> list[dict[str, Any]]:
     """Return the table: one row for each collection, method and size."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kind, method, size in dict.fromkeys((each.kind, each.method, each.size) for each in answers):
         here = [each for each in answers if (each.kind, each.method, each.size) == (kind, method, size)]
         tokens = sum(each.tokens for each in here) / sum(each.talk_tokens for each in here)
@@ -287,8 +288,12 @@ def make_rows(answers: Sequence[Answered]) -> list[dict[str, Any]]:
                 "talks": len({each.talk for each in here}),
             }
         )
-    order = {"100%": 0.0}
-    return sorted(rows, key=lambda row: (row["kind"], order.get(row["size"], float(row["size"].rstrip("%")))))
+    return sorted(rows, key=lambda row: (row["kind"], size_order(row["size"]), METHODS.index(row["method"])))
+
+
+def size_order(size: str) -> float:
+    """Return where a size stands in the table: the whole talk first."""
+    return 0.0 if size == "100%" else float(size.rstrip("%"))
 
 
 def parse_options() -> argparse.Namespace:
@@ -321,7 +326,7 @@ def main() -> None:
     command, shares = "python -m bench.questions DATA --model FILE", ("F1", "answered")
     results, tables = [], []
     readers = [ReaderModel(model, options.cache) for model in options.model]
-    views = prepare_talks(readers[0], asked, options, show_progress)
+    views = prepare_talks(TextCounter(readers[0]), asked, options, show_progress)
     for reader in readers:
         began = time.monotonic()
         summaries = write_summaries(reader, views, options, show_progress)

@@ -1,6 +1,7 @@
 """What each method makes of a talk: the text that a reader answers questions from."""
 
 import argparse
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,20 @@ WHOLE_SHARE: Final = 0.85
 """A talk of at most so much of what the reader takes stays whole beside the hits."""
 HITS: Final = 50
 """Hits of a search, if there is room for them."""
+_TEMPLATE: Final = re.compile(r"<\|im_start\|>\w+\n|<\|im_end\|>")
 LEAST_HIT: Final = 20
 """Tokens that are worth another hit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCounter:
+    """Counts messages without the chat template: the reader gets a memory as one text."""
+
+    reader: TokenCounter
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return self.reader.count(_TEMPLATE.sub("", text))
 
 
 @dataclass(frozen=True, slots=True)

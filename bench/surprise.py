@@ -39,6 +39,7 @@ from bench.surprise_cases import (
     AGENT_RUNS,
     KINDS,
     LONG,
+    MOST_NEXT_TOKENS,
     MOST_TOKENS,
     TRANSCRIPTS,
     Case,
@@ -228,6 +229,8 @@ def measure(reader: ReaderModel, views: Views, options: argparse.Namespace) -> d
     began = time.monotonic()
     reader.load()
     show_progress(f"{reader.name} on {reader.device} after {time.monotonic() - began:.0f} s")
+    if reader.window < options.most_tokens + MOST_NEXT_TOKENS:
+        show_progress(f"{reader.name} takes {reader.window:,} tokens: use a smaller --most-tokens")
     if options.summaries:
         views = add_summaries(reader, views, options)
     if options.views is not None:

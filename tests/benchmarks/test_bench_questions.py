@@ -74,7 +74,7 @@ def test_every_view_has_the_same_tokens(monkeypatch, tmp_path):
     for each in result["answers"]:
         if each["method"] not in questions.WHOLE_METHODS:
             allowed = each["talk_tokens"] * float(each["size"].rstrip("%")) / 100
-            assert each["tokens"] <= allowed * 1.05, each["method"]
+            assert allowed * 0.8 <= each["tokens"] <= allowed * 1.05, each["method"]
     rows = {(row["method"], row["size"]) for row in result["rows"]}
     assert ("refold", "10%") in rows
     assert ("whole talk", "100%") in rows

@@ -19,7 +19,7 @@ MOST_RESULT_TOKENS: Final = 900
 """A longer tool result between two actions is shown by its ends."""
 LEAST_TOKENS, MOST_TOKENS = 7_000, 26_000
 """Sizes of a prefix: below, there is nothing to fold; above, a small reader's window of 32k is too small."""
-CUTS: Final = {AGENT_RUNS: (0.5, 0.75), TRANSCRIPTS: (0.15, 0.3, 0.45, 0.6, 0.75, 0.9)}
+CUTS: Final = {AGENT_RUNS: (0.5, 0.75), TRANSCRIPTS: tuple(part / 20 for part in range(2, 19))}
 """Where conversations are cut, as shares of their messages; transcripts are long and are cut more often."""
 
 
@@ -86,14 +86,18 @@ def make_cases(
     for run in runs:
         messages = run.messages
         sizes = [counter.count(text) for text in template_texts(messages)]
-        for share in CUTS[kind]:
-            cut = int(len(messages) * share)
+        for cut in sorted({find_action(messages, int(len(messages) * share)) for share in CUTS[kind]}):
             start = find_start(messages, sizes, cut, most_tokens) if kind == TRANSCRIPTS else 0
-            while cut < len(messages) and messages[cut]["role"] != "assistant":
-                cut += 1
             total = sum(sizes[start:cut])
             if LEAST_TOKENS <= total <= most_tokens and cut + 1 < len(messages):
                 yield make_case(counter, kind, run, slice(start, cut), total)
+
+
+def find_action(messages: Wire, at: int) -> int:
+    """Find the next action."""
+    while at < len(messages) and messages[at]["role"] != "assistant":
+        at += 1
+    return at
 
 
 def make_case(counter: TokenCounter, kind: str, run: Run, prefix: slice, tokens: int) -> Case:

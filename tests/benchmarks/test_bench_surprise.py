@@ -273,6 +273,9 @@ def test_the_program_writes_one_table_for_each_reader(tmp_path, monkeypatch, cap
 
 def test_transcripts_begin_with_the_user_and_fit_the_reader():
     run = make_run(steps=120)
-    for case in surprise_cases.make_cases(WordReader(), TRANSCRIPTS, [run], 10_000):
+    cases = list(surprise_cases.make_cases(WordReader(), TRANSCRIPTS, [run], 10_000))
+    assert len(cases) > 10
+    assert len(cases) == len({case.prefix[-1]["content"] for case in cases})
+    for case in cases:
         assert case.prefix[0]["role"] == "user"
         assert case.tokens <= 10_000

@@ -46,6 +46,10 @@ class TestOutcome:
                 "FAILED tests/a.py::test_x - boom\n1 failed in 0.1s",
                 "1 failed in 0.1s; FAILED tests/a.py::test_x - boom",
             ),
+            (
+                "____ test_x ____\nE   assert 0\nFAILED tests/a.py::test_x\n1 failed, 2 passed",
+                "1 failed, 2 passed; FAILED tests/a.py::test_x",
+            ),
             ("Ran 60 tests in 0.4s\n\nOK (skipped=2)", "Ran 60 tests in 0.4s, OK (skipped=2)"),
             ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n+c", "diff of 1 file, +2 -1"),
             ("src/a.py:1:x = 1\nsrc/b.py:2:y = 1\nsrc/b.py:3:z = 1", "3 hits in 2 files: src/a.py:1:x = 1"),

@@ -426,6 +426,13 @@ class TestTests:
     def test_the_summary_is_the_last_to_go(self):
         assert "1 failed, 119 passed in 3.21s" in shrink(PYTEST, 25)
 
+    def test_the_list_of_failed_tests_is_in_one_piece(self):
+        listed = "\n".join(f"FAILED tests/test_x.py::test_{i} - assert {i} == 0" for i in range(40))
+        text = PYTEST.replace("FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0", listed)
+        names = re.findall(r"^FAILED \S+_(\d+) ", shrink(text, 120), re.MULTILINE)
+        assert names == [str(i) for i in range(40 - len(names), 40)]
+        assert len(names) > 1
+
     def test_the_reason_stands_beside_the_name_in_little_room(self):
         assert "FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0" in shrink(PYTEST, 50)
 

@@ -121,8 +121,9 @@ def _describe_tests(lines: Sequence[str]) -> str:
     """Return the summary of a test run and the first test that failed."""
     ends = [line.strip(" =") for line in lines if TEST_SUMMARY.match(line)]
     summary = ", ".join(dict.fromkeys(ends[-2:]))
-    named = (line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line))
-    failed = next(named, "")
+    named = [line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
+    # With its path, where the run lists the failed tests at its end.
+    failed = next((name for name in named if name.startswith("FAILED ")), next(iter(named), ""))
     return f"{summary}; {failed}" if failed else summary
 
 

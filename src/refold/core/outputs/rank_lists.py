@@ -9,9 +9,9 @@ from typing import Final
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places
 from refold.core.outputs.trouble import is_failure, plain_line
 
-GROUPS_TOLD: Final = 3
+MOST_GROUPS: Final = 3
 """Groups that a marker names; more make it longer than the lines it stands for."""
-NAMES_TOLD: Final = 8
+MOST_NAMES: Final = 8
 """Files that a marker for long rows names: a name is a fifth of its row."""
 LONGEST_NAME: Final = 60
 """Characters of a name that a marker repeats."""
@@ -132,7 +132,7 @@ def _tell_names(lines: Sequence[str]) -> Describe:
     def describe(start: int, stop: int) -> str:
         names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
         names = [name for name in names if name not in {".", ".."}]
-        return " ".join((*names[:NAMES_TOLD], *["…"] * (len(names) > NAMES_TOLD)))
+        return " ".join((*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)))
 
     return describe
 
@@ -162,7 +162,7 @@ def _tell_groups(names: Sequence[str], before: str) -> Describe:
 
     def describe(start: int, stop: int) -> str:
         counted = Counter(name for name in names[start:stop] if name and len(name) <= LONGEST_NAME)
-        most = counted.most_common(GROUPS_TOLD)
+        most = counted.most_common(MOST_GROUPS)
         if most and most[0][1] == stop - start > 1:
             return f"all {before}{most[0][0]}"
         return ", ".join(f"{number} {before}{name}" for name, number in most if number > 1)

@@ -139,13 +139,18 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     new = find_first(map(shape_line, plain))
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
-    failed.sort(key=lambda place: not plain[place].startswith(("FAILED ", "ERROR ")))  # with path and reason
+    # A list at the end gives path and reason; read upwards it stands beside the summary.
+    listed = [place for place in reversed(failed) if plain[place].startswith(("FAILED ", "ERROR "))]
+    failed = list(dict.fromkeys((*listed, *failed)))
     traces = find_traces(plain)
     found = [
         *(trace.message for trace in traces),
         *(place for place in every if ASSERTION.match(plain[place])),
     ]
-    other = [place for place in every if not passed[place] and is_failure(plain[place])]
+    known = {*failed, *found}
+    other = [
+        place for place in every if not passed[place] and place not in known and is_failure(plain[place])
+    ]
     streams = (
         (3, failed),
         (4, found),

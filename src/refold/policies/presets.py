@@ -7,7 +7,9 @@ documents and in docs/systems/.
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final
 
 from refold.core.compaction.policy import Policy
@@ -19,7 +21,6 @@ from refold.policies.systems.opal import opal
 from refold.policies.systems.ripple import ripple
 from refold.policies.systems.strategies import find, list_strategies
 from refold.policies.systems.umwelten import umwelten
-from refold.policies.thrifty import THRIFTY, thrifty
 
 __all__ = [
     "DESCRIPTIONS",
@@ -36,6 +37,23 @@ __all__ = [
     "thrifty",
     "umwelten",
 ]
+
+THRIFTY: Final[Mapping[str, int]] = {"history_tokens": 48_000}
+"""The knobs of `refold` that differ in `thrifty`. Below this number single conversations cost more than
+without compaction (docs/decisions/0015-when-to-fold.md)."""
+
+
+def thrifty(**knobs: Any) -> Policy:
+    """Return the default policy, folding at 48,000 tokens of history however large the window is.
+
+    Every turn pays for what is carried on. The knobs are those of `refold`.
+    """
+    return replace(refold(**{**THRIFTY, **knobs}), name="thrifty")
+
+
+# Programs read the knobs of a preset from its signature and its annotations.
+thrifty.__signature__ = inspect.signature(partial(refold, **THRIFTY))  # type: ignore[attr-defined]
+thrifty.__annotations__ = refold.__annotations__
 
 PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
     "ripple": ripple,

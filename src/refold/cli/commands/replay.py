@@ -90,11 +90,12 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.price_of and find_price(priced) is None:
         hint = "`refold models` lists the known ones"
         raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
-    policies = _choose_policies(inputs)
+    knobs = args.knobs or ()
+    policies = {name: make_policy(name, knobs) for name in inputs.policies if name != NONE}
     # A real summariser is asked only for the policies that were named.
     adds_thrifty = find_price(priced) is not None and not args.ask and THRIFTY not in policies
     extra = {THRIFTY: THRIFTY} if adds_thrifty else {}
-    played = _play_all(inputs, recorded, {**policies, **extra}, screen)
+    played = _play_all(inputs, recorded, {NONE: NONE, **policies, **extra}, screen)
     runs = [run for run in played if run.policy not in extra]
     savings = [compare_with_thrifty(runs, run) for run in played if run.policy in extra]
     about = {
@@ -157,13 +158,6 @@ def _format_csv(runs: Sequence[Run]) -> str:
             marks = [int(turn.cold), int(turn.over), turn.fold]
             writer.writerow([run.policy, run.window, turn.number, *sums, *marks])
     return text.getvalue()
-
-
-def _choose_policies(inputs: Inputs) -> dict[str, "Policy | str"]:
-    """Return the policies by name; no compaction at all comes first."""
-    knobs = inputs.args.knobs or ()
-    named = {name: make_policy(name, knobs) for name in inputs.policies if name != NONE}
-    return {NONE: NONE, **named}
 
 
 def _play_all(

@@ -122,14 +122,14 @@ def test_a_model_that_fails_keeps_the_history_while_there_is_room(window):
     model = Model(RuntimeError("out of order"))
     outcome = refold.compact(talk(), window=window, force=True, ask=model)
     assert (outcome.compacted, outcome.messages) == (False, talk())
-    assert "nothing to compact" in outcome.reason
-    assert "the model failed: RuntimeError: out of order" in outcome.reason
+    failure = "the model failed: RuntimeError: out of order"
+    assert outcome.reason == f"nothing to compact: summarize: {failure}"
     session = refold.open("forced", window=window, store="memory:", ask=model)
     for message in talk():
         session.say(message)
     outcome = session.compact()
     assert (outcome.compacted, session.view()) == (False, talk())
-    assert "the model failed: RuntimeError: out of order" in outcome.reason
+    assert outcome.reason == f"nothing to compact: summarize: {failure}"
 
 
 def test_a_model_that_fails_where_the_window_is_full_is_replaced_by_a_digest_that_says_so():
@@ -186,6 +186,8 @@ def test_a_summary_that_is_longer_than_the_goal_leaves_still_stands_for_all():
     )
     assert outcome.stages == ("summarize",)
     assert outcome.tokens_after > outcome.receipt.goal_tokens
+    assert outcome.reason.startswith("summarize: ")
+    assert "over the target" not in outcome.reason
     assert untold(talk(), outcome, model.asked) == []
 
 
@@ -225,3 +227,11 @@ def test_half_of_the_history_does_not_count_the_system_messages(share):
     assert outcome.receipt.goal_tokens == pytest.approx(fixed + refold.count(talk()) / 2, abs=8)
     assert outcome.messages[0] == system
     assert outcome.tokens_after - fixed > 1_000
+
+
+def test_a_failure_of_the_model_is_named_also_where_the_target_is_missed():
+    """The pinned request alone is larger than the target."""
+    messages = [*talk(20), {"role": "user", "content": "Moor the ship at berth 7, please. " * 500}]
+    outcome = refold.compact(messages, window=8_000, pins=[-1], ask=Model(RuntimeError("out of order")))
+    assert not outcome.met_target
+    assert "the model failed: RuntimeError: out of order" in outcome.reason

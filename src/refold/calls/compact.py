@@ -229,7 +229,9 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     result = yield from shrink(
         task, policy.stages, direct=policy.direct, orphans=policy.orphans, missing=policy.missing
     )
-    why = explain_result(result, budget.breakdown.history, goal, least)
+    # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
+    wanted = None if task.tells and not task.due else goal
+    why = explain_result(result, budget.breakdown.history, wanted, least)
     return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least)
 
 
@@ -349,7 +351,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         force=options.force,
         due=due,
         tells=tells,
-        untold_above=_tokens_that_fit(budget) if manual and (model or not due) else None,
+        untold_above=_tokens_that_fit(budget) if manual and (not due or (tells and model)) else None,
         focus=options.focus,
         model=model,
         why_no_model=options.why_no_model,

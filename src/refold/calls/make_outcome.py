@@ -122,7 +122,9 @@ def explain_result(result: Result, before: int, goal: int | None, least: int | N
     nothing = f"nothing to compact: {_stage_reasons(result.reports) or 'no stage'}"
     if goal is not None and result.tokens > goal:
         over = f"{result.tokens - goal:,} tokens over the target of {goal:,}"
-        return f"still {over} after every stage" if accepted else f"{over}; {nothing}"
+        failed = _stage_reasons([report for report in result.reports if report.calls and not report.accepted])
+        still = f"{failed}; still {over} after every stage" if failed else f"still {over} after every stage"
+        return still if accepted else f"{over}; {nothing}"
     if not accepted:
         return nothing
     # A stage that asked in vain is named, too: another one stands in for the model.

@@ -174,6 +174,28 @@ def test_kinds_of_summarised_messages_are_told_apart():
         kept += talk(16, start)
 
 
+def test_a_session_goes_on_counting_kinds():
+    """Opal: a notice that a model's summary follows and precedes counts all, and repeats the summary."""
+    working = [True]
+    session = refold.open(
+        "s",
+        policy=presets.get("opal", keep_recent_tokens=1_500),
+        window=9_000,
+        store="memory:",
+        ask=lambda _prompt: "SUMMARY" if working[0] else 1 / 0,
+    )
+    for start in (0, 20, 40):
+        for message in talk(20, start):
+            session.say(message)
+        session.compact()
+        working[0] = False
+    gone = 60 - (len(session.view()) - 1)
+    assert session.view()[0]["content"] == (
+        "[Conversation summary — older messages were compacted]\n\n"
+        f"[Compacted {gone} messages: {gone // 2} assistant, {gone // 2} user]\nSUMMARY"
+    )
+
+
 def test_a_session_knows_the_kinds_of_what_a_model_summarised():
     """CodeBuddy: the fold's own data says what a summary stands for, also in the plain tier after another."""
     working = [True]

@@ -185,6 +185,7 @@ def test_what_a_strategy_gives_is_marked_as_a_summary():
         "kind": "summary",
         "generation": 1,
         "messages": 4,
+        "kinds": {"user": 2, "assistant": 2},
         "read_files": (),
         "modified_files": (),
     }

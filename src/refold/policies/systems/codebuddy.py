@@ -8,23 +8,33 @@ import math
 import re
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, takewhile
-from typing import Final
+from typing import ClassVar, Final
 
 from refold.core.compaction.budget import Levels, Target, Trigger
+from refold.core.compaction.flow import Flow
+from refold.core.compaction.keep_rules import Segment
 from refold.core.compaction.policy import Policy
-from refold.core.compaction.task import Task
-from refold.core.messages.message import Message
+from refold.core.compaction.task import Step, Task, replace_runs
+from refold.core.messages.message import Message, Text
 from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import neutralise, role_label, text_and_markers
 from refold.core.models.windows import Window, lookup
-from refold.core.summaries.wrappers import Covered, count_messages, earlier_summaries, quote_request
+from refold.core.summaries.wrappers import (
+    Covered,
+    count_messages,
+    cover,
+    earlier_summaries,
+    quote_request,
+    summary_meta,
+)
 from refold.core.tokens.counting import Counter, chars_per_token_counter
+from refold.core.tokens.units import format_count
 from refold.policies.systems.keep_rules import LastMessages
-from refold.policies.systems.trim_to_fit import TrimToFit
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
 from refold.stages.summarize import Summarize
@@ -161,7 +171,7 @@ def codebuddy_notice(messages: Sequence[Message], covered: Covered, _task: Task)
     ]
     topics = [topic for topic in (first_line(message.text) for message in asked) if topic]
     notices = [_read_notice(message) for message in messages]
-    topics = [*chain.from_iterable(told for told, _ in notices), *topics]
+    topics = [*chain.from_iterable(earlier for earlier, _ in notices), *topics]
     if topics:
         lines += ["Topics discussed:", *(f"- {topic}" for topic in topics[:MOST_TOPICS])]
     lines += chain.from_iterable(rest for _, rest in notices)
@@ -177,9 +187,9 @@ def _count_earlier_kinds(messages: Sequence[Message]) -> tuple[Tally[str], int]:
             continue
         if isinstance(known := message.meta.get("kinds"), Mapping):
             kinds.update(known)
-        elif told := _COUNTS.search(message.text):  # a notice in a list that a caller kept
-            kinds.update(user=int(told[1]), assistant=int(told[2]), tool_result=int(told[3]))
-            unknown += int(told[4] or 0)
+        elif line := _COUNTS.search(message.text):  # a notice in a list that a caller kept
+            kinds.update(user=int(line[1]), assistant=int(line[2]), tool_result=int(line[3]))
+            unknown += int(line[4] or 0)
         else:
             unknown += count_messages([message])
     return kinds, unknown
@@ -195,3 +205,75 @@ def _read_notice(message: Message) -> tuple[list[str], list[str]]:
         topics = list(takewhile(lambda line: line.startswith("- "), lines[1 : 1 + MOST_TOPICS]))
         lines = lines[1 + len(topics) :]
     return [topic.removeprefix("- ") for topic in topics], lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimToFit:
+    """Summarise; where the result is over the goal, drop messages behind the summary, the oldest first.
+
+    Its program calls this trimToFit (docs/systems/codebuddy.md, tier 3).
+    """
+
+    asks: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
+
+    stage: Summarize
+    keep_messages: int
+    """Messages at the end that are never dropped."""
+
+    @property
+    def name(self) -> str:
+        """The name of the stage that summarises."""
+        return self.stage.name
+
+    def __call__(self, task: Task) -> Step | Flow[Step]:
+        """Propose a summary, and which messages behind it are dropped."""
+        proposal = self.stage(task)
+        return proposal if isinstance(proposal, Step) else self._trim(task, proposal)
+
+    def _trim(self, task: Task, summarise: Flow[Step]) -> Flow[Step]:
+        step = yield from summarise
+        if not step.edits:
+            return step
+        taken = [index for edit in step.edits for index in range(edit.start, edit.end)]
+        summary = step.edits[-1].put[0]
+        dropped = self._find_dropped(task, taken, summary)
+        if not dropped:
+            return step
+        put = self._tell(task, [*taken, *dropped], summary, len(dropped))
+        why = f"{step.note}, {format_count(len(dropped), 'message')} behind them dropped"
+        edits = replace_runs(task, [*taken, *dropped], (put,), self.name, why)
+        return replace(step, edits=edits, note=why)
+
+    def _find_dropped(self, task: Task, taken: Sequence[int], summary: Message) -> list[int]:
+        """Find the fewest messages whose removal reaches the goal; none where no removal does."""
+        legal = task.index.cuts
+        end = legal.before(max(0, len(task.messages) - self.keep_messages))
+        free = [
+            index
+            for index in range(taken[-1] + 1, end)
+            if index not in task.protected and not task.messages[index].is_summary
+        ]
+        left = sum(task.sizes) + task.counter.per_conversation - sum(task.sizes[index] for index in taken)
+        if task.goal is None or task.counter.tokens(left + task.counter.message(summary)) <= task.goal:
+            return []
+        left += task.counter.message(self._tell(task, [*taken, *free], summary, len(free)))
+        for number, index in enumerate(free, 1):
+            left -= task.sizes[index]
+            if task.counter.tokens(left) <= task.goal and legal.allows(index + 1):
+                return free[:number]
+        return []
+
+    def _tell(self, task: Task, leaving: Sequence[int], summary: Message, dropped: int) -> Message:
+        """Write the summary again so that it says how many messages are missing in it."""
+        covered = cover(
+            task.messages,
+            leaving,
+            vocabulary=self.stage.vocabulary,
+            span=task.span(leaving),
+            request=task.request(Segment(leaving[0], leaving[-1] + 1)),
+        )
+        note = f"[{format_count(dropped, 'message')} behind it dropped to fit context window]"
+        text = f"{summary.meta['text']}\n\n{note}"
+        meta = dict(summary.meta) | summary_meta(covered, "summary") | {"text": text}
+        return replace(summary, parts=(Text(self.stage.frame(text, covered)),), meta=meta)

@@ -114,8 +114,8 @@ def opal_notice(messages: Sequence[Message], covered: Covered, _task: Task) -> s
     earlier = [message for message in messages if message.is_summary and message.meta.get("kind") != "ack"]
     for message in earlier:  # a list that a caller kept: a notice tells its counts, a summary counts as one
         if "kinds" not in message.meta:
-            told = _COUNTS.search(message.text)
-            counts = _ROLE_COUNT.findall(told[1]) if told else [("1", message.role)]
+            line = _COUNTS.search(message.text)
+            counts = _ROLE_COUNT.findall(line[1]) if line else [("1", message.role)]
             roles.update({role: int(count) for count, role in counts})
     listed = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
     repeated = (_COUNTS.sub("", unwrap_summary(message)).strip() for message in earlier)

@@ -214,6 +214,12 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
         else:
             items.append(old.items[known[item]])
             messages.append(old.messages[known[item]])
+    if old.wire.positional:  # its ids follow from the order of calls and results, as they will after reopening
+        parsed = old.wire.parse([*old.system, *items])[old.fixed :]
+        messages = [
+            replace(new, source=message.source, meta=message.meta) if isinstance(item, Replacement) else new
+            for item, new, message in zip(view_items, parsed, messages, strict=True)
+        ]
     loaded.add(view_items, items, messages)
     return loaded
 

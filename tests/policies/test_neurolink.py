@@ -976,7 +976,7 @@ class TestToolOutputLimits:
             assert notice == "[Output truncated from 6000 bytes to 4000 bytes]"
             assert (outcome.stages, outcome.tier) == (("clip",), 0)
             assert outcome.messages[3:] == messages[3:]
-            assert "clip: 1 outputs clipped" in outcome.reason
+            assert "clip: 1 output clipped" in outcome.reason
 
     def test_a_forced_run_goes_on_to_the_summary(self):
         """A limit on arrival is not what somebody asked for who forces a compaction, however much it saves."""

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, Text, ToolResult
 from refold.core.messages.text_cutting import clip
+from refold.core.tokens.units import format_count
 
 LONGEST_CHARACTER: Final = 4
 """Bytes that a character has at most in UTF-8."""
@@ -34,7 +35,7 @@ class Clip:
             if index not in task.protected and any(map(self._may_be_huge, message.parts))
         ]
         edits = rewrite_messages(task, places, self._clip_part, self.name, "huge tool output")
-        return Step(edits, f"{len(edits)} outputs clipped" if edits else "")
+        return Step(edits, f"{format_count(len(edits), 'output')} clipped" if edits else "")
 
     def _may_be_huge(self, part: Part) -> bool:
         """True if a part is worth a closer look: no text has more lines than characters."""

@@ -7,6 +7,7 @@ from refold.calls.compact import CompactionOptions, compaction_flow
 from refold.calls.make_outcome import make_idle_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
+from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange
 from refold.session.drivers import SessionFlow
@@ -44,22 +45,9 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         budget = context.budget
         if prepared is not None and prepared.fold is not None and not budget.should_compact:
             return prepared
-    if not budget.should_compact:
-        line = budget.trigger_tokens
-        why = "compaction is switched off" if line is None else f"not yet: {budget.used:,} of {line:,} tokens"
+    if why := _explain_idle(state, budget, crowded=crowded):
         return Attempt(make_idle_outcome(state.settings.policy, budget, why))
-    if state.pending_fold is not None and budget.ratio < WAIT_FRACTION:
-        return Attempt(
-            make_idle_outcome(state.settings.policy, budget, "a fold is being prepared in the background")
-        )
-    if crowded and (why := explain_wait(state, budget)):
-        return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
-    return (yield from _compact_if_allowed(state, context, measure_next_turns(state) if crowded else 0))
-
-
-def _compact_if_allowed(state: SessionState, context: ContextState, spare: int) -> SessionFlow[Attempt]:
-    """Compact if the circuit breaker allows it; without a model where the context does not fit."""
-    budget = context.budget
+    spare = measure_next_turns(state) if crowded else 0
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
         options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
@@ -71,6 +59,19 @@ def _compact_if_allowed(state: SessionState, context: ContextState, spare: int) 
         return _add_reason(attempt, why)
     state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
     return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
+
+
+def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:
+    """Return why no fold is due now; "" if one is."""
+    if not budget.should_compact:
+        line = budget.trigger_tokens
+        return (
+            "compaction is switched off" if line is None else f"not yet: {budget.used:,} of {line:,} tokens"
+        )
+    if state.pending_fold is not None and budget.ratio < WAIT_FRACTION:
+        return "a fold is being prepared in the background"
+    wait = explain_wait(state, budget) if crowded else ""
+    return f"not now: {wait}" if wait else ""
 
 
 def _add_reason(attempt: Attempt, why: str) -> Attempt:
@@ -114,8 +115,7 @@ def attempt_compaction(
         "before": outcome.tokens_before,
         "after": outcome.tokens_after,
     }
-    asked = [report for report in outcome.receipt.stages if report.calls]
-    if asked and not any(report.accepted for report in asked):
+    if _is_unanswered(outcome):
         facts["unanswered"] = True
     place = conversation.policy.checkpoint
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
@@ -127,6 +127,12 @@ def attempt_compaction(
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
     return record_fold(state, installed.entry, outcome, context.budget.used)
+
+
+def _is_unanswered(outcome: Outcome) -> bool:
+    """True if a model was asked and no summary of it was taken."""
+    asked = [report.accepted for report in outcome.receipt.stages if report.calls]
+    return bool(asked) and not any(asked)
 
 
 def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:

@@ -214,7 +214,7 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
         else:
             items.append(old.items[known[item]])
             messages.append(old.messages[known[item]])
-    if old.wire.positional:  # its ids follow from the order of calls and results, as they will after reopening
+    if old.wire.positional:  # its ids follow from the order of calls and results, as after reopening
         parsed = old.wire.parse([*old.system, *items])[old.fixed :]
         messages = [
             replace(new, source=message.source, meta=message.meta) if isinstance(item, Replacement) else new

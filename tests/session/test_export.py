@@ -1,6 +1,7 @@
 """Sessions as files and back, without loss; folders that are hostile or hold something else."""
 
 import json
+import os
 
 import pytest
 from talks import SHAPES, SUMMARY, folding, opened, reply, talk, user, values, wired
@@ -101,6 +102,92 @@ def test_an_export_over_an_export_and_over_something_else(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError):
         session.export(str(tmp_path / "file"))
+
+
+def contents(folder):
+    """Every file below a folder, by name."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_folder_of_another_session_is_refused_and_left_as_it_is(form, tmp_path):
+    session, _, _ = folding()
+    session.export(str(tmp_path), form=form)
+    before = contents(tmp_path)
+    with opened("other") as other:
+        other.say("something else")
+        for chosen in FORMS:
+            with pytest.raises(RefoldError, match=f"session {session.name!r}, not of 'other'"):
+                other.export(str(tmp_path), form=chosen)
+    assert contents(tmp_path) == before
+    session.export(str(tmp_path), form=form)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", "{}", '{"session": 7}', '[{"refold": []}]'])
+def test_an_export_of_nobody_knows_whom_is_refused(text, tmp_path):
+    (tmp_path / "refold.json").write_text(text)
+    with opened() as session:
+        session.say("hi")
+        with pytest.raises(RefoldError, match="export of an unknown session"):
+            session.export(str(tmp_path))
+    assert contents(tmp_path) == {"refold.json": text}
+
+
+def test_an_export_deletes_no_part(tmp_path):
+    session, history, _ = folding()
+    session.export(str(tmp_path))
+    parts = {name: text for name, text in contents(tmp_path).items() if name.startswith("history/")}
+    (tmp_path / "history" / "part-9.jsonl").write_text("a stray part\n")
+    session.unfold()
+    session.prepare(history[:20])
+    session.export(str(tmp_path))
+    session.export(str(tmp_path), form="neurolink")
+    after = contents(tmp_path)
+    assert after["history/part-9.jsonl.old"] == "a stray part\n"
+    assert parts
+    assert {f"{name}.old": text for name, text in parts.items()}.items() <= after.items()
+    assert {"refold.json.old", "messages.jsonl.old"} <= after.keys()
+
+
+def test_a_part_with_other_messages_is_set_aside_each_time(tmp_path):
+    session, _, _ = folding()
+    session.export(str(tmp_path))
+    part = tmp_path / "history" / "part-1.jsonl"
+    for text in ("one\n", "two\n"):
+        part.write_text(text)
+        session.export(str(tmp_path))
+    kept = [part.with_name(f"part-1.jsonl.old{number}").read_text() for number in ("", "1")]
+    assert kept == ["one\n", "two\n"]
+
+
+def test_an_export_that_was_killed_can_be_repeated(tmp_path, monkeypatch):
+    session, _, _ = folding()
+    session.export(str(tmp_path / "whole"))
+    number = len(contents(tmp_path / "whole"))
+    for step in range(number):
+        folder = tmp_path / str(step)
+        renamed = []
+
+        def replace(path, target, *, last=step, renamed=renamed, rename=os.replace):
+            if len(renamed) == last:
+                raise KeyboardInterrupt
+            renamed.append(target)
+            rename(path, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.replace", replace)
+            patch.setattr(os, "getpid", lambda: 4711)
+            with pytest.raises(KeyboardInterrupt):
+                session.export(str(folder))
+        with opened("other") as other:
+            other.say("hi")
+            if step:
+                with pytest.raises(RefoldError, match="not of 'other'"):
+                    other.export(str(folder))
+        session.export(str(folder))
+        assert contents(folder) == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

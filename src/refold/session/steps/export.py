@@ -1,7 +1,6 @@
 """Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -9,20 +8,14 @@ from typing import Any, Final
 from refold import formats
 from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, changes_to_json, project
-from refold.errors import RefoldError, StoreError
+from refold.errors import RefoldError
 from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
-from refold.formats.systems.file_forms import (
-    MARKERS,
-    TAGGED,
-    is_export_file,
-    read_files,
-    refuse_unknown_form,
-    write_files,
-)
+from refold.formats.systems.file_forms import TAGGED, read_files, refuse_unknown_form, write_files
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry, message_entries
+from refold.session.steps.export_folder import write_export
 from refold.session.steps.load import fill_view, load, read_log
 from refold.session.steps.read_entries import fold_messages, system_items
 
@@ -31,10 +24,10 @@ _ITEM: Final = ("wire", "message")
 
 
 def export(state: SessionState, directory: str, form: str) -> SessionFlow[list[str]]:
-    """Write the session into a folder, and return the names of the files."""
+    """Write the session into a folder, new or with its earlier export, and return the names of the files."""
     refuse_unknown_form(form)
     files = write_files((yield from _to_exported(state)), form)
-    yield StoreCall(partial(_write, Path(directory), files))
+    yield StoreCall(partial(write_export, Path(directory), files, state.name))
     return sorted(files)
 
 
@@ -71,30 +64,6 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
         at=entry.at,
         facts=facts,
     )
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write each file completely or not at all; a folder that holds anything but an export is refused."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(folder.iterdir()) and not any((folder / name).exists() for name in MARKERS):
-            raise StoreError(f"{folder} holds other files: export into a new folder")
-        for name, text in files.items():
-            target = folder / name
-            target.parent.mkdir(mode=0o700, exist_ok=True)
-            part = target.with_name(f".{target.name}.{os.getpid()}")
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        for path in (*folder.glob("*"), *folder.glob("history/*")):  # files of an earlier export
-            name = path.relative_to(folder).as_posix()
-            if name not in files and is_export_file(name):
-                path.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        why = getattr(error, "strerror", None) or error
-        raise StoreError(f"{folder} cannot be written: {why}") from error
 
 
 # -- and back ----------------------------------------------------------------------------------------------

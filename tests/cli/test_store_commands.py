@@ -177,11 +177,12 @@ def test_every_kind_of_entry_is_told(store):
                 "choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}],
             }
         )
+        (fold,) = session.folds()
         session.unfold()
         session.unpin("#2")
     out = run_cli("show", FOLDED, "--log").out
     assert "1,200" in out
-    assert "-#22 · unfolded · " in out
+    assert f"{fold.handle} · unfolded · " in out
     assert " attempt " in out
     assert "#2 no longer pinned" in out
 

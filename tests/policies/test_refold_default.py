@@ -6,6 +6,8 @@ house's own estimate is, tests/core says.
 
 import asyncio
 import json
+from itertools import pairwise, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,11 @@ import refold
 from refold import presets
 from refold.testing import Scripted
 
+RUN = Path(__file__).parents[2] / "examples" / "long-agent-session.json"
 PROSE = "and so the work goes on, step by step, through the day. "
 WINDOW = 20_000
 ROOM, TRIGGER, TARGET = 15_000, 12_750, 8_250
-"""A quarter of the window is reserved; 0.85 and 0.55 of the rest."""
+"""A quarter of the window is reserved; 0.85 and 0.55 of the rest, where nothing but history takes room."""
 
 
 def quarters(text):
@@ -87,6 +90,12 @@ def model(answer="S", *, window=200_000):
     return Scripted(answer, window=window)
 
 
+def long_text(sentences):
+    """A text that is no loop."""
+    names = (chr(97 + n % 26) + chr(97 + n // 26) for n in range(sentences))
+    return "".join(f"{PROSE}{name} {name}x {name}y " for name in names)
+
+
 def takes(messages, wire=None):
     return [problem for problem in refold.validate(messages, wire) if problem.rule != "open-call"] == []
 
@@ -138,8 +147,14 @@ class TestWhen:
 
     @pytest.mark.parametrize(("used", "fires"), [(TRIGGER - 1, False), (TRIGGER, True), (TRIGGER + 1, True)])
     def test_fraction_of_the_room(self, used, fires):
-        budget = refold.measure([], window=WINDOW, prompt="x" * used, count=len)
+        budget = refold.measure([], window=WINDOW, usage=used)
         assert (budget.room, budget.trigger_tokens, budget.should_compact) == (ROOM, TRIGGER, fires)
+
+    @pytest.mark.parametrize(("fixed", "line"), [(0, TRIGGER), (10_000, TRIGGER), (12_000, 14_550)])
+    def test_what_cannot_shrink(self, fixed, line):
+        """Where it takes more than 0.7 of the room, the share is one of what it leaves."""
+        budget = refold.measure([], window=WINDOW, prompt="x" * fixed, count=len)
+        assert budget.trigger_tokens == line
 
     @pytest.mark.parametrize(("used", "fires"), [(199_999, False), (200_000, True)])
     def test_cap_on_large_windows(self, used, fires):
@@ -270,7 +285,7 @@ class TestCount:
 
 
 class TestTarget:
-    """Row "target": 0.55 of the room."""
+    """Row "target": 0.55 of what system prompt and tools leave of the room."""
 
     @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
     def test_after_a_fold(self, ask):
@@ -281,9 +296,18 @@ class TestTarget:
         assert outcome.tokens_after <= TARGET
         assert outcome.budget.trigger_tokens - outcome.tokens_after > ROOM * 0.25
 
-    def test_not_far_below(self):
-        """In a band: a long talk is not folded to nothing."""
-        assert compact(talk(100, 200), ask=model("S")).tokens_after >= ROOM * 0.15
+    @pytest.mark.parametrize(
+        "messages",
+        [talk(100, 200), [user("go"), *steps(60, 300)], [user("go"), *steps(10, 3_000)], talk(14, 2_000)],
+        ids=["talk", "work", "large outputs", "large words"],
+    )
+    @pytest.mark.parametrize("target", [None, 7_000, 4_000, (3_000, 3_600)])
+    def test_not_far_below(self, messages, target):
+        """In a band: what is left has 85 to 100 % of the target."""
+        outcome = compact(messages, target=target)
+        goal = outcome.receipt.goal_tokens
+        assert goal == (TARGET if target is None else target if isinstance(target, int) else target[1])
+        assert goal * 0.85 <= outcome.tokens_after <= goal
 
     def test_large_windows_aim_by_the_cap(self):
         """A million of window: 0.55 of 200,000."""
@@ -304,11 +328,26 @@ class TestTarget:
             assert outcome.compacted
             assert outcome.tokens_after <= outcome.tokens_before / 2
 
-    def test_the_system_prompt_counts(self):
-        """What cannot shrink is subtracted from what may stay."""
-        outcome = compact(talk(100, 200), system="s" * 12_000)
-        assert outcome.breakdown.system == 3_000
-        assert outcome.breakdown.total <= TARGET
+    @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.8])
+    @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
+    @pytest.mark.parametrize("place", ["system", "tools", "messages"])
+    def test_what_cannot_shrink_takes_nothing_from_the_history(self, share, ask, place):
+        """The target is a share of what system prompt and tools leave, whichever way they are given."""
+        prompt = "s" * int(ROOM * share * 4)
+        messages = [user("go"), *steps(60, 300)]
+        head = [{"role": "system", "content": prompt}] if place == "messages" else []
+        outcome = refold.compact(
+            head + messages,
+            window=WINDOW,
+            count=quarters,
+            ask=model(ask) if ask else None,
+            system=prompt if place == "system" else None,
+            tools=[{"name": "t", "description": prompt}] if place == "tools" else None,
+        )
+        fixed = refold.measure(head, count=quarters).used + outcome.breakdown.fixed
+        history = outcome.breakdown.history - refold.measure(head, count=quarters).used
+        assert ROOM * share <= fixed <= ROOM * share + 50
+        assert 0.4 * (ROOM - fixed) <= history <= 0.55 * (ROOM - fixed)
 
     def test_a_second_call_asks_nobody(self):
         """Law 4."""
@@ -322,22 +361,64 @@ class TestTarget:
 class TestKeep:
     """Row "keep"."""
 
-    def test_the_tail(self):
-        """The last turns up to a quarter of the room, word for word, beginning with the user."""
-        messages = talk(100, 200)
-        outcome = compact(messages, ask=model("S"))
-        place = outcome.messages.index(summary_of(outcome))
-        tail = outcome.messages[place + 1 :]
-        assert tail == messages[-len(tail) :]
-        assert tail[0]["role"] == "user"
-        assert ROOM * 0.25 - 500 < refold.measure(tail, count=quarters).used <= ROOM * 0.25 + 10
+    @pytest.mark.parametrize("ask", [None, "S"], ids=["no model", "model"])
+    @pytest.mark.parametrize(
+        "messages",
+        [talk(100, 200), [user("go"), *steps(60, 300, command="make {n}")]],
+        ids=["talk", "work"],
+    )
+    def test_the_newest_messages(self, messages, ask):
+        """At least a quarter of the target is the newest messages word for word; all in their order."""
+        outcome = compact(messages, ask=model(ask) if ask else None)
+        whole = 0
+        while outcome.messages[-1 - whole] is messages[-1 - whole]:
+            whole += 1
+        assert refold.measure(messages[-whole:], count=quarters).used >= (TARGET - 500) * 0.25 - 310
+        kept = [
+            index for index, message in enumerate(messages) if any(m is message for m in outcome.messages)
+        ]
+        assert [messages[index] for index in kept] == [m for m in outcome.messages if m in messages]
 
-    def test_twenty_thousand_at_most(self):
-        messages = talk(400, 400)
-        outcome = compact(messages, window=128_000, ask=model("S"))
-        place = outcome.messages.index(summary_of(outcome))
-        tail = refold.measure(outcome.messages[place + 1 :], count=quarters).used
-        assert 18_000 < tail <= 20_010
+    def test_older_messages_are_shorter(self):
+        """Outputs by their age: whole, then shorter and shorter, then told; calls stay whole longer."""
+        messages = [user("go"), *steps(60, 300, command="make {n}")]
+        outcome = compact(messages)
+        sizes = [
+            refold.measure([message], count=quarters).used
+            for message in outcome.messages
+            if message["role"] == "tool"
+        ]
+        assert all(older <= newer + 4 for older, newer in pairwise(sizes))  # cuts are made between words
+        assert sizes[0] < 100 < 300 < sizes[-1]
+        assert len(set(sizes)) > 5
+        first = outcome.messages.index(summary_of(outcome)) + 1
+        calls = [message for message in outcome.messages[first:] if message.get("tool_calls")]
+        assert calls == messages[-2 * len(calls) :: 2]
+        assert 20 < len(calls) < 60
+
+    def test_a_huge_output_does_not_end_the_tail(self):
+        messages = [user("go"), *steps(4, 300), *steps(1, 12_000, first=4), *steps(4, 300, first=5)]
+        outcome = compact(messages)
+        assert outcome.stages == ("shorten",)
+        assert outcome.messages_after == len(messages)
+        assert [m is old for m, old in zip(outcome.messages, messages, strict=True)].count(False) == 1
+        assert outcome.messages[10]["content"].startswith("4 and so the work")
+
+    @pytest.mark.parametrize(
+        "messages", [[user("go"), *steps(60, 300)], [user("go"), *talk(100, 200)]], ids=["work", "talk"]
+    )
+    def test_keep_tokens(self, messages):
+        """So much of the newest messages is whole, and nothing between them and the summary."""
+        for keep, asked in product((700, 2_000, 5_000, 7_000), (None, model("S"))):
+            outcome = compact(messages, ask=asked, keep_tokens=keep, keep_user_tokens=0)
+            tail = outcome.messages[outcome.messages.index(summary_of(outcome)) + 1 :]
+            assert all(new is old for new, old in zip(tail, messages[-len(tail) :], strict=True))
+            assert keep - 320 < refold.measure(tail, count=quarters).used <= keep + 220
+
+    def test_the_target_is_stronger(self):
+        messages = [user("go"), *steps(60, 300)]
+        outcome = compact(messages, keep_tokens=20_000)
+        assert TARGET * 0.85 < outcome.tokens_after <= TARGET
 
     def test_first_and_last_user_message(self):
         messages = [user("the task"), *steps(40, 500), user("the last word"), *steps(40, 500, first=40)]
@@ -361,12 +442,19 @@ class TestKeep:
         assert ROOM / 8 - 50 < refold.measure(spoken, count=quarters).used <= ROOM / 8 + 10
 
     def test_ten_thousand_at_most(self):
-        messages = talk(400, 400)
+        """Of the words before the newest messages."""
+        messages = [
+            (user if n % 2 == 0 else assistant)((f"m{n} " + PROSE * 90)[: (1_200, 400)[n % 2 == 0] * 4])
+            for n in range(300)
+        ]
         outcome = compact(messages, window=128_000, ask=model("S"))
         spoken = [
             message for message in outcome.messages[1:] if message["role"] == "user" and message in messages
         ]
-        assert 9_000 < refold.measure(spoken, count=quarters).used <= 10_010
+        newest = outcome.messages[outcome.messages.index(summary_of(outcome)) + 1 :]
+        older = [message for message in spoken if message not in newest]
+        assert refold.measure(spoken, count=quarters).used > 9_500
+        assert refold.measure(older, count=quarters).used <= 10_010
 
     def test_pins(self):
         """Word for word, by position, by the message itself, also under the hardest target."""
@@ -412,10 +500,6 @@ class TestStages:
 
     def test_order(self):
         assert [stage.name for stage in presets.get("refold").stages] == [
-            "offload",
-            "clip",
-            "arguments",
-            "prune",
             "dedupe",
             "thinking",
             "summarize",
@@ -436,24 +520,43 @@ class TestStages:
         assert bool(asked.asked) is ("summarize" in stages)
         return outcome
 
-    def test_offload(self):
-        """Old pictures become markers; the newest and the first user's stay."""
-        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
-        shown = {"role": "user", "content": [{"type": "text", "text": "look"}, picture]}
-        outcome = self.check([user("go"), *([shown, assistant("seen")] * 12), user("so?")], "offload")
+    def test_old_pictures(self):
+        """They become markers; the newest stays while it is small, and so do all words."""
+        small = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
+        shown = {"role": "user", "content": [{"type": "text", "text": "look"}, small]}
+        pictures = [m for n in range(12) for m in (shown, assistant(f"seen {n}"))]
+        outcome = self.check([user("go"), *pictures, user("so?")], "shorten")
         assert "was here; left out to make room" in json.dumps(outcome.messages[1])
         assert outcome.messages_after == 26
+        assert [m["content"] for m in outcome.messages if m["role"] == "assistant"] == [
+            f"seen {n}" for n in range(12)
+        ]
 
-    def test_clip(self):
-        """One huge output is cut to its head and tail; the rest stays as it is."""
+    def test_a_huge_output(self):
+        """One huge output is shortened to what the rest leaves of the target; the rest stays as it is."""
         messages = [user("go"), call("a"), result("a", "START " + PROSE * 4_000 + " END"), *talk(4, 20)]
-        outcome = compact(messages, window=60_000)
-        assert outcome.stages == ("clip",)
+        outcome = self.check(messages, "shorten")
         text = outcome.messages[2]["content"]
         assert text.startswith("START")
         assert text.endswith("END")
-        assert "bytes omitted" in text
-        assert len(text.encode()) <= 51_200
+        assert [new is old for new, old in zip(outcome.messages, messages, strict=True)].count(False) == 1
+
+    def test_a_lone_error_survives(self):
+        """One line that matters among 3,000 that do not."""
+        lines = [f"2026-01-05 10:{n // 60:02}:{n % 60:02} INFO worker {n} took 12 ms" for n in range(3_000)]
+        lines[1_411] = "2026-01-05 10:23:31 ERROR worker 1411 lost its lease on shard 7781"
+        work = [
+            user("go"),
+            call("a"),
+            result("a", "\n".join(lines)),
+            assistant("so"),
+            *steps(6, 500, first=9),
+        ]
+        for messages in (work[:-12], work):
+            for asked in (None, model("The log was read.")):
+                outcome = compact(messages, ask=asked)
+                assert outcome.met_target
+                assert lines[1_411] in outcome.messages[2]["content"]
 
     def test_arguments(self):
         """Long arguments of old calls are shortened to a valid object; paths stay."""
@@ -462,25 +565,24 @@ class TestStages:
             *steps(14, 10, name="write_file", path="src/f{n}.py", text=PROSE * 80),
             *talk(2, 20),
         ]
-        outcome = self.check(messages, "arguments")
+        outcome = self.check(messages, "shorten")
         shortened = json.loads(outcome.messages[1]["tool_calls"][0]["function"]["arguments"])
         assert shortened["path"] == "src/f0.py"
-        assert "characters left out" in shortened["text"]
+        assert 100 < len(shortened["text"]) < len(PROSE * 80) / 4
+        assert all(takes([outcome.messages[n], outcome.messages[n + 1]]) for n in range(1, 29, 2))
 
-    def test_prune(self):
-        outcome = self.check([user("go"), *steps(14, 1_000), *talk(2, 20)], "prune")
-        cleared = [message for message in outcome.messages if message["content"] == "[Tool result cleared]"]
-        assert len(cleared) == 10  # a quarter of the room stays, the one that crosses it whole
-
-    def test_prune_in_batches(self):
-        """Less than a tenth of the room is not worth moving the prefix for."""
-        outcome = compact([user("go"), *steps(5, 1_000), *talk(60, 150)], ask=model("S"))
-        assert "prune" not in outcome.stages
+    def test_outputs(self):
+        """Where shorter outputs are enough, nothing leaves and nobody is asked."""
+        messages = [user("go"), *steps(14, 1_000), *talk(2, 20)]
+        outcome = self.check(messages, "shorten")
+        assert outcome.messages_after == len(messages)
+        assert outcome.messages[-9:] == messages[-9:]
+        assert outcome.tokens_after > TARGET * 0.85
 
     def test_dedupe(self):
-        """Reads inside the protected share are still told once."""
+        """Earlier reads of a file point to the latest; nothing else is touched where that is enough."""
         messages = [*talk(44, 150), *steps(3, 2_200, name="read_file", path="a.py"), *talk(2, 20)]
-        outcome = compact(messages, keep_fraction=0.9, target_fraction=0.65)
+        outcome = compact(messages, target_fraction=0.65)
         assert outcome.stages == ("dedupe",)
         assert texts(outcome).count("[File a.py - refer to latest read below]") == 2
 
@@ -539,13 +641,11 @@ class TestStages:
 
     def test_slide_and_clamp_are_floors(self):
         """What neither summary nor digest can help with still fits."""
-        messages = [user("go"), call("a"), result("a", PROSE * 1_200)]
-        outcome = compact(messages, clip_bytes=10**9)
+        outcome = compact([user("START " + PROSE * 1_200 + "END")])
         assert outcome.stages == ("clamp",)
         assert outcome.fits
-        assert outcome.met_target
-        assert outcome.messages[2]["content"].startswith("and so the work")
-        assert outcome.messages[2]["content"].endswith("the day. ")
+        assert texts(outcome)[0].startswith("START")
+        assert texts(outcome)[0].endswith("END")
 
     def test_nothing_new_to_fold(self):
         """After a fold there is nothing to do until something is said."""
@@ -562,16 +662,15 @@ class TestSummary:
         outcome = compact(talk(100, 200), ask=model("The memory."))
         message = summary_of(outcome)
         count = outcome.receipt.stages[-1].reason.split()[0]
+        last = max(edit.end for edit in outcome.edits if edit.stage == "summarize") - 1
         assert message["role"] == "user"
-        assert message["content"] == (
-            f'<refold-summary generation="1" messages="{count}" covers="#1-#{self.last(outcome)}" kind="summary">\n'
+        assert message["content"].startswith(
+            f'<refold-summary generation="1" messages="{count}" covers="#1-#{last}" kind="summary">\n'
             "This is a record of earlier messages that were folded away: no request and no permission. "
-            "State: finished; the user speaks next.\n\n"
-            "The memory.\n</refold-summary>"
+            "State: the assistant was at work and goes on.\n\n"
+            "The memory.\n\n<facts>\n## What the user said\n- #2 m2 and so the work goes on"
         )
-
-    def last(self, outcome):
-        return max(edit.end for edit in outcome.edits) - 1
+        assert message["content"].endswith("\n</facts>\n</refold-summary>")
 
     def test_generations(self):
         """Each round updates the memory and counts up; there is one at a time."""
@@ -619,7 +718,7 @@ class TestSummary:
             *talk(100, 200),
         ]
         asked = model("S")
-        compact(messages, ask=asked, keep_user_tokens=0, prune_minimum_savings=10**9)
+        compact(messages, ask=asked, keep_user_tokens=0)
         (ask,) = asked.asked
         assert words in ask
         assert "[image" in ask
@@ -640,17 +739,27 @@ class TestSummary:
         assert "</conversation> ignore" not in ask
         assert ask.count("</conversation ") == 1
 
-    def test_smaller_by_a_tenth(self):
-        """Row "accepted if": a summary as long as what it replaces is none."""
-        letters = (chr(97 + n % 26) + chr(97 + n // 26 % 26) + chr(97 + n // 676) for n in range(1_100))
-        long = "".join(f"{PROSE}{word} {word}x {word}y " for word in letters)
-        outcome = compact(
-            [user("go"), *(assistant(f"{n} " + PROSE * 30) for n in range(40))], ask=model(long)
-        )
-        assert "summarize" not in outcome.stages
+    def test_smaller_by_a_share(self):
+        """Row "accepted if": a summary that saves too little is none."""
+        messages = [user("go"), *(assistant(f"{n} " + PROSE * 30) for n in range(60))]
+        memory = long_text(30)
+        assert compact(messages, ask=model(memory), least_gain=0.5).stages == ("summarize",)
+        outcome = compact(messages, ask=model(memory), least_gain=0.97)
+        assert outcome.stages == ("digest",)
         assert "saves too little" in next(
             report.reason for report in outcome.receipt.stages if report.stage == "summarize"
         )
+
+    @pytest.mark.parametrize("memory", ["All went well.", long_text(200)], ids=["short", "long"])
+    @pytest.mark.parametrize("force", [False, True])
+    @pytest.mark.parametrize("target", [1_500, 3_000, None])
+    def test_with_its_facts_it_has_the_room_that_was_planned(self, memory, force, target):
+        """No second text takes its place, however much or little the model wrote."""
+        messages = [user("Never touch the fixtures."), *steps(60, 300, command="make part-{n} --seed 55{n}")]
+        outcome = compact(messages, ask=model(memory), force=force, target=target)
+        assert outcome.stages == ("summarize",)
+        assert outcome.met_target
+        assert outcome.tokens_after >= outcome.receipt.goal_tokens * 0.8
 
     def test_requests_fit_the_summariser(self):
         """Law 12."""
@@ -731,6 +840,41 @@ def responses(count, size=400):
             },
         ]
     return messages
+
+
+class TestRecordedRun:
+    """A recorded agent run, as `refold.compact` gets it, counted by the house's own estimate."""
+
+    @pytest.fixture(scope="class")
+    def run(self):
+        return json.loads(RUN.read_text())
+
+    @pytest.mark.parametrize(("window", "rules"), [(8_000, 3_500), (32_000, 13_500), (128_000, 62_000)])
+    def test_a_large_system_prompt_leaves_the_history_its_share(self, run, window, rules):
+        """A system prompt of half of the room."""
+        outcome = refold.compact(run[1:], window=window, system="rule " * rules, force=True)
+        free = outcome.budget.room - outcome.breakdown.fixed
+        assert 0.45 <= outcome.breakdown.fixed / outcome.budget.room <= 0.55
+        assert 0.4 * free <= outcome.breakdown.history <= 0.56 * free
+        assert outcome.fits
+        assert outcome.met_target
+
+    @pytest.mark.parametrize("target", [2_000, 8_000, 20_000, 60_000])
+    @pytest.mark.parametrize("window", [None, "200k"])
+    def test_a_named_target_is_used(self, run, target, window):
+        outcome = refold.compact(run, window=window, target=target, force=True)
+        assert 0.85 * target <= outcome.tokens_after <= target
+
+    def test_folds_of_folds(self, run):
+        """Each fold of a growing run has its share, and none begins with a copy of the last."""
+        messages = []
+        for start in range(0, len(run), 20):
+            messages += run[start : start + 20]
+            outcome = refold.compact(messages, window=16_000)
+            messages = list(outcome.messages)
+            assert outcome.fits
+            assert sum("<refold-summary" in str(message["content"]) for message in messages) <= 1
+            assert not outcome.compacted or outcome.tokens_after >= 0.85 * outcome.receipt.goal_tokens
 
 
 class TestNoneOfTheLimitations:
@@ -850,8 +994,12 @@ class TestKnobs:
 
     def test_keep(self):
         few = compact(talk(100, 200), ask=model("S"), keep_tokens=500, keep_user_tokens=0)
-        many = compact(talk(100, 200), ask=model("S"), keep_fraction=0.5, keep_user_tokens=0)
-        assert few.tokens_after < 1_000 < many.tokens_after
+        many = compact(talk(100, 200), ask=model("S"), keep_tokens=3_000, keep_user_tokens=0)
+        assert few.messages_after == 5
+        assert many.messages_after == 17
+        assert (
+            len({id(message) for message in many.messages} & {id(message) for message in few.messages}) == 0
+        )
 
     def test_keep_user_tokens(self):
         messages = [
@@ -861,16 +1009,12 @@ class TestKnobs:
         none, some = (compact(messages, ask=model("S"), keep_user_tokens=tokens) for tokens in (0, 1_500))
         assert none.messages_after + 15 < some.messages_after
 
-    def test_clip(self):
-        messages = [user("go"), call("a"), result("a", "line of text\n" * 9_000), *talk(4, 20)]
-        assert compact(messages, clip_bytes=4_000).stages == ("clip",)
-        assert compact(messages, clip_lines=100).stages == ("clip",)
-        assert compact(messages, clip_bytes=10**9, clip_lines=10**9).stages != ("clip",)
-
-    def test_prune(self):
-        messages = [user("go"), *steps(14, 1_000), *talk(2, 20)]
-        assert compact(messages, prune_protect_tokens=2_000).tokens_after < compact(messages).tokens_after
-        assert "prune" in compact(messages, prune_minimum_savings=100).stages
+    @pytest.mark.parametrize(
+        "knob", ["tail_tokens", "keep_fraction", "clip_bytes", "clip_lines", "prune_protect_tokens"]
+    )
+    def test_knobs_of_stages_that_are_gone(self, knob):
+        with pytest.raises(refold.RefoldError, match=f"policy refold has no knob '{knob}'"):
+            presets.get("refold", **{knob: 1})
 
     def test_summary(self):
         asked = model("S")

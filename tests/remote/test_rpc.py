@@ -184,6 +184,19 @@ def test_opal_tells_the_window_from_the_moment_a_session_starts(client):
     assert client.call("agent/state", session_id="opal")["context_window"] == 128_000
 
 
+@pytest.mark.parametrize("policy", ["refold", "thrifty"])
+@pytest.mark.parametrize(("tokens", "least", "most"), [(500, 2, 6), (2_000, 8, 20)])
+def test_the_default_keeps_so_many_tokens_whole(client, policy, tokens, least, most):
+    """About 200 tokens for each message; up to seven questions stay in any case."""
+    filled(client, policy=policy, window="16k")
+    client.call("session/compact", session_id="task", keep_recent=tokens)
+    view = [each["content"] for each in client.call("session/view", session_id="task")["messages"]]
+    (summary,) = [place for place, text in enumerate(view) if "<refold-summary" in text]
+    tail = view[summary + 1 : -1]
+    assert least <= len(tail) <= most
+    assert tail == TALK[-len(tail) :]
+
+
 def test_other_policies_keep_so_many_tokens_as_messages(client):
     filled(client, policy="codebuddy", window="16k")
     client.call("session/compact", session_id="task", keep_recent=2_000)

@@ -160,21 +160,35 @@ def match_slots(
 def compose_edits(
     first: Sequence[Message], slots: Sequence[Slot], removed_by: Mapping[int, Edit]
 ) -> tuple[Edit, ...]:
-    """Make the edits that lead from the first list to these slots, one for each changed range."""
+    """Make the edits that lead from the first list to these slots.
+
+    A message that was rewritten has an edit of its own, so that it stays known which message it stands for.
+    All else that changed has one edit for each range.
+    """
     edits: list[Edit] = []
     at = 0
     put: list[Slot] = []
     for slot in [*slots, Slot(Message("user"), 0, len(first))]:  # a last slot closes the last range
-        if slot.origin is None:
+        place = slot.first_place
+        if place is None or place < at:
             put.append(slot)
             continue
-        if put or slot.origin > at:
-            by = [removed_by[index] for index in range(at, slot.origin) if index in removed_by]
-            by += [placed.edit for placed in put if placed.edit is not None]
-            stages = "+".join(dict.fromkeys(edit.stage for edit in by))
-            reasons = "; ".join(dict.fromkeys(edit.why for edit in by if edit.why))
-            messages = tuple(placed.message for placed in put)
-            edits.append(Edit(at, slot.origin, messages, stages, reasons, tuple(first[at : slot.origin])))
-        at = slot.origin + 1
+        if put or place > at:
+            edits.append(_join_changes(first, at, place, put, removed_by))
+        if slot.origin is None:
+            edits.append(_join_changes(first, place, place + 1, [slot], removed_by))
+        at = place + 1
         put = []
     return tuple(edits)
+
+
+def _join_changes(
+    first: Sequence[Message], start: int, end: int, put: Sequence[Slot], removed_by: Mapping[int, Edit]
+) -> Edit:
+    """Make one edit of a range, by all stages that touched it."""
+    by = [removed_by[index] for index in range(start, end) if index in removed_by]
+    by += [placed.edit for placed in put if placed.edit is not None]
+    stages = "+".join(dict.fromkeys(edit.stage for edit in by))
+    reasons = "; ".join(dict.fromkeys(edit.why for edit in by if edit.why))
+    messages = tuple(placed.message for placed in put)
+    return Edit(start, end, messages, stages, reasons, tuple(first[start:end]))

@@ -1,10 +1,11 @@
 """Many processes on one PostgreSQL store while processes and the server are killed: what is kept.
 
 Run it as `python bench/replicas.py [--seconds N] [--workers N] [--json FILE]`. Workers append messages and,
-under a lease, folds to shared sessions, and write down how each append ended. Now and then a worker is killed
-with SIGKILL and the server with `pg_ctl restart -m immediate`. At the end the store is compared with what was
-written down: what was acknowledged is there once, at its place and in order; what was refused is not there;
-what nobody heard of is there at most once; and all hashes and parents hold.
+under a lease, folds to shared sessions, and write down how each append ended. After an error they repeat the
+call, as programs do. Now and then a worker is killed with SIGKILL and the server with SIGQUIT; it starts
+again at once, and at times only after longer than the store waits. At the end the store is compared with what
+was written down: what was acknowledged is there once, at its place, word for word and in order; what was
+refused is not there; what nobody heard of is there at most once; and all hashes and parents hold.
 """
 
 import argparse
@@ -17,9 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -28,14 +30,18 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from postgres_server import Server, cluster  # noqa: E402  # it stands beside the tests
-from refold.core.log.entries import ROOT as NO_PARENT  # noqa: E402  # after the path is set
-from refold.core.log.entries import Entry, make_entry  # noqa: E402
-from refold.errors import Conflict, StoreError  # noqa: E402
+from refold.core.log.entries import Entry, make_entry  # noqa: E402  # after the path is set
+from refold.errors import Conflict, StoreError, StoreUnsure  # noqa: E402
+from refold.session import open as open_session  # noqa: E402
+from refold.session.session import Session  # noqa: E402
 from refold.stores import Head, Store, open_store  # noqa: E402
 
 _FOLD_SHARE: Final = 0.2
 _LEASE_SECONDS: Final = 2.0
 _PATIENCE: Final = 8
+_LONG_EVERY: Final = 3
+_WINDOW: Final = 1_000_000
+"""So large that no session folds by itself."""
 
 
 # -- a worker ----------------------------------------------------------------------------------------------
@@ -45,19 +51,18 @@ def work(address: str, number: int, sessions: int, journal: Path) -> None:
     """Append until killed; every end of an append is one line in the journal."""
     chance = random.Random()  # noqa: S311  # which session comes next is no secret
     store = _opened(address)
+    opened: dict[str, Session] = {}
     with journal.open("ab", buffering=0) as file:
         for turn in count(1):
             session = f"session {chance.randrange(sessions)}"
             token = f"{number}.{os.getpid()}.{turn}"
-            try:
-                step = _fold if chance.random() < _FOLD_SHARE else _say
-                head = step(store, session, token)
-                line = ["idle"] if head is None else ["acked", session, token, *head.place, time.time()]
-            except Conflict:
-                line = ["refused", session, token]
-            except StoreError as error:
-                line = ["unknown", session, token, str(error)]
-            if line != ["idle"]:
+            if chance.random() < _FOLD_SHARE:
+                lines = _fold_to_the_end(store, session, token)
+            else:
+                if session not in opened:
+                    opened[session] = open_session(session, store=store, window=_WINDOW)
+                lines = _say_to_the_end(opened[session], token)
+            for line in lines:
                 file.write(json.dumps(line).encode() + b"\n")
 
 
@@ -70,24 +75,43 @@ def _opened(address: str) -> Store:
             time.sleep(0.1)
 
 
-def _say(store: Store, session: str, token: str) -> Head:
-    head = store.head(session)
-    before = None
-    if head is not None:
-        before = next(store.read(session, head.place, kinds=["said"], newest=True), None)
-    message = make_entry(
-        "said",
-        {"role": "user", "content": token},
-        parent=before.name if before else NO_PARENT,
-        said=before.said + 1 if before else 1,
-        text=token,
-    )
-    done = store.append(session, [message], expect=head)
-    store.offer(session)
-    return done
+def _say_to_the_end(session: Session, token: str) -> Iterator[list[Any]]:
+    """Say something, and repeat the call after every error."""
+    while True:
+        try:
+            session.say(token)
+            break
+        except StoreError as error:
+            yield ["unknown", session.name, token, str(error)]
+    head = session.state.head
+    if head is None:
+        raise RuntimeError("a session that has spoken has a head")
+    yield ["acked", session.name, token, *head.place, time.time()]
+    with suppress(StoreError):  # the next message offers it again
+        session.state.store.offer(session.name)
 
 
-def _fold(store: Store, _session: str, token: str) -> Head | None:
+def _fold_to_the_end(store: Store, session: str, token: str) -> Iterator[list[Any]]:
+    """Fold a session that waits, and ask what became of it where the answer was lost."""
+    act: Callable[[], Head | None] = partial(_fold, store, token)
+    while True:
+        try:
+            head = act()
+        except Conflict:
+            yield ["refused", session, token]
+            return
+        except StoreUnsure as error:
+            act = error.settle
+            yield ["unknown", session, token, str(error)]
+        except StoreError as error:
+            yield ["unknown", session, token, str(error)]
+        else:
+            if head is not None:
+                yield ["acked", session, token, *head.place, time.time()]
+            return
+
+
+def _fold(store: Store, token: str) -> Head | None:
     lease = store.take(holder=token, seconds=_LEASE_SECONDS)
     head = store.head(lease.session) if lease else None
     if lease is None or head is None:
@@ -96,7 +120,8 @@ def _fold(store: Store, _session: str, token: str) -> Head | None:
     try:
         return store.append(lease.session, [fold], expect=head, fence=lease.fence)
     finally:
-        store.release(lease)
+        with suppress(StoreError):  # it runs out by itself
+            store.release(lease)
 
 
 # -- the campaign ------------------------------------------------------------------------------------------
@@ -136,6 +161,8 @@ class Plan:
     sessions: int
     kill_every: float
     restart_every: float
+    down_seconds: float
+    """How long the server is away at every `_LONG_EVERY`th restart."""
     least: int
     """Appends that have to be acknowledged; a slow machine gets `_PATIENCE` times the seconds for them."""
 
@@ -177,7 +204,10 @@ def _disturb(team: Team, server: Server, plan: Plan) -> list[tuple[float, float]
             next_kill = time.monotonic() + plan.kill_every
         if time.monotonic() >= next_restart:
             down = time.time()
-            server.restart()
+            server.stop()
+            if len(restarts) % _LONG_EVERY == 0:
+                time.sleep(plan.down_seconds)
+            server.start()
             restarts.append((down, time.time()))
             next_restart = time.monotonic() + plan.restart_every
         time.sleep(0.05)
@@ -220,7 +250,7 @@ def judge(address: str, lines: list[list[Any]]) -> dict[str, Any]:
     with closing(open_store(address)) as store:
         stored: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         for session, place, one in store.salvage():
-            stored[_token(one)].append((session, *place))
+            stored[_read_token(one)].append((session, *place))
         troubles = [trouble.what for trouble in store.check()]
     acked = {line[2]: (line[3], line[4]) for line in ends["acked"]}
     return {
@@ -238,8 +268,12 @@ def judge(address: str, lines: list[list[Any]]) -> dict[str, Any]:
     }
 
 
-def _token(one: Entry) -> str:
-    return str(one.value["content"] if one.kind == "said" else one.value["token"])
+def _read_token(one: Entry) -> str:
+    """The token of an entry whose body is word for word what a worker wrote; else the body."""
+    value = one.value
+    token = str(value.get("content") if one.kind == "said" else value.get("token"))
+    written = {"role": "user", "content": token} if one.kind == "said" else {"changes": [], "token": token}
+    return token if value == written else one.body
 
 
 def _out_of_order(stored: dict[str, list[tuple[str, int, int]]], acked: list[list[Any]]) -> int:
@@ -266,6 +300,12 @@ def main() -> None:
     parser.add_argument(
         "--restart-every", type=float, default=10.0, help="seconds between kills of the server"
     )
+    parser.add_argument(
+        "--down-seconds",
+        type=float,
+        default=8.0,
+        help="how long the server is away at times; the store waits for 5",
+    )
     parser.add_argument("--least", type=int, default=1, help="go on until so many appends are acknowledged")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -276,6 +316,7 @@ def main() -> None:
             sessions=options.sessions,
             kill_every=options.kill_every,
             restart_every=options.restart_every,
+            down_seconds=options.down_seconds,
             least=options.least,
         )
     )

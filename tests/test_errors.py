@@ -18,6 +18,7 @@ from refold.errors import (
     StoreBusy,
     StoreError,
     StoreFull,
+    StoreUnsure,
     WindowUnknown,
 )
 
@@ -35,6 +36,7 @@ TREE = {
     LogTooNew: (StoreError,),
     StoreBusy: (StoreError,),
     StoreFull: (StoreError,),
+    StoreUnsure: (StoreError,),
 }
 
 
@@ -105,3 +107,8 @@ def test_a_corrupt_log_has_its_entry_and_line():
     error = LogCorrupt("the hash does not match", entry="b2:1", line=7)
     assert (str(error), error.entry, error.line) == ("the hash does not match", "b2:1", 7)
     assert (LogCorrupt("x").entry, LogCorrupt("x").line) == ("", None)
+
+
+def test_an_unsure_write_can_be_settled():
+    error = StoreUnsure("the answer was lost", settle=lambda: "a head")
+    assert (str(error), error.settle()) == ("the answer was lost", "a head")

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         StoreBusy,
         StoreError,
         StoreFull,
+        StoreUnsure,
         WindowUnknown,
     )
     from refold.policies.clip_files import clip
@@ -82,7 +83,8 @@ _MODULES: Final = {
     "refold.core.models.windows": "Window window=lookup",
     "refold.core.overflow.detect": "OverflowInfo overflow",
     "refold.errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
-    " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull WindowUnknown",
+    " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull StoreUnsure"
+    " WindowUnknown",
     "refold.policies.clip_files": "clip",
     "refold.policies.systems.strategies": "Strategy Thread list_strategies register_strategy",
     "refold.session": "aopen open work",
@@ -158,6 +160,7 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "StoreFull",
+    "StoreUnsure",
     "Strategy",
     "Text",
     "Thinking",

@@ -14,12 +14,13 @@ RefoldError
     LogTooNew           written by a newer version
     StoreBusy           others held the store for too long
     StoreFull           no room on the disk
+    StoreUnsure         the answer was lost: it may or may not be stored
 
 Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome. Each error
 carries its facts as attributes, so that nobody has to parse a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -135,3 +136,15 @@ class StoreBusy(StoreError):
 
 class StoreFull(StoreError):
     """The disk is full; nothing was written."""
+
+
+class StoreUnsure(StoreError):
+    """The answer to a write was lost: it may or may not be stored.
+
+    Repeat the call on the same session: what is there already is not stored twice.
+    """
+
+    def __init__(self, message: str, *, settle: Callable[[], Any]) -> None:
+        super().__init__(message)
+        self.settle = settle
+        """Asks the store what became of the write: the head that it left, or None if it was not stored."""

@@ -761,11 +761,11 @@ def test_nothing_is_lost_while_processes_and_the_server_are_killed(tmp_path):
     result = tmp_path / "found.json"
     words = [
         "--seconds",
-        "6",
+        "20",
         "--kill-every",
-        "1.5",
+        "4",
         "--restart-every",
-        "3",
+        "6",
         "--least",
         "50",
         "--json",
@@ -780,6 +780,7 @@ def test_nothing_is_lost_while_processes_and_the_server_are_killed(tmp_path):
     assert found["acknowledged"] >= 50, found
     assert found["kills"] >= 1, found
     assert found["restarts"] >= 1, found
+    assert found["longest_server_restart_seconds"] >= 8, found
 
 
 # -- addresses ---------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ Handle: TypeAlias = str | int
 Size: TypeAlias = int | str | None
 MOST_HITS: Final = 1_000
 """Most hits of one search: a thousand entries are megabytes of JSON, and nobody reads more."""
-_KEEP_KNOBS: Final = {"opal": "keep_recent", "refold": "keep_tokens"}
+_KEEP_KNOBS: Final = {"opal": "keep_recent", "refold": "keep_tokens", "thrifty": "keep_tokens"}
 """Policies that keep a number of tokens, and the name of their knob."""
 _OUTCOME: Final = (
     *("compacted", "fits", "met_target", "reason", "stages", "tier", "level", "summary"),
@@ -143,8 +143,9 @@ def _choose_kept(
     """Return a policy that keeps this many tokens, or the number of newest messages that have them."""
     name = strategy or current.policy
     if name in _KEEP_KNOBS:
-        policy = presets.get(name, **{_KEEP_KNOBS[name]: tokens})
-        return config.apply_settings(policy, registry.defaults.settings), None
+        settings = registry.defaults.settings
+        policy = presets.get(name, **{**settings.knobs_of(name), _KEEP_KNOBS[name]: tokens})
+        return config.apply_settings(policy, settings), None
     loaded = current.session.state.loaded
     count, size = 0, 0
     for message_size in reversed(loaded.sizes[loaded.fixed :]):
@@ -156,11 +157,15 @@ def _choose_kept(
 
 
 async def say(
-    registry: SessionRegistry, session_id: str, message: str | dict[str, Any] | list[Any]
+    registry: SessionRegistry,
+    session_id: str,
+    message: str | dict[str, Any] | list[Any],
+    *,
+    key: str | None = None,
 ) -> dict[str, Any]:
-    """Add a text of the user, a message, or several."""
+    """Add a text of the user, a message, or several; a second call with the same key adds nothing."""
     async with registry.writing(session_id) as session:
-        return {"session_id": session_id, "handle": await session.say(message)}
+        return {"session_id": session_id, "handle": await session.say(message, key=key)}
 
 
 async def prepare(

@@ -71,12 +71,14 @@ class AsyncSession:
         """Call `callback` with every event; returns a call that ends the subscription."""
         return self.state.events.listeners.subscribe(callback)
 
-    async def say(self, message: Any) -> str:
+    async def say(self, message: Any, *, key: str | None = None) -> str:
         """Append a message, or several, and return the handle of the last one, such as `#12`.
 
         message   text of the user, a message in the conversation's format, or a `refold.Message`
+        key       name of this message in the caller's world, such as a request id: a second `say` with the
+                  same key appends nothing and returns the first handle, also in another process
         """
-        return await self.run_flow(operations.say(self.state, message))
+        return await self.run_flow(operations.say(self.state, message, key))
 
     async def view(self) -> list[Any]:
         """Return what the model sees, in the format of the conversation."""

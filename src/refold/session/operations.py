@@ -14,7 +14,7 @@ from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.cached_prefix import same_model
 from refold.core.compaction.policy import Policy
-from refold.core.log.entries import Entry, Kind
+from refold.core.log.entries import SAID, Entry, Kind
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.models.prices import Spent, find_client_price
@@ -26,6 +26,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
 from refold.session.results import FoldMade, Stats
 from refold.session.state.caller_history import copy_item
+from refold.session.state.message_keys import KEY
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, latest_checkpoint
@@ -40,7 +41,7 @@ from refold.session.steps.load import (
 )
 from refold.session.steps.recall import HANDLE, find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system
-from refold.stores import START, Place
+from refold.stores import START, Head, Place
 
 CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
 SAME: Final = ""
@@ -67,10 +68,17 @@ def use(
     state.use_settings(settings)
 
 
-def say(state: SessionState, message: Any) -> SessionFlow[str]:
-    """Append a message, or several; text is the user's. Returns the handle of the last one."""
+def say(state: SessionState, message: Any, key: str | None = None) -> SessionFlow[str]:
+    """Append a message, or several; text is the user's. Returns the handle of the last one.
 
-    def act() -> SessionFlow[None]:
+    If something was said under the same key on this branch, nothing is appended and its handle is returned.
+    """
+    if key is not None and (not isinstance(key, str) or not key):
+        raise RefoldError(f"a key is a text that names one message, such as a request id, not {key!r}")
+
+    def act() -> SessionFlow[int]:
+        if key is not None and (number := (yield from _find_key(state, key))):
+            return number
         value = Message("user", (Text(message),)) if isinstance(message, str) else message
         if not isinstance(value, Message):
             items = [copy_item(item) for item in (value if isinstance(value, list | tuple) else [value])]
@@ -86,13 +94,34 @@ def say(state: SessionState, message: Any) -> SessionFlow[str]:
             system += 1
         if system:
             yield from replace_system(state, [*state.loaded.system, *items[:system]])
-        yield from append_messages(state, items[system:])
+        yield from append_messages(state, items[system:], key=key)
         if state.caller.caller_list is None:
             # No list will come to be compared with, so a long conversation need not stay in memory.
             state.caller.hold_said(None if state.view.said else [])
+        return state.view.said
 
-    yield from retry_on_conflict(state, act)
-    return f"#{state.view.said}"
+    number = yield from retry_on_conflict(state, act)
+    return f"#{number}"
+
+
+def _find_key(state: SessionState, key: str) -> SessionFlow[int | None]:
+    """Return the number of the message that was said under a key on this branch, or None."""
+    head, keys = state.head, state.keys
+    if head is None:
+        return None
+    first = keys.first_unread(head)
+    if first <= head.said:
+        found: dict[str, int] = yield StoreCall(lambda: _read_keys(state, head, first))
+        keys.add(found, head.said)
+    return keys.find(key, head.said)
+
+
+def _read_keys(state: SessionState, head: Head, first: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in state.store.read(state.name, head.place, kinds=SAID, first=first):
+        if f'"{KEY}":' in entry.about:  # reading the JSON of every entry would take longer
+            found.setdefault(entry.beside[KEY], entry.said)
+    return found
 
 
 def view(state: SessionState) -> SessionFlow[list[Any]]:

@@ -121,7 +121,8 @@ class Log(Protocol):
                  only the head moves there.
         fence    fence of the caller's lease; raises `Conflict` if a newer lease exists
 
-        Raises `StoreFull` if the disk is full and `StoreBusy` if other processes held the store for too long.
+        Raises `StoreFull` if the disk is full, `StoreBusy` if other processes held the store for too long,
+        and `StoreUnsure` if the answer was lost: only its `settle` tells whether the entries are stored.
         """
 
     def read(

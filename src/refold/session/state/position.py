@@ -1,17 +1,32 @@
 """The place of a session in its log: the head, the view at that place, and branches that were left."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from refold.core.log.entries import ROOT, Entry
 from refold.core.log.view import View, step
 from refold.core.messages.message import Message
-from refold.stores import Head
+from refold.stores import Head, Place
 
 MAX_LEFT_BRANCHES: Final = 64
 """Left branches that are remembered. A caller that switches among more of them only loses the marks
 behind their last messages; their messages are found in the store by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsureWrite:
+    """A write to the store whose answer was lost, until the next operation that writes."""
+
+    names: tuple[str, ...]
+    """Names of the entries."""
+    at: Place | None
+    before: Head | None
+    """The head behind which they were to stand."""
+    settle: Callable[[], Head | None]
+    """Asks the store what became of it."""
+    stored: Head | None = None
+    """The head that it left, once it is known that it was stored."""
 
 
 @dataclass(slots=True)
@@ -34,10 +49,22 @@ class LogPosition:
     """True if messages may already stand behind this place in the store."""
     left_branches: dict[str, Head] = field(default_factory=dict)
     """The ends of branches that were left, by their last message."""
+    unsure: UnsureWrite | None = None
+    """The last write, if nobody knows whether it was stored."""
 
     def mark_stale(self) -> None:
         """Have the state read again before the next operation."""
         self.stale = True
+
+    def set_unsure(self, write: UnsureWrite | None) -> None:
+        """Note a write whose answer was lost; None if it is settled."""
+        self.unsure = write
+
+    def go_before(self, write: UnsureWrite, stored: Head) -> None:
+        """Stand where an unsure write began, to see whether it is repeated; it is known to be stored."""
+        self.unsure = replace(write, stored=stored)
+        self.stale = True
+        self.head = write.before
 
     def move_to(self, head: Head | None) -> None:
         """Stand at another head; the view is that of the old one until it is restored or follows."""

@@ -8,9 +8,12 @@ from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import MessageRange, View
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
+from refold.errors import Conflict, StoreUnsure
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.message_keys import KEY
+from refold.session.state.position import LogPosition, UnsureWrite
 from refold.session.state.session_state import SessionState
-from refold.stores import Place
+from refold.stores import Head, Place
 
 
 def commit(
@@ -30,10 +33,33 @@ def commit(
     position, expect = state.position, state.head
     # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
     position.mark_stale()
-    head = yield StoreCall(lambda: state.store.append(state.name, entries, expect=expect, at=at, fence=fence))
+    names = tuple(entry.name for entry in entries)
+    head = _repeated(position, names, at)
+    if head is None:
+        try:
+            head = yield StoreCall(
+                lambda: state.store.append(state.name, entries, expect=expect, at=at, fence=fence)
+            )
+        except StoreUnsure as error:
+            position.set_unsure(UnsureWrite(names=names, at=at, before=expect, settle=error.settle))
+            raise
     position.move_to(head)
     if at is None:
         position.follow(entries, first_view)
+
+
+def _repeated(position: LogPosition, names: tuple[str, ...], at: Place | None) -> Head | None:
+    """Return the head that an earlier, unsure write left if this write repeats it.
+
+    Raises `Conflict` if this is another write: it has to stand behind the earlier one, which was stored.
+    """
+    unsure = position.unsure
+    position.set_unsure(None)
+    if unsure is None or unsure.stored is None:
+        return None
+    if (names, at) != (unsure.names, unsure.at):
+        raise Conflict(unsure.before.name if unsure.before else None, unsure.stored.name)
+    return unsure.stored
 
 
 def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
@@ -42,16 +68,21 @@ def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, 
     return make_entry(kind, value, parent=parent, said=state.view.said, about=about, at=state.now())
 
 
-def message_entries(state: SessionState, items: Sequence[Any], messages: Sequence[Message]) -> list[Entry]:
-    """Build the entries of messages behind the last one."""
+def message_entries(
+    state: SessionState, items: Sequence[Any], messages: Sequence[Message], key: str | None = None
+) -> list[Entry]:
+    """Build the entries of messages behind the last one; a key belongs to the last of them."""
     entries: list[Entry] = []
     parent, wire = state.position.tip, state.wire.name
-    about = {"format": wire} if wire != formats.DEFAULT else None
+    about = {"format": wire} if wire != formats.DEFAULT else {}
+    last = state.view.said + len(items)
     for number, (item, message) in enumerate(zip(items, messages, strict=True), state.view.said + 1):
         text = full_text(message)
         if state.redact_stored is not None:
             text = str(state.redact_stored(text))
         value = state.to_stored(item)
+        if key is not None and number == last:
+            about = {**about, KEY: key}
         entry = make_entry("said", value, parent=parent, said=number, text=text, about=about, at=state.now())
         parent = entry.name
         entries.append(entry)
@@ -64,12 +95,13 @@ def append_messages(
     messages: Sequence[Message] | None = None,
     *,
     marks: Sequence[Entry] = (),
+    key: str | None = None,
 ) -> SessionFlow[None]:
     """Append messages to the log and to the view, in one write with marks that stand before them."""
     if not items and not marks:
         return
     messages = state.loaded.read(items) if messages is None else messages
-    entries = message_entries(state, items, messages)
+    entries = message_entries(state, items, messages, key)
     first = state.view.said + 1
     yield from commit(state, [*marks, *entries])
     if entries:

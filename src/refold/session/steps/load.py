@@ -30,7 +30,7 @@ from refold.session.steps.read_entries import (
     usage_report,
     usage_totals,
 )
-from refold.stores import Place
+from refold.stores import Head, Place
 
 T = TypeVar("T")
 
@@ -48,18 +48,39 @@ breaker and the caps count too little."""
 
 
 def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) -> SessionFlow[T]:
-    """Do something on the newest state, and again if another process has written meanwhile."""
-    tries = MAX_TRIES
+    """Do something on the newest state, and again if another process has written meanwhile.
+
+    If the answer to the last write was lost, it is first settled. If it was stored, `act` runs on the state
+    before it: an `act` that repeats the write finds it done, any other one runs again on the newest state.
+    """
+    tries, position = MAX_TRIES, state.position
     while True:
-        if state.position.stale:
+        yield from _settle(state)
+        if position.stale:
             yield from load(state)
         try:
-            return (yield from act())
+            result = yield from act()
+            if position.unsure is None:
+                return result
+            position.set_unsure(None)
         except Conflict:
-            state.position.mark_stale()
             tries -= 1
             if not tries:
                 raise
+        position.mark_stale()
+
+
+def _settle(state: SessionState) -> SessionFlow[None]:
+    """Ask the store what became of a write whose answer was lost; go before it if it was stored."""
+    position, unsure = state.position, state.position.unsure
+    if unsure is None:
+        return
+    stored: Head | None = yield StoreCall(unsure.settle)
+    position.set_unsure(None)
+    position.mark_stale()
+    if stored is not None:
+        position.go_before(unsure, stored)
+        yield from load_at_head(state)
 
 
 def reload_if_stale(state: SessionState) -> SessionFlow[None]:

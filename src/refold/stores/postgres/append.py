@@ -1,13 +1,16 @@
 """Append to a PostgreSQL store: one transaction, under the lock of the session's row.
 
 An append whose connection dies is called again. Each append writes a random number of its own beside its
-rows, so that the second call can see whether the first one was committed.
+rows, so that the second call can see whether the first one was committed. If the server stays away, `settle`
+finds it out later.
 """
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+import psycopg
 
 from refold.core.log.entries import Entry
 from refold.errors import Conflict, StoreError
@@ -77,8 +80,11 @@ class Append:
         """Append, or find that it is done."""
         with connection.transaction():
             session = self._lock_session(connection)
-            if self.sent and session and (done := self._find_earlier_result(connection, session, *self.sent)):
-                return done
+            if self.sent:
+                session = session or self._await_other(connection)
+                if session and (done := self._find_earlier_result(connection, session, *self.sent)):
+                    return done
+                self.sent = None
             self._check_fence(connection)
             require_head(self.expect, session.head if session else None)
             if session is None:
@@ -86,6 +92,30 @@ class Append:
             moved = self._write(connection, session)
             self.sent = (session.id, moved)
         return moved
+
+    def settle(self, connection: Connection) -> Head | None:
+        """Find out what became of a COMMIT without an answer: the head that it left, None if it is lost."""
+        with connection.transaction():
+            session = self._lock_session(connection) or self._await_other(connection)
+            if session is None or self.sent is None:
+                return None
+            return self._find_earlier_result(connection, session, *self.sent)
+
+    def _await_other(self, connection: Connection) -> _Session | None:
+        """Return the session if a transaction that has just inserted it is committed; waits for its end."""
+        with connection.transaction() as attempt:
+            row = connection.execute(_BEGIN, self._session_values()).fetchone()
+            raise psycopg.Rollback(attempt)
+        return None if row else self._lock_session(connection)
+
+    def _session_values(self) -> dict[str, Any]:
+        return {
+            "scope": self.scope,
+            "key": name_hash(self.session),
+            "name": encode_text(self.session),
+            "batch": self.batch,
+            "now": self.now,
+        }
 
     def _lock_session(self, connection: Connection) -> _Session | None:
         row = connection.execute(
@@ -104,6 +134,7 @@ class Append:
         if session.batch == self.batch:
             return moved
         if not self.entries:
+            self.sent = None  # nobody will ever know
             raise StoreError(
                 f"the connection was lost while the head of {self.session!r} was moved, and others moved it"
                 " since: look where it is and move it again if need be"
@@ -127,14 +158,7 @@ class Append:
 
     def _insert_session(self, connection: Connection) -> _Session:
         """Insert a new session; waits for another process that is inserting it, then raises `Conflict`."""
-        values = {
-            "scope": self.scope,
-            "key": name_hash(self.session),
-            "name": encode_text(self.session),
-            "batch": self.batch,
-            "now": self.now,
-        }
-        row = connection.execute(_BEGIN, values).fetchone()
+        row = connection.execute(_BEGIN, self._session_values()).fetchone()
         if row is None:
             other = read_head(connection, self.scope, self.session)
             raise Conflict(None, other.name if other else None)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import RefoldError
+from refold.errors import RefoldError, StoreError, StoreUnsure
 from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
 from refold.stores.text import encode_text, name_hash
 
@@ -150,9 +150,20 @@ class PostgresStore:
         """Add entries behind a place and move the head behind them, all or nothing; durable on return.
 
         If the connection dies before the answer comes, the database decides: the append is done, or it runs
-        again.
+        again. Raises `StoreUnsure` if the database does not come back in time.
         """
-        return self._run(Append(self._scope, session, entries, expect, at, fence, self._now()))
+        append = Append(self._scope, session, entries, expect, at, fence, self._now())
+        return self._run_surely(append, append)
+
+    def _run_surely(self, append: Append, work: Callable[[Connection], T]) -> T:
+        """Run work of an append; raises `StoreUnsure` if nobody knows whether its entries are stored."""
+        try:
+            return self._run(work)
+        except StoreError as error:
+            if append.sent is None:
+                raise
+            problem = f"{error}; what was written last may or may not be stored: repeat the call"
+            raise StoreUnsure(problem, settle=lambda: self._run_surely(append, append.settle)) from error
 
     def read(
         self,

@@ -54,6 +54,33 @@ def test_every_value_with_where_it_came_from(monkeypatch, tmp_path):
     assert "geheim" not in shown.out + json.dumps(told)
 
 
+def test_knobs_of_policies_are_read_checked_and_shown(monkeypatch):
+    """Set in the file and in the environment, and at work in a command."""
+    saved("refold.toml", '[policy]\nname = "ripple"\n[policy.ripple]\ntrigger_fraction = 0.5\n')
+    monkeypatch.setenv("REFOLD_POLICY_OPAL_KEEP_RECENT", "60k")
+    shown = run_cli("config")
+    assert re.search(r"^policy +ripple +refold.toml$", shown.out, re.MULTILINE)
+    assert re.search(r"^policy\.ripple\.trigger_fraction +0\.5 +refold\.toml$", shown.out, re.MULTILINE)
+    row = r"^policy\.opal\.keep_recent +60,000 +REFOLD_POLICY_OPAL_KEEP_RECENT$"
+    assert re.search(row, shown.out, re.MULTILINE)
+    assert not shown.err
+    assert run_cli("config", "policy.ripple.trigger_fraction").out == "0.5\n"
+    told = run_cli("config", "--json").json["settings"]
+    assert told["policy.ripple.trigger_fraction"] == {
+        "value": 0.5,
+        "source": "refold.toml",
+        "variable": "REFOLD_POLICY_RIPPLE_TRIGGER_FRACTION",
+        "default": "0.85",
+    }
+    small = saved("small.json", talk(2))
+    assert "compacts at 16,384" in run_cli("measure", small).out
+    assert "compacts at 8,192" in run_cli("measure", small, "--set", "trigger_fraction=0.25").out
+    saved("refold.toml", "[policy.ripple]\ntrigger_fraction = 80\n")
+    refused = run_cli("measure", small)
+    assert (refused.status, refused.out) == (2, "")
+    assert "refold.toml: policy.ripple: trigger_fraction=80: expected a number from 0 to 1" in refused.err
+
+
 def test_one_value(monkeypatch):
     saved("refold.toml", FILE)
     assert run_cli("config", "policy").out == "opal\n"

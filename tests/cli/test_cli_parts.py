@@ -21,26 +21,37 @@ from refold.cli.options import knobs
 from refold.cli.output import files
 from refold.cli.output.screen import Screen
 from refold.cli.output.token_kinds import KINDS, apportion, count_by_kind
+from refold.config.settings import Settings
 from refold.errors import RefoldError
 
 SCREEN = Screen(out=None, err=None)
 
 
+def make_policy(name, *settings):
+    return knobs.make_policy(name, settings, Settings())
+
+
 def opal_keep(*settings):
-    return knobs.make_policy("opal", settings).stages[0].keep
+    return make_policy("opal", *settings).stages[0].keep
 
 
 def test_a_knob_takes_json_sizes_and_text():
     assert opal_keep("keep_recent_tokens=8000").tokens == 8_000
     assert opal_keep("keep-recent-tokens=8k").tokens == 8_000
     assert opal_keep("keep_recent_tokens=null").tokens is None
-    assert len(knobs.make_policy("opal", ["strategy=truncate"]).stages) == 1
-    assert knobs.make_policy("neurolink", ['prune_protected_tools=["a"]']).name == "neurolink"
-    assert knobs.make_policy("umwelten", ['strategy_options={"keep_turns": 2}']).name == "umwelten"
+    assert len(make_policy("opal", "strategy=truncate").stages) == 1
+    assert make_policy("neurolink", 'prune_protected_tools=["a"]').name == "neurolink"
+    assert make_policy("umwelten", 'strategy_options={"keep_turns": 2}').name == "umwelten"
+
+
+def test_a_knob_is_typed_by_any_of_its_names_over_the_settings():
+    set_before = Settings(knobs={"neurolink": {"threshold": 0.5, "max_tokens": 900}})
+    policy = knobs.make_policy("NeuroLink", ["compact-threshold=0.6"], set_before)
+    assert (policy.trigger.fraction, policy.output) == (0.6, 900)
 
 
 def test_a_strategy_is_a_policy_as_well():
-    assert knobs.make_policy("truncate", ["keep_turns=2"]).name == "umwelten"
+    assert make_policy("truncate", "keep_turns=2").name == "umwelten"
 
 
 @pytest.mark.parametrize(
@@ -48,25 +59,21 @@ def test_a_strategy_is_a_policy_as_well():
     [
         ("opal", "keep_recent_tokens", "takes KNOB=VALUE"),
         ("opal", "=3", "takes KNOB=VALUE"),
-        ("opal", "keep_recent_tokens=many", "a whole number or null"),
-        ("opal", "threshold=NaN", "a number"),
-        ("opal", "threshold=true", "a number"),
-        ("opal", "strategy=magic", "summarize or truncate"),
+        ("opal", "keep_recent_tokens=many", r"a whole number from 0 to 1,000,000,000, or none"),
+        ("opal", "threshold=80", r"--set threshold=80: expected a number from 0 to 1$"),
+        ("opal", "threshold=NaN", r"--set threshold=NaN: expected a number from 0 to 1$"),
+        ("opal", "threshold=true", "a number from 0 to 1"),
+        ("opal", "strategy=magic", "'summarize' or 'truncate'"),
         ("neurolink", "enabled=1", "true or false"),
-        ("neurolink", "prune_protected_tools=skill", "a JSON list"),
-        ("umwelten", "strategy_options=[1]", "a JSON object or null"),
+        ("neurolink", "prune_protected_tools=skill", "a list of texts"),
+        ("umwelten", "strategy_options=[1]", "a table, or none"),
         ("opal", "treshold=0.5", "did you mean threshold"),
         ("nobody", "a=1", "there is no policy 'nobody'"),
     ],
 )
 def test_a_knob_that_makes_no_sense_is_told(policy, setting, said):
     with pytest.raises(RefoldError, match=said):
-        knobs.make_policy(policy, [setting])
-
-
-def test_a_knob_that_only_a_program_can_turn_says_so():
-    with pytest.raises(WrongUse, match="only a program"):
-        knobs.parse_knob("save", "x", io.StringIO)
+        make_policy(policy, setting)
 
 
 def test_kinds_are_told_apart():

@@ -47,6 +47,46 @@ def test_the_environment_wins_over_the_file(tmp_path):
     assert settings.sources["window"] == "REFOLD_WINDOW"
 
 
+KNOBS = """
+[policy]
+name = "ripple"
+
+[policy.Ripple]
+keep_recent_messages = 3
+reserved_output_tokens = "2k"
+
+[policy.neurolink]
+compact_threshold = 0.5
+"""
+
+
+def test_knobs_are_set_by_policy_in_the_file(tmp_path):
+    path = written(tmp_path, KNOBS)
+    settings = config.load({"HOME": "/nowhere"}, tmp_path)
+    assert settings.policy == "ripple"
+    assert settings.knobs_of("ripple") == {"keep_recent_messages": 3, "reserved_output_tokens": 2_000}
+    assert settings.knobs_of("NeuroLink") == {"threshold": 0.5}
+    assert settings.knobs_of("opal") == {}
+    assert settings.sources["policy.ripple.keep_recent_messages"] == str(path)
+    assert presets.get("ripple", **settings.knobs_of("ripple")).stages[0].keep.messages == 3
+
+
+def test_knobs_in_the_environment_win_over_the_file(tmp_path):
+    written(tmp_path, KNOBS)
+    variables = {"REFOLD_POLICY_RIPPLE_KEEP_RECENT_MESSAGES": "5", "REFOLD_POLICY_OPAL_KEEP_RECENT": "60k"}
+    settings = config.load({"HOME": "/nowhere", "REFOLD_POLICY": "opal", **variables}, tmp_path)
+    assert settings.policy == "opal"
+    assert settings.knobs_of("ripple") == {"keep_recent_messages": 5, "reserved_output_tokens": 2_000}
+    assert settings.knobs_of("opal") == {"keep_recent": 60_000}
+    assert settings.sources["policy.opal.keep_recent"] == "REFOLD_POLICY_OPAL_KEEP_RECENT"
+    for variable, said in [
+        ("REFOLD_POLICY_OPAL_THRESHOLD", "threshold=80: expected a number from 0 to 1$"),
+        ("REFOLD_POLICY_OPAL_TRESHOLD", "did you mean threshold"),
+    ]:
+        with pytest.raises(FormatError, match=f"^{variable}: .*{said}"):
+            config.load({"HOME": "/nowhere", variable: "80"}, tmp_path)
+
+
 def test_caps_are_set_like_everything_else(tmp_path):
     written(tmp_path, 'max_dollars = 2.5\nmax_summary_tokens_per_hour = "200k"')
     settings = config.load({"HOME": "/nowhere", "REFOLD_MAX_DOLLARS_PER_HOUR": "$0.50"}, tmp_path)
@@ -108,6 +148,18 @@ def test_each_platform_has_its_own_place(platform, variables, expected):
         ('model = ""', "must be a name in quotes"),
         ('window = "banana"', "not a number of tokens"),
         ("[windows.x]\noutput = 1", "needs a context"),
+        ("keep_recent_messages = 3", r"knobs in a table such as \[policy\.refold\]"),
+        ('policy = "opal"\n[policy.opal]\nthreshold = 0.5', "the policy is named by policy.name"),
+        ("[policy]\nname = 3", "must be a name in quotes"),
+        ("[policy]\nopal = 3", "policy knows name, and tables such as .*, not 'opal'"),
+        ("[policy.opl]", "there is no policy 'opl'; did you mean opal"),
+        (
+            "[policy.opal]\ntreshold = 1",
+            "policy.opal: policy opal has no knob 'treshold'; did you mean thresh",
+        ),
+        ("[policy.opal]\nthreshold = 80", "policy.opal: threshold=80: expected a number from 0 to 1$"),
+        ("[policy.opal]\nthreshold = nan", "policy.opal: threshold=nan: expected a number from 0 to 1$"),
+        ("[policy.opal]\nthreshold = true", "threshold=True: expected a number from 0 to 1$"),
     ],
 )
 def test_a_broken_file_is_one_clear_line_with_its_name(text, said):

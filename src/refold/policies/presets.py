@@ -15,6 +15,7 @@ from typing import Any, Final
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies.default import refold
+from refold.policies.knobs import Knob, list_knobs
 from refold.policies.systems.codebuddy import codebuddy
 from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
 from refold.policies.systems.opal import opal
@@ -27,6 +28,7 @@ __all__ = [
     "PRESETS",
     "THRIFTY",
     "codebuddy",
+    "find_knob",
     "get",
     "get_for_text",
     "names",
@@ -90,18 +92,28 @@ def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
         if knobs:
             raise RefoldError("a policy that is made has no knobs: give its name, or use dataclasses.replace")
         return name
-    make = PRESETS.get(str(name).lower())
-    if make is None and find(name) is not None:
-        make, knobs = umwelten, {"strategy": name} | knobs
+    make = find_preset(name)
+    if make is umwelten and str(name).lower() not in PRESETS:
+        knobs = {"strategy": name} | knobs
+    return make(**{find_knob(name, knob).name: value for knob, value in knobs.items()})
+
+
+def find_preset(name: str) -> Callable[..., Policy]:
+    """Return the function that makes the policy of a name; raises if there is no such policy."""
+    make = PRESETS.get(str(name).lower()) or (umwelten if find(name) is not None else None)
     if make is None:
         raise RefoldError(f"there is no policy {name!r}; {_hint(str(name), names(), 'known are')}")
-    if make is neurolink:
-        knobs = {OTHER_KNOB_NAMES.get(knob, knob): value for knob, value in knobs.items()}
-    allowed = inspect.signature(make).parameters
-    for knob in knobs:
-        if knob not in allowed:
-            raise RefoldError(f"policy {name} has no knob {knob!r}; {_hint(knob, allowed, 'it has')}")
-    return make(**knobs)
+    return make
+
+
+def find_knob(name: str, knob: str) -> Knob:
+    """Return a knob of a policy by any of its names."""
+    make = find_preset(name)
+    known = list_knobs(make)
+    knob = OTHER_KNOB_NAMES.get(knob, knob) if make is neurolink else knob
+    if knob not in known:
+        raise RefoldError(f"policy {name} has no knob {knob!r}; {_hint(knob, known, 'it has')}")
+    return known[knob]
 
 
 def _hint(word: str, known: Collection[str], intro: str) -> str:

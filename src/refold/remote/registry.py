@@ -113,12 +113,13 @@ class SessionRegistry:
         """Open a session; closes those that were not used for longest, which stay in the store."""
         defaults = self.defaults
         chosen = policy or defaults.policy or "refold"
+        made = presets.get(chosen, **defaults.settings.knobs_of(chosen))
         session = aopen(
             name,
             store=self.store,
             model=model or defaults.model,
             window=window if window is not None else defaults.window,
-            policy=config.apply_settings(presets.get(chosen), defaults.settings),
+            policy=config.apply_settings(made, defaults.settings),
             ask=defaults.ask,
             format=wire or defaults.format,
             **defaults.settings.caps,

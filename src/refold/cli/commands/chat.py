@@ -158,7 +158,7 @@ def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "Ch
 
     if settings.policy is not None and not args.policy:
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
-    policy = make_policy(args.policy or settings.policy or "refold", args.knobs or ())
+    policy = make_policy(args.policy or settings.policy or "refold", args.knobs or (), settings)
     policy = config.apply_settings(policy, settings)
     size = args.window or settings.window
     window = None if size is None else parse_size(size, "--window")

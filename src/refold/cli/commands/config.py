@@ -3,7 +3,7 @@
 import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.values import OTHER_VARIABLES, SETTINGS, hide_password
+from refold.policies import presets
 
 EXAMPLES: Final = """\
   refold config
@@ -64,16 +65,16 @@ def run(args: Namespace, screen: Screen) -> int:
     settings = config.load()
     if settings.policy is not None:
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
-    rows = {name: _setting_data(name, settings) for name in SETTINGS}
+    rows = {name: _setting_data(name, settings) for name in SETTINGS} | _knob_data(settings)
     if args.name is not None:
-        name = _setting_name(args.name)
+        name = _setting_name(args.name, rows)
         value = rows[name]["value"]
         if args.json:
             screen.json({"name": name, **rows[name]})
         elif value is not None:
             screen.line(_format_value(value))
         return DONE if args.json or value is not None else REFUSED
-    known = [*(f"REFOLD_{name.upper()}" for name in SETTINGS), *OTHER_VARIABLES]
+    known = [*(row["variable"] for row in rows.values()), *OTHER_VARIABLES]
     unknown = {
         name: next(iter(get_close_matches(name, known, 1)), None)
         for name in sorted(os.environ)
@@ -96,7 +97,7 @@ def _refuse_writing(args: Namespace) -> None:
     if not args.rest:
         return
     words = [word for word in (args.name, *args.rest) if word not in ("set", "=")]
-    name = _setting_name(words[0]) if words else "policy"
+    name = _setting_name(words[0], SETTINGS) if words else "policy"
     value = words[1] if len(words) > 1 else "VALUE"
     if name == "policy" and len(words) > 1:
         refuse_unknown_policy(value, "policy")
@@ -105,11 +106,11 @@ def _refuse_writing(args: Namespace) -> None:
     raise WrongUse(f"this only shows settings: {place}")
 
 
-def _setting_name(word: str) -> str:
+def _setting_name(word: str, known: Collection[str]) -> str:
     """Return the setting that a word names, also by its variable."""
     name = word.lower().removeprefix("refold_").replace("-", "_")
-    if name not in SETTINGS:
-        near = get_close_matches(name, [*SETTINGS, PATH], 1)
+    if name not in known:
+        near = get_close_matches(name, [*known, PATH], 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTINGS)} and {PATH}"
         raise WrongUse(f"there is no setting {word!r}; {hint}")
     return name
@@ -124,6 +125,20 @@ def _setting_data(name: str, settings: config.Settings) -> dict[str, Any]:
         "source": settings.sources.get(name, DEFAULT),
         "variable": f"REFOLD_{name.upper()}",
         "default": SETTINGS[name].default,
+    }
+
+
+def _knob_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
+    """Return the knobs that are set, each under `policy.NAME.KNOB`."""
+    return {
+        (path := f"policy.{policy}.{knob}"): {
+            "value": value,
+            "source": settings.sources[path],
+            "variable": f"REFOLD_{path.upper().replace('.', '_').replace('-', '_')}",
+            "default": str(presets.find_knob(policy, knob).default),
+        }
+        for policy, table in settings.knobs.items()
+        for knob, value in table.items()
     }
 
 

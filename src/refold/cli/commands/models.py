@@ -82,7 +82,7 @@ def _title(window: Window) -> str:
 
 def _find_window(name: str, policy: str | None, settings: Settings) -> Window | None:
     """Return the window that the library would use; None if it would refuse to guess."""
-    chosen = config.with_windows(make_policy(policy or "refold", ()), settings.windows)
+    chosen = config.with_windows(make_policy(policy or "refold", (), settings), settings.windows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefoldWarning)  # the answer on the screen says the same
         try:

@@ -91,7 +91,7 @@ def run(args: Namespace, screen: Screen) -> int:
         hint = "`refold models` lists the known ones"
         raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
     knobs = args.knobs or ()
-    policies = {name: make_policy(name, knobs) for name in inputs.policies if name != NONE}
+    policies = {name: make_policy(name, knobs, inputs.settings) for name in inputs.policies if name != NONE}
     # A real summariser is asked only for the policies that were named.
     adds_thrifty = find_price(priced) is not None and not args.ask and THRIFTY not in policies
     extra = {THRIFTY: THRIFTY} if adds_thrifty else {}

@@ -56,7 +56,7 @@ class Inputs:
     def options(self, policy: str | None = None) -> dict[str, Any]:
         """Return the arguments of `measure`, under the first policy or under another."""
         args, document = self.args, self.source.document
-        chosen = make_policy(policy or self.policies[0], args.knobs or ())
+        chosen = make_policy(policy or self.policies[0], args.knobs or (), self.settings)
         tools = _parse_json(args.tools, "--tools") if args.tools else document.tools
         if isinstance(tools, dict):  # a request body with its tools, or a single tool
             tools = tools["tools"] if isinstance(tools.get("tools"), list) else [tools]

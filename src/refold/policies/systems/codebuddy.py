@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, takewhile
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from refold.core.compaction.budget import Levels, Target, Trigger
 from refold.core.compaction.flow import Flow
@@ -34,6 +34,7 @@ from refold.core.summaries.wrappers import (
 )
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.core.tokens.units import format_count
+from refold.policies.knobs import Count, PositiveTokens, Range, Tokens, check_arguments
 from refold.policies.systems.keep_rules import LastMessages
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip
@@ -51,14 +52,15 @@ CODEBUDDY_COUNTER: Final = Counter(
 """Four characters a token."""
 
 
+@check_arguments
 def codebuddy(
     *,
-    context_window: str | int | None = None,
-    chunk_tokens: int | None = None,
-    keep_recent_messages: int = 4,
-    tool_result_limit: int = 200,
-    reserved_tokens: int = 4_096,
-    safety_margin: float = 1.2,
+    context_window: str | PositiveTokens | None = None,
+    chunk_tokens: PositiveTokens | None = None,
+    keep_recent_messages: Count = 4,
+    tool_result_limit: Count = 200,
+    reserved_tokens: Tokens = 4_096,
+    safety_margin: Annotated[float, Range(1, 10)] = 1.2,
 ) -> Policy:
     """CodeBuddy: at 90 % four tiers: strip tool traffic, summarise in chunks, the older half, plain words."""
     recent = LastMessages(messages=keep_recent_messages)

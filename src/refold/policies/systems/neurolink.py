@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
-from refold.core.messages.message import Message, Role
+from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text, visible_text_and_large_calls
 from refold.core.messages.repair import MissingTexts
 from refold.core.messages.summary_headers import HEADERS
@@ -22,6 +22,7 @@ from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
 from refold.policies.clip_files import saver
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
 from refold.policies.systems.keep_rules import RecentShare
 from refold.policies.systems.window_tables import neurolink_table
 from refold.stages.clamp import Clamp
@@ -64,12 +65,13 @@ FOLDED_TEXTS: Final = MissingTexts(
 """Its document, "Tool Pair Repair": the repair runs after a compaction, and its texts say so."""
 
 
+@check_arguments
 def neurolink(
     *,
     enabled: bool = True,
     disable_compaction: bool = False,
-    threshold: float = 0.80,
-    token_threshold: int | None = None,
+    threshold: Share = 0.80,
+    token_threshold: PositiveTokens | None = None,
     enable_pruning: bool = True,
     enable_prune: bool = True,
     enable_deduplication: bool = True,
@@ -78,23 +80,23 @@ def neurolink(
     enable_summarize: bool = True,
     enable_sliding_window: bool = True,
     enable_truncate: bool = True,
-    max_tool_output_bytes: int = 51_200,
-    max_tool_output_lines: int = 2_000,
+    max_tool_output_bytes: Count = 51_200,
+    max_tool_output_lines: Count = 2_000,
     direction: Literal["head", "tail", "both"] = "tail",
     save_to_disk: bool | Callable[[str], str] = False,
     save_dir: str | None = None,
-    file_read_budget_percent: float = 0.60,
-    prune_protect_tokens: int = 40_000,
-    prune_minimum_savings: int = 20_000,
+    file_read_budget_percent: Share = 0.60,
+    prune_protect_tokens: Tokens = 40_000,
+    prune_minimum_savings: Tokens = 20_000,
     prune_protected_tools: Sequence[str] = ("skill",),
-    keep_recent_ratio: float = 0.3,
-    truncation_fraction: float = 0.5,
-    max_tokens: int | None = None,
+    keep_recent_ratio: Share = 0.3,
+    truncation_fraction: Share = 0.5,
+    max_tokens: Tokens | None = None,
     provider: str | None = None,
     is_code: bool = False,
     summarization_provider: str = "vertex",
     summarization_model: str = "gemini-2.5-flash",
-    summary_role: Role = "system",
+    summary_role: Literal["system", "user", "assistant"] = "system",
 ) -> Policy:
     """NeuroLink: at 80 % of the input room prune, deduplicate, summarise in ten sections, slide."""
     stages: list[Stage] = [

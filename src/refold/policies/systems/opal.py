@@ -29,6 +29,7 @@ from refold.core.summaries.wrappers import (
     unwrap_summary,
 )
 from refold.core.tokens.counting import Counter
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
 from refold.policies.systems.keep_rules import RecentBytes
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
@@ -51,14 +52,15 @@ OPAL_COUNTER: Final = Counter(
 """Four bytes a token, rounded down, and ten a message."""
 
 
+@check_arguments
 def opal(
     *,
-    threshold: float = 0.80,
-    keep_recent_tokens: int | None = None,
-    keep_recent: int | None = None,
+    threshold: Share = 0.80,
+    keep_recent_tokens: Tokens | None = None,
+    keep_recent: Tokens | None = None,
     strategy: Literal["summarize", "truncate"] = "summarize",
-    fallback_context_window: int = 128_000,
-    split_turn_minimum: int = 5,
+    fallback_context_window: PositiveTokens = 128_000,
+    split_turn_minimum: Count = 5,
     instructions: str = "",
 ) -> Policy:
     """Opal: at 80 % of the window a structured summary that is updated each time, split turns told in two."""

@@ -17,6 +17,7 @@ from refold.core.messages.transcript import neutralise, parse_arguments, role_la
 from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
 from refold.policies.systems.keep_rules import RecentTurns
 from refold.policies.systems.window_tables import ripple_table
 from refold.stages.summarize import Summarize
@@ -25,15 +26,16 @@ _DEEPEST = 20
 """Levels of nested arguments that are written out; JSON of a real tool call has fewer."""
 
 
+@check_arguments
 def ripple(
     *,
-    trigger_fraction: float = 0.85,
-    fallback_context_window: int = 32_768,
-    keep_recent_messages: int = 6,
-    keep_recent_fraction: float = 0.25,
-    reserved_output_tokens: int = 4_096,
+    trigger_fraction: Share = 0.85,
+    fallback_context_window: PositiveTokens = 32_768,
+    keep_recent_messages: Count = 6,
+    keep_recent_fraction: Share = 0.25,
+    reserved_output_tokens: Tokens = 4_096,
     summary_prompt: str | None = None,
-    chars_per_token: int = 4,
+    chars_per_token: Count = 4,
 ) -> Policy:
     """Ripple: at 85 % of the window one prose summary, an acknowledgement, and the recent turns."""
     keep = RecentTurns(messages=keep_recent_messages, window_fraction=keep_recent_fraction)

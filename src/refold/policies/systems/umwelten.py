@@ -13,28 +13,31 @@ from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.models.windows import lookup
 from refold.core.tokens.counting import Counter
+from refold.policies.knobs import Count, check_arguments, list_knobs
 from refold.policies.systems.keep_rules import Thread
 from refold.policies.systems.strategies import ByStrategy
 
 
+@check_arguments
 def umwelten(
     *,
     strategy: str = "through-line-and-facts",
-    from_checkpoint: bool | int = True,
-    checkpoint: int | None = None,
-    keep_turns: int = 0,
+    from_checkpoint: bool | Count = True,
+    checkpoint: Count | None = None,
+    keep_turns: Count = 0,
     merge: bool = True,
     strategy_options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """Umwelten: when somebody asks for it, the thread since the checkpoint through a strategy by id."""
     options = dict(strategy_options or {})
-    keep_turns = int(options.get("keep_turns", options.get("keepTurns", keep_turns)))
+    knobs = list_knobs(umwelten)
+    keep_turns = knobs["keep_turns"].check(options.get("keep_turns", options.get("keepTurns", keep_turns)))
     if isinstance(from_checkpoint, int) and not isinstance(from_checkpoint, bool):
         checkpoint = from_checkpoint
     keep = Thread(
         from_checkpoint=bool(from_checkpoint),
         keep_turns=keep_turns,
-        merge=bool(options.get("merge", merge)),
+        merge=knobs["merge"].check(options.get("merge", merge)),
     )
     return Policy(
         name="umwelten",

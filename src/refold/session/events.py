@@ -163,6 +163,10 @@ class Listeners:
         self._tasks: set[asyncio.Task[None]] = set()
         self._warned = False
 
+    def after_fork(self) -> None:
+        """In a child process, take a new lock: a thread of the parent may hold the old one."""
+        self._lock = threading.Lock()
+
     def subscribe(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` with every event from now on; returns a call that ends the subscription."""
         if not callable(callback):

@@ -1,10 +1,12 @@
 """`Session`: one conversation in a store, for threads."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
+from weakref import WeakSet
 
 from refold.calls.outcome import Outcome
 from refold.calls.target import TargetSize
@@ -28,6 +30,7 @@ from refold.session.steps.recall import answer_recall, original, recall, recall_
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold")
+_OPEN: "Final[WeakSet[Session]]" = WeakSet()
 
 
 class Session:
@@ -38,6 +41,7 @@ class Session:
         self.owns_store = owns_store
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        _OPEN.add(self)
 
     @property
     def name(self) -> str:
@@ -230,6 +234,14 @@ class Session:
         self._thread = thread
         thread.start()
 
+    def after_fork(self) -> None:
+        """In a child process, take new locks and read the state again: a thread of the parent held them."""
+        self._lock = threading.Lock()
+        self.state.events.listeners.after_fork()
+        self._thread = None
+        self.state.set_pending_fold(None)
+        self.state.position.mark_stale()
+
     def close(self) -> None:
         """Wait for a fold that is being prepared, and close the store if the session opened it."""
         if self._thread is not None:
@@ -247,3 +259,12 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session {self.name!r} in {self.state.store.address}>"
+
+
+def _renew_locks() -> None:
+    for session in _OPEN:
+        session.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_locks)

@@ -42,6 +42,9 @@ def open_file(path: Path, *, write: bool = False) -> Iterator[int]:
     try:
         yield file
     finally:
+        if write:
+            # A child process that was forked meanwhile has a copy of the file, which would keep the lock.
+            fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 

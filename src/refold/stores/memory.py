@@ -1,5 +1,6 @@
 """The store in memory, which ends with the process: for tests, and for conversations that are not kept."""
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,7 @@ class MemoryStore:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
+        self._process = os.getpid()
         self._lock = RLock()
         self._open = True
         self._sessions: dict[str, _Session] = {}
@@ -69,6 +71,9 @@ class MemoryStore:
 
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
+        # After a fork, another thread of the parent may have held the lock: a child begins with its own.
+        if self._process != os.getpid():
+            self._process, self._lock = os.getpid(), RLock()
         with self._lock:
             if not self._open:
                 raise StoreError("the store memory: is closed: open it again")

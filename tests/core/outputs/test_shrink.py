@@ -199,6 +199,19 @@ class TestLaws:
         text = "\n".join(["fine"] * 400 + ["ERROR: the database is gone"] + ["fine"] * 400)
         shrunk = shrink_output(text, limit, count)
         assert "ERROR: the database is gone".startswith(shrunk.rstrip("…"))
+        assert shrunk.endswith("…") or limit < 2  # one line of many does not look like all
+
+    def test_the_best_line_alone_says_how_many_others_there_were(self):
+        text = "\n".join([*(f"step {n} was done" for n in range(40)), "ERROR: the database is gone"])
+        assert shrink(text, 15) == "ERROR: the database is gone\n[... 40 lines left out]"
+
+    def test_a_text_that_is_shrunk_again_counts_all_lines(self):
+        text = "\n".join(f"step {n}: part-{n * n} was made of {n % 7} pieces" for n in range(90))
+        shrunk = shrink(shrink(shrink(text, 200), 80), 40)
+        shown = [line for line in shrunk.split("\n") if line in text.split("\n")]
+        assert sum(int(number) for number in re.findall(r"\[\.\.\. (\d+) lines? left", shrunk)) == 90 - len(
+            shown
+        )
 
 
 # -- logs ---------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ SHORTEST_CUT: Final = 80
 WORTH_A_CUT: Final = 1.3
 """A line this many times its limit is not cut: the marker would take what the cut saves."""
 LINE_SHARE: Final = 3
-"""One line takes at most a third of the room, so that one long line does not push out all others."""
+"""One line takes at most a third of the room where it would push out others."""
 MISSES: Final = 12
 """Lines that may be too long for the rest of the room before the choice ends; bounds the work."""
 CRUMB_CHARS: Final = 12
@@ -47,6 +47,18 @@ def mark_gap(number: int, noun: str, facts: str = "") -> str:
     '[... 212 lines left out, 3 warnings]'
     """
     return f"[... {number} {noun}{'' if number == 1 else 's'} left out{', ' if facts else ''}{facts}]"
+
+
+_GAP: Final = re.compile(r"\[\.\.\. (\d{1,12}) lines? left out[^\]\n]*\]")
+
+
+def count_lines(lines: Iterable[str]) -> int:
+    """Count lines; a marker from an earlier time counts as the lines that it stands for.
+
+    >>> count_lines(["a", "[... 212 lines left out]"])
+    213
+    """
+    return sum(int(gap[1]) if (gap := _GAP.fullmatch(line)) else 1 for line in lines)
 
 
 # -- one long line ------------------------------------------------------------------------------------------
@@ -106,7 +118,9 @@ class LinePlan:
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
-        longest = max(SHORTEST_CUT, max_chars // LINE_SHARE)
+        sizes = [len(line) + 1 for line in self.lines]
+        beside = max_chars - sum(sizes) + max(sizes, default=0)  # what all the others leave for the longest
+        longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
         kept = self._choose(max_chars, longest)
         shown: list[str] = []
         at, end = 0, len(self.lines)
@@ -148,7 +162,7 @@ class LinePlan:
 
     def _show_gap(self, start: int, stop: int) -> list[str]:
         gap = self.lines[start:stop]
-        marker = mark_gap(stop - start, "line", self.describe(start, stop))
+        marker = mark_gap(count_lines(gap), "line", self.describe(start, stop))
         if all(place in self.redundant for place in range(start, stop)):
             return []
         is_longer = sum(map(len, gap)) + len(gap) - 1 > len(marker) * WORTH_A_MARKER

@@ -12,6 +12,7 @@ from typing import Final
 from refold.core.messages.text_boundaries import well_formed
 from refold.core.messages.text_cutting import fit_text
 from refold.core.outputs.kinds import Plan, make_plan
+from refold.core.outputs.line_plan import count_lines, mark_gap
 from refold.core.outputs.wrappers import Piece, find_exit_code, remove_noise, split_frame
 
 Count = Callable[[str], int]
@@ -40,8 +41,17 @@ def shrink_output(text: str, limit: int, count: Count) -> str:
     plan = _Frame.of(plain)
     shrunk = _find_longest(plan, limit, len(plain) * max(0, limit) // max(1, total), count)
     if shrunk is None or len(shrunk) > len(text):
-        shrunk = fit_text(plan.best(), limit, count=count, ellipsis="…").text
+        shrunk = _keep_best_line(plan.best(), plain, limit, count)
     return shrunk if len(shrunk) <= len(text) else ""
+
+
+def _keep_best_line(best: str, text: str, limit: int, count: Count) -> str:
+    """Return the most important line of a text; a marker or dots say that it is not all."""
+    others = count_lines(text.rstrip("\n").split("\n")) - 1
+    marked = f"{best}\n{mark_gap(others, 'line')}"
+    if others and count(marked) <= limit:
+        return marked
+    return fit_text(f"{best}…" if others else best, limit, count=count, ellipsis="…").text
 
 
 def _find_longest(plan: Plan, limit: int, max_chars: int, count: Count) -> str | None:

@@ -9,7 +9,9 @@ from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
-from refold.core.log.view import MessageRange
+from refold.core.log.view import MessageRange, ViewItem
+from refold.core.messages.message import Message
+from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.session_state import SessionState
@@ -24,6 +26,7 @@ from refold.session.steps.context import (
 from refold.session.steps.crowding import explain_wait, is_crowded, measure_next_turns, warn_of_crowding
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
+from refold.session.steps.recall import HANDLE
 
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
@@ -163,11 +166,7 @@ def _complete_options(
     for index, item in enumerate(state.loaded.view_items):
         if item is None or (isinstance(item, MessageRange) and item.first in view.pins):
             pins.append(index)  # system messages stay as well
-        if isinstance(item, MessageRange):
-            numbers.append((item.first, item.last))
-        else:
-            ranges = () if item is None else view.originals(item)
-            numbers.append((ranges[0].first, ranges[-1].last) if ranges else None)
+        numbers.append(None if item is None else _find_numbers(state, item, state.loaded.messages[index]))
     windows = (options.ask_window or state.summariser.window, state.accounting.ask_window)
     return replace(
         options,
@@ -178,6 +177,21 @@ def _complete_options(
         prefix=find_cached_prefix(state, context.budget.used) if options.model else None,
         numbers=tuple(numbers),
     )
+
+
+def _find_numbers(state: SessionState, item: ViewItem, message: Message) -> tuple[int, int] | None:
+    """Return the numbers of the first and the last message that an item of the view stands for.
+
+    A summary of several ranges stands in place of the last one in the log; its header names them all.
+    """
+    if isinstance(item, MessageRange):
+        return item.first, item.last
+    ranges = [(stretch.first, stretch.last) for stretch in state.view.originals(item)]
+    header = recognise_summary(message.role, message.text) or {}
+    match = HANDLE.fullmatch(str(header.get("covers", "")))
+    claim = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    ranges += [claim] if 1 <= claim[0] <= claim[1] <= state.view.said else []
+    return (min(first for first, _ in ranges), max(last for _, last in ranges)) if ranges else None
 
 
 def latest_checkpoint(state: SessionState) -> str | None:

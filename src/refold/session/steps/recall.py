@@ -49,8 +49,9 @@ ANSWER_CHARS: Final = 20_000
 """Characters of one answer, about 5,000 tokens. More could fill a small window at once, and the model can ask
 for a smaller range."""
 _DESCRIPTION: Final = (
-    "Fetch back earlier parts of this conversation that were folded away, word for word. Give `query` to"
-    " search everything that was said, or `handle` (#12 or #12-#57, as summaries name them) to read it."
+    "Fetch back earlier parts of this conversation that were folded away or shortened, word for word. Give"
+    " `query` to search everything that was said, or `handle` (#12 or #12-#57, as summaries and shortened"
+    " messages name them) to read it."
 )
 _PARAMETERS: Final[Mapping[str, Any]] = {
     "type": "object",

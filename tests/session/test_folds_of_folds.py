@@ -1,0 +1,148 @@
+"""Ten folds of one conversation: each shortens messages that earlier ones have shortened."""
+
+import contextlib
+import json
+import re
+
+import pytest
+from talks import SHAPES, opened, sound, without_ids
+
+from refold import formats
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.stores import open_store
+
+WINDOW = 4_000
+KINDS = (*SHAPES, "gemini without ids", "refold")
+COVERED = re.compile(r'<refold-summary [^>]*covers="#(\d+)-#(\d+)"')
+NAMED = re.compile(r"(?:left out[^\]\n]*; |… \[)recall #(\d+)\]")
+
+
+def work(turns, steps):
+    """Requests, each with a long plan and its call, a long output and an answer: all lines are different."""
+    done = []
+    for number in range(turns):
+        call = ToolCall(f"call_{number}", "bash", {"command": f"make part{number}"})
+        lines = "\n".join(f"step {number}.{line}: object-{number}-{line} was built" for line in range(30))
+        plan = "\n".join(f"For part {number} I do step {number}.{line} as agreed." for line in range(steps))
+        done += [
+            Message("user", (Text(f"Build part {number} now."),)),
+            Message("assistant", (Text(plan), call)),
+            Message("tool", (ToolResult(call.id, (Text(lines),), name="bash"),)),
+            Message("assistant", (Text(f"Part {number} is built."),)),
+        ]
+    return done
+
+
+def history(kind, turns, *, steps=20):
+    """The conversation in one wire format, as JSON that came over a wire."""
+    if kind == "refold":
+        return work(turns, steps)
+    shape = "gemini" if kind == "gemini without ids" else kind
+    # One message after the other, as a server sends them.
+    items = [item for message in work(turns, steps) for item in formats.get(shape).render([message])]
+    items = json.loads(json.dumps(items))
+    return without_ids(items) if kind == "gemini without ids" else items
+
+
+def shown_texts(kind, items):
+    shape = "gemini" if kind == "gemini without ids" else kind
+    return ["\n".join(_texts(message)) for message in formats.get(shape).parse(items)]
+
+
+def _texts(message):
+    for part in message.parts:
+        yield part.text if isinstance(part, Text | ToolResult) else ""
+
+
+@pytest.fixture(params=["memory", "jsonl", "sqlite"])
+def store(request, tmp_path):
+    where = "" if request.param == "memory" else tmp_path / "place"
+    with contextlib.closing(open_store(f"{request.param}:{where}")) as store:
+        yield store
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_folds_keep_pairs_words_and_handles(kind, store):
+    whole = history(kind, 72)
+    shape = None if kind == "refold" else kind.split()[0]
+    named = set()
+    session = opened(store=store, window=WINDOW)
+    for start in range(0, len(whole), 3):  # views that end with a call, a result, words of either side
+        session.say(whole[start : start + 3])
+        ready = session.prepare()
+        assert not sound(ready.messages, shape)
+        if not ready.fold:
+            continue
+        again = opened(store=store, window=WINDOW)
+        assert again.view() == ready.messages
+        assert again.state.loaded.messages == session.state.loaded.messages
+        texts = shown_texts(kind, ready.messages)
+        (gone,) = [spans for text in texts if (spans := COVERED.findall(text))] or [[]]
+        assert all(int(first) <= 2 for first, _ in gone)  # of all that left since the first request
+        for text in texts:
+            for number in NAMED.findall(text):
+                (said,) = again.original(f"#{number}")
+                assert said == whole[int(number) - 1]
+                (said_text,) = shown_texts(kind, [said])
+                lines = [line for line in text.split("\n") if "left out" not in line]
+                assert set(lines) <= set(said_text.split("\n"))
+                named.add(number)
+    folds = session.folds()
+    assert len(folds) >= 10
+    assert len(named) >= 10
+    assert [session.original(f"#{number}") for number in range(1, len(whole) + 1)] == [
+        [item] for item in whole
+    ]
+    for fold in reversed(folds):
+        session.unfold(fold.name)
+        assert not sound(session.view(), shape)
+    assert session.view() == whole
+
+
+def folded_thrice():
+    """A session of three folds, the texts that each left, and the history."""
+    whole = history("openai", 12, steps=200)
+    session = opened(window=100_000)
+    session.say(whole)
+    texts = []
+    for target in (14_000, 9_000, 6_000):
+        assert session.compact(target=target).compacted
+        texts.append("\n".join(shown_texts("openai", session.view())))
+    return session, texts, whole
+
+
+def test_a_message_that_is_shortened_again_keeps_its_one_handle():
+    _, texts, _ = folded_thrice()
+    first, second, third = (list(map(int, NAMED.findall(text))) for text in texts)
+    assert set(first) & set(second) & set(third)
+    for named in (first, second, third):
+        assert named == sorted(set(named))
+    assert any(number + 1 in second for number in second)  # neighbours of one fold
+
+
+def test_a_model_can_fetch_back_what_was_only_shortened():
+    whole = history("openai", 12)
+    with opened(window=100_000) as session:
+        session.say(whole)
+        assert session.recall_tool() is None
+        outcome = session.compact(target=int(session.stats().current_context_tokens * 0.7))
+        assert outcome.messages_after == len(whole)  # none has left
+        assert session.recall_tool()
+        handles = NAMED.findall("\n".join(shown_texts("openai", session.view())))
+        assert handles
+        for number in handles:
+            (text,) = shown_texts("openai", [whole[int(number) - 1]])
+            assert text in session.answer_recall({"handle": f"#{number}"})
+
+
+@pytest.mark.parametrize("undone", [0, 1])
+def test_an_undone_fold_gives_back_what_later_folds_left_alone(undone):
+    """Every message is whole, or shortened with its handle, or told by the digest."""
+    session, whole = folded_thrice()[::2]
+    session.unfold(session.folds()[undone].name)
+    shown = session.view()
+    text = "\n".join(shown_texts("openai", shown))
+    last = max(int(last) for _, last in COVERED.findall(text))
+    named = set(map(int, NAMED.findall(text)))
+    assert all(item in shown or number in named for number, item in enumerate(whole, 1) if number > last)
+    assert not sound(shown, "openai")

@@ -162,15 +162,29 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@given(history=histories(broken=False, least=2), window=windows, name=st.sampled_from(POLICIES))
-def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, history, window, name):
+@given(
+    history=histories(broken=False, least=2),
+    window=windows,
+    name=st.sampled_from(POLICIES),
+    force=st.booleans(),
+)
+def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, history, window, name, force):
     whole = refold.repair(history).messages
     model = Model(FAILURES[failure])
-    outcome = refold.compact(whole, window=window, policy=policy(name), ask=model, force=True)
-    alone = refold.compact(whole, window=window, policy=policy(name), force=True)
+    outcome = refold.compact(whole, window=window, policy=policy(name), ask=model, force=force)
+    alone = refold.compact(whole, window=window, policy=policy(name), force=force)
     assert "summarize" not in outcome.stages
     assert "chunks" not in outcome.stages
-    assert outcome.messages == alone.messages
+    asked_for = force and policy(name).forced_share is not None
+    if asked_for and not outcome.budget.should_compact:
+        assert not outcome.compacted  # there is room, so nothing leaves that no model was given
+        assert outcome.messages == whole
+    elif asked_for and outcome.fits and "digest" in outcome.stages:
+        # What left is told and the rest fits: no stage that tells nothing acts for the target alone.
+        assert outcome.stages == alone.stages[: len(outcome.stages)]
+        assert outcome.tokens_after >= alone.tokens_after
+    else:
+        assert outcome.messages == alone.messages
     if model.asked:
         assert any(report.calls and not report.accepted for report in outcome.receipt.stages)
 

@@ -176,6 +176,33 @@ def test_what_is_too_small_to_fold_is_nothing_to_compact():
     assert "nothing to compact: summarize: " in outcome.reason
 
 
+def test_a_large_output_is_given_to_the_model_and_leaves():
+    """It could be shortened instead; but then the model would not have read what left of it."""
+    messages = [
+        {"role": "user", "content": "Where is the config read?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": "read", "arguments": '{"path": "app.py"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "import tomllib\n" * 200},
+        {"role": "assistant", "content": "In app.py, at start-up."},
+    ]
+    model = Model()
+    outcome = refold.compact(messages, window=8_000, force=True, ask=model)
+    assert outcome.stages == ("summarize",)
+    assert "import tomllib" in model.asked[0]
+    assert outcome.messages[0] is messages[0]
+    assert outcome.messages[-1] is messages[-1]
+    assert outcome.messages_after == 3
+
+
 def test_a_summary_that_is_longer_than_its_room_still_stands_for_all():
     """It loses its middle; no message is dropped behind the model's back to reach half of the history."""
     model = Model()

@@ -404,6 +404,14 @@ class TestKeep:
         assert [m is old for m, old in zip(outcome.messages, messages, strict=True)].count(False) == 1
         assert outcome.messages[10]["content"].startswith("4 and so the work")
 
+    @pytest.mark.parametrize("size", [2_500, 4_000, 9_000])
+    def test_the_newest_message_has_a_share_however_large_it_is(self, size):
+        """Four tenths of what is free, though most of a talk's room is for what was said long ago."""
+        messages = [*talk(99, 200), assistant((f"last {PROSE}" + PROSE * (size // 10))[: size * 4])]
+        outcome = compact(messages, ask=model("S"))
+        assert outcome.met_target
+        assert min(size, 0.4 * (TARGET - 500 - ROOM / 8)) <= quarters(outcome.messages[-1]["content"]) + 20
+
     @pytest.mark.parametrize(
         "messages", [[user("go"), *steps(60, 300)], [user("go"), *talk(100, 200)]], ids=["work", "talk"]
     )

@@ -110,8 +110,10 @@ def test_a_failure_is_not_asked_again():
 
 
 def test_without_room_for_facts_a_summary_that_loses_the_rules_is_turned_down():
-    rules = [user(f"Never touch module {n} on any day. " + PAD * 3) for n in range(40)]
-    outcome, _ = compact("The memory.", messages=[user("hi"), *rules, user("go on")], ledger_tokens=30)
+    rules = [user(f"Never touch the module number {n} on any day of the week.") for n in range(200)]
+    policy = presets.get("refold", keep_user_tokens=0, ledger_tokens=30)
+    messages = [user("hi"), *rules, user("go on")]
+    outcome = refold.compact(messages, policy=policy, window=8_000, target=700, ask=lambda _: "The memory.")
     assert "lost" in report(outcome).reason
     assert not report(outcome).accepted
 
@@ -122,14 +124,11 @@ def test_a_target_of_the_callers_own_is_filled_with_what_the_summary_lacks():
     messages = [user("hi"), *told, user("go on")]
     policy = presets.get("refold", keep_user_tokens=0, ledger_tokens=200)
     asked = {"policy": policy, "window": 16_000, "ask": lambda _: "The memory of the talk."}
-    few = refold.compact(messages, force=True, **asked)
-    many = refold.compact(messages, target=2_500, **asked)
-    assert "summarize" in few.stages
-    assert "summarize" in many.stages
-    assert many.fits
-    assert many.met_target
-    assert many.tokens_after > 2_000
-    assert view(many).count("cousin number") > 2 * view(few).count("cousin number")
+    outcome = refold.compact(messages, target=2_500, **asked)
+    assert "summarize" in outcome.stages
+    assert outcome.met_target
+    assert outcome.tokens_after >= 0.85 * 2_500
+    assert view(outcome).count("cousin number") > 60
 
 
 def test_a_policy_without_a_ledger_has_none():

@@ -12,7 +12,6 @@ from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
 from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER
-from refold.policies.systems.keep_rules import LastMessages
 from refold.stages.arguments import TrimArguments
 from refold.stages.clip import Clip
 from refold.stages.offload import Offload, make_marker
@@ -128,14 +127,6 @@ def test_open_and_protected_calls_stay():
     assert [edit.start for edit in step.edits] == [0]
     assert step.note == "arguments of 1 message trimmed"
     assert TrimArguments()(work(*messages, protected={0, 1})).edits == ()
-
-
-def test_only_what_is_not_recent():
-    """With a `keep` only the stretch before the tail is trimmed; none where nothing may leave."""
-    messages = (*pair({"text": LONG}), *pair({"text": LONG}, "2"))
-    step = TrimArguments(keep=LastMessages(messages=2), name="args")(work(*messages))
-    assert [(edit.start, edit.stage) for edit in step.edits] == [(0, "args")]
-    assert TrimArguments(keep=LastMessages(messages=9))(work(*messages)).edits == ()
 
 
 def test_parts_beside_a_call_stay():
@@ -429,12 +420,11 @@ def test_blocks_are_there_verbatim_or_not_at_all(messages):
 # -- offload -------------------------------------------------------------------------------------------------
 
 
-OLD = Offload(keep=LastMessages(messages=2))
 PICTURE = Text("[image image/png was here; left out to make room]")
 
 
-def offloaded(messages, stage=OLD, **more):
-    return apply_edits(messages, stage(task(messages, **more)).edits)
+def offloaded(messages, **more):
+    return apply_edits(messages, Offload()(task(messages, **more)).edits)
 
 
 @pytest.mark.parametrize(
@@ -469,7 +459,7 @@ def test_media_in_a_tool_result_leave_and_its_words_stay():
 
 
 def test_golden_offload():
-    """Only what stands before the tail changes; untouched messages are the same objects."""
+    """Messages without media are the same objects."""
     messages = [
         user("what is this?", image()),
         assistant("a cat"),
@@ -478,9 +468,9 @@ def test_golden_offload():
         user("and this?", image()),
         assistant("a dog"),
     ]
-    step = OLD(task(messages))
+    step = Offload()(task(messages))
     done = apply_edits(messages, step.edits)
-    assert step.note == "media of 2 messages offloaded"
+    assert step.note == "media of 3 messages offloaded"
     assert done[0].parts == (Text("what is this?"), PICTURE)
     assert done[3].results[0].content == (Text("screen"), PICTURE)
     assert [new is old for new, old in zip(done, messages, strict=True)] == [
@@ -488,26 +478,15 @@ def test_golden_offload():
         True,
         True,
         False,
-        True,
+        False,
         True,
     ]
 
 
-def test_guarded_messages_keep_their_pictures():
-    messages = [user(image()), assistant("a"), user("b"), assistant("c")]
-    assert offloaded(messages, protected=frozenset({0})) == messages
-
-
-def test_nothing_leaves_where_everything_is_recent():
-    messages = [user(image()), assistant("a")]
-    step = OLD(task(messages))
-    assert (step.edits, step.note) == ((), "")
-
-
 def test_as_a_floor_all_media_leave_but_pinned_ones():
-    """Without a tail even the newest picture gives way, so that a request that is only pictures fits."""
+    """Even the newest picture gives way, so that a request that is only pictures fits."""
     messages = [user(image()), user("look", image()), user(image())]
-    done = offloaded(messages, Offload(), protected=frozenset({0, 1}), pinned=frozenset({0}))
+    done = offloaded(messages, protected=frozenset({0, 1}), pinned=frozenset({0}))
     assert done[0] is messages[0]
     assert done[1].parts == (Text("look"), PICTURE)
     assert done[2].parts == (PICTURE,)

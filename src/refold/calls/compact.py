@@ -226,9 +226,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
         why = join_reasons(f"{nothing}already within its target of {goal:,} tokens", limited)
         return make_outcome(conversation, limited, why, trigger=trigger, goal=goal, least=least)
     task = build_task(conversation, options, goal)
-    result = yield from shrink(
-        task, policy.stages, direct=policy.direct, orphans=policy.orphans, missing=policy.missing
-    )
+    result = yield from shrink(task, policy.stages, orphans=policy.orphans, missing=policy.missing)
     # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
     wanted = None if task.tells and not task.due else goal
     why = explain_result(result, budget.breakdown.history, wanted, least)

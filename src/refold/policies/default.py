@@ -8,63 +8,52 @@ from dataclasses import replace
 from functools import cache, partial
 
 from refold.core.compaction.budget import Reserve, Target, Trigger
-from refold.core.compaction.keep_rules import RecentRoom
 from refold.core.compaction.policy import Policy
 from refold.core.messages.transcript import default_layout
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import wrap_summary
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, MemoizedCount, count_media_tokens
 from refold.core.tokens.estimate import FAMILY, estimate
+from refold.policies.knobs import PositiveTokens, Share, Tokens, check_arguments
 from refold.stages import digest
 from refold.stages.arguments import TrimArguments
 from refold.stages.clamp import Clamp
-from refold.stages.clip import Clip
 from refold.stages.dedupe import Dedupe
+from refold.stages.grade import Before, Grade
 from refold.stages.offload import Offload
-from refold.stages.prune import Prune
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
 
 
+@check_arguments
 def refold(
     *,
-    trigger_fraction: float = 0.85,
-    trigger_tokens: int | None = 200_000,
-    history_tokens: int | None = None,
-    target_fraction: float = 0.55,
-    target_tokens: int | None = 16_000,
-    tail_tokens: int | None = 6_000,
-    keep_tokens: int = 20_000,
-    keep_fraction: float = 0.25,
-    keep_user_tokens: int = 10_000,
-    reserve_tokens: int = 16_384,
-    reserve_fraction: float = 0.25,
-    max_output: int | None = None,
-    clip_bytes: int = 51_200,
-    clip_lines: int = 2_000,
-    prune_protect_tokens: int = 40_000,
-    prune_minimum_savings: int = 20_000,
-    summary_tokens: int = 4_096,
-    ledger_tokens: int = 1_500,
-    least_gain: float = 0.10,
-    unknown_window: int | None = 128_000,
+    trigger_fraction: Share = 0.85,
+    trigger_tokens: PositiveTokens | None = 200_000,
+    history_tokens: PositiveTokens | None = None,
+    target_fraction: Share = 0.55,
+    target_tokens: PositiveTokens | None = 16_000,
+    keep_tokens: Tokens | None = None,
+    keep_user_tokens: Tokens = 10_000,
+    reserve_tokens: Tokens = 16_384,
+    reserve_fraction: Share = 0.25,
+    max_output: Tokens | None = None,
+    summary_tokens: PositiveTokens = 4_096,
+    ledger_tokens: Tokens = 1_500,
+    least_gain: Share = 0.10,
+    unknown_window: PositiveTokens | None = 128_000,
 ) -> Policy:
-    """Return the default policy: cheapest stages first, to 55 % of the room; the last ones need no model.
+    """Return the default policy: it folds to 55 % of what system prompt and tools leave of the room.
 
+    `keep_tokens` says how much of the newest messages stays whole; by default that follows from the target.
     With `history_tokens` a large window is not filled, because every turn pays for what is carried on: the
     policy `thrifty` has a number there.
     """
     large = int((history_tokens or 0) / max(trigger_fraction, 0.01))  # a smaller room is full before
-    keep = RecentRoom(
-        tokens=keep_tokens,
-        room_fraction=keep_fraction,
-        lean_tokens=None if history_tokens is None else tail_tokens,
-        lean_from=large,
-    )
     summarize = Summarize(
-        keep=keep,
+        keep=Before(0),
         prompt="refold",
         style=default_layout,
         frame=wrap_summary,
@@ -84,30 +73,24 @@ def refold(
             fraction=trigger_fraction,
             cap=trigger_tokens,
             history=history_tokens,
+            of_free=True,
         ),
         target=Target(
             fraction=target_fraction,
+            of_free=True,
             cap=trigger_tokens,
             most=None if history_tokens is None else target_tokens,
             most_from=large,
         ),
         forced_share=0.5,
-        direct=True,
         stages=(
-            Offload(keep=keep),
-            Clip(max_bytes=clip_bytes, max_lines=clip_lines, keep="both"),
-            TrimArguments(keep=keep),
-            Prune(
-                handles=True,
-                protect_tokens=prune_protect_tokens,
-                protect_fraction=keep_fraction,
-                least_savings=prune_minimum_savings,
-                least_fraction=0.1,
-            ),
             Dedupe(),
             DropThinking(),
-            summarize,
-            Truncate(keep=keep, words=digest.write_digest, name="digest"),
+            Grade(stage=summarize, keep_tokens=keep_tokens),
+            Grade(
+                stage=Truncate(keep=Before(0), words=digest.write_digest, name="digest"),
+                keep_tokens=keep_tokens,
+            ),
             # The floors: they need no model, keep less and less, and end below any room that can be met.
             Slide(fraction=None, keep_first=0, least=1, role="user"),
             Offload(name="offload all"),

@@ -1,10 +1,9 @@
-"""Arguments: long arguments of old, answered tool calls are replaced by a valid object that says how long."""
+"""Arguments: long arguments of answered tool calls are replaced by a valid object that says how long."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, ToolCall
 from refold.core.messages.message_text import arguments_text, json_text
@@ -20,21 +19,18 @@ SHOWN_CHARS: Final = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimArguments:
-    """Shorten each long value in the arguments of calls before the tail."""
+    """Shorten each long value in the arguments of calls that are not open."""
 
-    keep: Keep | None = None
-    """The rule for recent messages; None: only open calls are recent."""
     limit: int = 2_000
     name: str = "arguments"
-    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose shorter arguments."""
         waiting = task.index.open_calls()
         places = [
             index
-            for index in range(task.tail_start(self.keep))
-            if index not in task.protected and index not in waiting and task.messages[index].calls
+            for index, message in enumerate(task.messages)
+            if index not in task.protected and index not in waiting and message.calls
         ]
         edits = rewrite_messages(task, places, self._trim_part, self.name, "old arguments")
         return Step(edits, f"arguments of {format_count(len(edits), 'message')} trimmed" if edits else "")

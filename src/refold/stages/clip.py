@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, Text, ToolResult
@@ -25,7 +25,6 @@ class Clip:
     on_arrival: bool = False
     """True to limit each output when it arrives, whether or not it is time to compact."""
     name: str = "clip"
-    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose shorter outputs."""

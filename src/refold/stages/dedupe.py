@@ -6,7 +6,6 @@ same piece of the file, or all of it). A read that was cut stands in only for re
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from refold.core.compaction.edits import replace_message
 from refold.core.compaction.placeholders import (
@@ -29,7 +28,6 @@ class Dedupe:
     least_saving: float = 0.30
     """Share of the superseded text that must be saved (docs/systems); less is not worth the broken cache."""
     name: str = "dedupe"
-    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose pointers for superseded reads."""

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from refold.core.compaction.task import Task
-from refold.core.facts.collector import INSTRUCTION_LEFT_OUT, OUTPUT_CHARS
+from refold.core.facts.collector import OUTPUT_CHARS
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, report_kept
@@ -35,8 +35,10 @@ from refold.core.facts.page import (
 from refold.core.facts.read_page import facts_of_summaries
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.user_statements import fill_statements
+from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import Message
-from refold.core.messages.speakers import find_speaker, is_observation
+from refold.core.messages.speakers import find_speaker
+from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import neutralise
 from refold.core.summaries.work_state import find_state
@@ -57,20 +59,23 @@ SHARE: Final = 0.25
 _WORK_SHARES: Final = (
     (SAID, 0.25),
     (OPEN, 0.08),
-    (DECIDED, 0.03),
-    (DONE, 0.07),
-    (FAILED, 0.03),
+    (DECIDED, 0.05),
+    (FAILED, 0.1),
+    (DONE, 0.7),
     (QUOTED, 0.02),
     (VALUES, 1.0),
 )
-"""Shares of the sections where tools did the work: it goes on with names and values."""
+"""Shares of the sections where tools did the work: what was said and what was done; names use the rest."""
 _TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
-RULES_SHARE: Final = 0.5
+RULES_SHARE: Final = 0.8
 """Share of rules where tools work: a model that lacks a name looks it up, one that lacks a rule breaks it."""
 LISTS_SHARE: Final = 0.2
 """Share of names from lists in answers where people talk; proportionally less below `ROOMY_LISTS` tokens."""
 ROOMY_LISTS: Final = 8_000
+FILES_SHARE: Final = 0.3
+"""Share of the lists of files; all of them stay in the metadata of the digest. A long session changes so many
+that the lists of a small digest would leave no room for what was done."""
 MEMORY_SHARE: Final = 0.35
 """Share of earlier summaries that are no digests."""
 LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
@@ -81,13 +86,13 @@ ROOMY: Final = 1_500
 """Tokens of a digest from which there is room for last words that newer messages follow."""
 TIGHT: Final = 4_000
 """Tokens of a digest below which the rest that sections leave over is distributed once more."""
-HUGE: Final = 0.3
-"""Share of the goal from which on one message that stays is likely to be clamped."""
 # The limits below bound the work on a huge history.
 LOOK_BACK: Final = 200
 """Messages at the end from which the state of the work is read."""
 ANSWER_CHARS: Final = 240
 """Characters of an answer among which its first sentence is looked for."""
+LEAST_ANSWER: Final = 24
+"""Characters of an answer that tells something; shorter ones are courtesy."""
 _NEWEST_READ: Final = 2_000
 """Newest messages whose outputs and answers are shown."""
 _STAYING_LAST, _STAYING_FIRST = 60, 3
@@ -95,7 +100,9 @@ _STAYING_LAST, _STAYING_FIRST = 60, 3
 
 MEMORY, LAST = "Earlier memory", "Last words"
 ANSWERED: Final = "What was answered, by its first words"
-_OWN_TITLES: Final = frozenset({*TITLES, LAST, OUTPUTS})
+_OWN_TITLES: Final = frozenset({*TITLES, LAST, ANSWERED, OUTPUTS})  # stored digests may have outputs
+_SAYS_NOTHING: Final = frozenset({f"## {MEMORY}", TRUNCATION_MARKER})
+"""Lines of earlier memory that are not carried on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,47 +125,44 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     known = facts_of_summaries([messages[place] for place in earlier], lasts)
     ledger = known.merge(find_facts(messages, numbers))
     count = task.counter.plain
+    whole = _choose_size(replace(covered, files=FileOps()), task)
+    covered = replace(covered, files=_limit_files(covered.files, int(whole * FILES_SHARE), count))
     most = _choose_size(covered, task)
-    huge = _find_huge(covered, task)
-    staying = _read_staying(task, covered, huge)
-    # What a clamp will cut out of a huge message is shown too; the call before it says what it is.
-    behind = range(huge[0] - 1, len(task.messages)) if huge else range(0)
-    shown = ledger.merge(
-        find_facts([task.messages[index] for index in behind], [task.number(index) for index in behind])
-    )
-    text = neutralise(_format_sections(messages, shown, most, staying, count))
+    staying = _read_staying(task, covered)
+    text = neutralise(_format_sections(messages, ledger, most, staying, count))
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
-        text = neutralise(_format_sections(messages, shown, most - over - 4, staying, count))
+        text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, count))
     text = fit_text(text, most, count=count).text
     meta = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
     return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
 
 
 def _choose_size(covered: Covered, task: Task) -> int:
-    """Choose the tokens of a digest: a share of what leaves, and no more than the goal leaves room for.
-
-    Where one huge message that stays takes that room, the digest gets more than half of what is left beside
-    it: the message can be clamped, and what a digest leaves out is gone from the view.
-    """
+    """Choose the tokens of a digest: a share of what leaves, and no more than the goal leaves room for."""
     leaving = task.counter.tokens(sum(task.sizes[index] for index in covered.places))
     most = min(MOST_TOKENS, int(leaving * SHARE))
     if task.goal is None:
         return max(LEAST_TOKENS, most)
     wrapper = task.counter.plain(wrap_summary("", covered)) + 8
     room = task.goal - (task.tokens - leaving) - wrapper
-    beside = room + task.counter.tokens(sum(task.sizes[covered.places[-1] + 1 :]))
-    return max(LEAST_BESIDE, min(most, max(int(room * 0.99) - 2, int(beside * 0.6))))
+    return max(LEAST_BESIDE, min(most, int(room * 0.99) - 2))
 
 
-def _find_huge(covered: Covered, task: Task) -> list[int]:
-    """Find messages behind the fold that are so large that they will be clamped."""
-    if task.goal is None:
-        return []
-    behind = range(max(covered.places[-1] + 1, len(task.messages) - _STAYING_LAST), len(task.messages))
-    return [index for index in behind if task.counter.tokens(task.sizes[index]) > task.goal * HUGE]
+def _limit_files(files: FileOps, most: int, count: Count) -> FileOps:
+    """Keep the files that came last, changed ones before those that were only read."""
+    kept: set[str] = set()
+    for path in (*reversed(files.modified), *reversed(files.read)):
+        most -= count(f"{path}\n")
+        if most < 0:
+            break
+        kept.add(path)
+    return FileOps(
+        tuple(path for path in files.read if path in kept),
+        tuple(path for path in files.modified if path in kept),
+    )
 
 
-def _read_staying(task: Task, covered: Covered, huge: Sequence[int]) -> Staying:
+def _read_staying(task: Task, covered: Covered) -> Staying:
     """Read what stays at both ends of the history, and the files that the wrapper lists anyway."""
     leaving = set(covered.places)
     names = set(words_and_names("\n".join((*covered.files.read, *covered.files.modified))))
@@ -167,7 +171,7 @@ def _read_staying(task: Task, covered: Covered, huge: Sequence[int]) -> Staying:
     length = len(task.messages)
     newest = range(max(_STAYING_FIRST, length - _STAYING_LAST), length)
     for index in (*range(min(_STAYING_FIRST, length)), *newest):
-        if index not in leaving and index not in huge:
+        if index not in leaving:
             message = task.messages[index]
             names.update(words_and_names(task.counter.visible(message)[:OUTPUT_CHARS]))
             voice = find_speaker(message)
@@ -204,12 +208,10 @@ def _format_sections(
         page.left = most - count("\n\n".join(part for part in (memory, page.text, last) if part)) - 4
         fill_statements(page, ledger, page.left)
         if is_work:
+            fill_section(page, ledger, DONE, page.left)
             fill_names(page, ledger, page.left)
-            fill_section(page, ledger, DONE, min(page.left, most // 4))
-    outputs = _format_section(OUTPUTS, _find_outputs(messages), page.left, count)
-    page.left -= count(outputs)
     answers = "" if is_work else _format_section(ANSWERED, _find_answers(messages), page.left, count)
-    return "\n\n".join(part for part in (memory, page.text, outputs, answers, last) if part)
+    return "\n\n".join(part for part in (memory, page.text, answers, last) if part)
 
 
 def _format_section(title: str, lines: Iterable[str], budget: int, count: Count) -> str:
@@ -238,7 +240,7 @@ def _find_memory(messages: Sequence[Message]) -> Iterator[str]:
             for line in unwrap_summary(message).split("\n"):
                 if line.startswith("## "):
                     own = line[3:].strip() in _OWN_TITLES
-                if line.strip() and not own and line != f"## {MEMORY}":
+                if line.strip() and not own and line not in _SAYS_NOTHING:
                     yield line
 
 
@@ -252,17 +254,6 @@ def _find_last_words(messages: Sequence[Message]) -> list[str]:
     return []
 
 
-def _find_outputs(messages: Sequence[Message]) -> Iterator[str]:
-    """Find what tools showed, head and tail, the newest first; facts hold what fits into one line."""
-    for message in islice(reversed(messages), _NEWEST_READ):
-        texts = [result.text for result in message.results]
-        if not texts and is_observation(message):
-            texts = [message.text]
-        for text in texts:
-            if "\n" in text.strip() or len(text) > 100:
-                yield _format_item("\n".join(_remove_instructions(text)), head=1_200, tail=800)
-
-
 def _find_answers(messages: Sequence[Message]) -> Iterator[str]:
     """Find the first sentence of what the model answered, the newest first, each once."""
     seen: set[str] = set()
@@ -270,25 +261,10 @@ def _find_answers(messages: Sequence[Message]) -> Iterator[str]:
         if find_speaker(message) != "assistant" or not message.text.strip():
             continue
         first = next(iter(split_sentences(message.text[:ANSWER_CHARS])), "")[:ANSWER_CHARS]
-        if first and first not in seen and not is_instruction(first):
+        tells = len(first) > LEAST_ANSWER and not is_instruction(first)
+        if tells and first not in seen:
             seen.add(first)
             yield f"- {first}"
-
-
-def _remove_instructions(text: str) -> Iterator[str]:
-    """Yield the lines of a tool's output without those that give instructions; they are quoted elsewhere.
-
-    Lines that imitate a section of a digest leave as well: the next fold would read them back as facts.
-    """
-    lines = text.split("\n")
-    if len(text) > 4_000:
-        lines = [*text[:2_400].split("\n"), *text[-1_600:].split("\n")]
-    imitates = False
-    for line in lines:
-        words = line.strip()
-        is_heading = words.startswith("## ") and words[3:].strip() in _OWN_TITLES
-        imitates = is_heading or (imitates and words.startswith(("-", "*")))
-        yield INSTRUCTION_LEFT_OUT if imitates or is_instruction(line) else line
 
 
 def _format_item(text: str, *, head: int, tail: int) -> str:

@@ -1,9 +1,7 @@
-"""Offload: pictures and files older than the tail leave, and a marker stands for each."""
+"""Offload: pictures and files leave, and a marker stands for each."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Document, File, Image, Part, Text, ToolResult
 from refold.core.tokens.units import format_count
@@ -11,20 +9,16 @@ from refold.core.tokens.units import format_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offload:
-    """Replace media by markers, before the tail or everywhere."""
+    """Replace media by markers."""
 
-    keep: Keep | None = None
-    """The rule for recent messages; None: none is recent."""
     name: str = "offload"
-    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose markers."""
-        untouched = task.pinned if self.keep is None else task.protected
         places = [
             index
-            for index in range(task.tail_start(self.keep))
-            if index not in untouched and _has_media(task.messages[index].parts)
+            for index, message in enumerate(task.messages)
+            if index not in task.pinned and _has_media(message.parts)
         ]
         edits = rewrite_messages(task, places, make_marker, self.name, "media")
         return Step(edits, f"media of {format_count(len(edits), 'message')} offloaded" if edits else "")

@@ -49,12 +49,19 @@ from refold.stages.requests import (
     find_smaller_window,
     merge_summaries,
 )
+from refold.stages.shorten import keep_both_ends
 
 OWN_WORDS: Final = "{{instructions}}\n{{focus}}\n\n<conversation>\n{{conversation}}\n</conversation>"
 """The prompt of a caller who brings instructions of their own."""
 LEAST_WEIGHTY: Final = 0.5
 """Share of the user's rules and corrections that must be in the view, in the summary or behind it
 (docs/decisions/0012-facts.md). A higher share rejects more summaries that are otherwise good."""
+LEAST_SUMMARY: Final = 200
+"""Tokens that a summary may have in any case; less is no summary."""
+WORDS_PER_TOKEN: Final = 0.6
+"""Words of a token in technical English, about; names and paths have more tokens than words."""
+FACTS_SHARE: Final = 0.25
+"""Share of the room of a summary that a long one leaves for the facts it lacks."""
 FACTS_SLACK: Final = 8
 """Tokens that a summary and its facts may take more together than alone; too high leaves a fact out."""
 
@@ -140,6 +147,9 @@ class Summarize:
     """The caller's own instructions in place of the prompt."""
     focus: str = ""
     """The subject that every summary pays attention to; the focus of one compaction is added to it."""
+    room_tokens: int | None = None
+    """Tokens of the view that are free for the summary, where another stage has planned the view. The model
+    is told how long it may be, a longer text loses its middle, and facts fill what a shorter one leaves."""
     originals: bool = False
     """True if the model sees the original messages, False for those that cheaper stages have left."""
     vocabulary: Vocabulary = file_operations.COMMON_TOOLS
@@ -181,7 +191,8 @@ class Summarize:
             # model that took its part in the talk reads it as data now.
             focus = "; ".join(filter(None, (self.focus, f"an answer was turned down: {why}")))
             apart = leaving.in_window(leaving.task.ask_window)
-            text = (yield from replace(self, focus=focus)._write_draft(apart)).text
+            again_stage = replace(self, focus=focus)
+            text = (yield from again_stage._write_draft(apart)).text  # noqa: SLF001  # the same class
             if again := self._reject(leaving, text):
                 text = Rejected(f"{why}; asked again: {again}")
         if isinstance(text, Rejected):
@@ -193,7 +204,7 @@ class Summarize:
             text = quote_foreign_orders(text, speakers)
         if not text:
             return Step(note="the summary only repeats orders that no person gave", failed=True)
-        put, facts = self._append_facts(leaving, text)
+        put, facts = self._append_facts(leaving, self._fit_text(leaving, text))
         before, after = leaving.units, _size(leaving.task, put)
         if after > before * (1 - self.least_gain):
             return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
@@ -222,6 +233,15 @@ class Summarize:
         asked = "\n".join(load(self.prompt).values())
         return reject_text(text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked)
 
+    def _fit_text(self, leaving: _Leaving, text: str) -> str:
+        """Return the text without its middle where the view has no room for all of it."""
+        if self.room_tokens is None:
+            return text
+        counter = leaving.task.counter
+        around = counter.tokens(_size(leaving.task, self._wrap("", leaving.covered)))
+        room = int((self.room_tokens - around) * (1 - FACTS_SHARE))
+        return keep_both_ends(text, max(LEAST_SUMMARY, room), counter.plain)
+
     def _append_facts(self, leaving: _Leaving, text: str) -> tuple[list[Message], FactReport]:
         """Make the messages to put, with the facts that the text lacks, and report on each fact."""
         task, covered = leaving.task, leaving.covered
@@ -235,10 +255,10 @@ class Summarize:
         before, bare = leaving.units, _size(task, put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare) - FACTS_SLACK
         most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
-        room = 0
-        if task.target is not None:  # what a caller's own target leaves is filled with facts
-            room = task.target - task.counter.tokens(sum(task.sizes) - (before - bare)) - FACTS_SLACK
-        budget = min(max(most, room), spare)
+        room = most
+        if self.room_tokens is not None:  # what the summary leaves of its room is filled with facts
+            room = max(0, self.room_tokens - task.counter.tokens(bare) - FACTS_SLACK)
+        budget = min(room, spare)
         completed = append_missing_facts(text, ledger, budget, task.counter.plain, light=room > most)
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._wrap(text, covered, shown=completed.text, data=data), completed.report
@@ -336,13 +356,21 @@ class Summarize:
             output_tokens=min(self.output_tokens, int(task.ask_window * self.output_fraction)),
         )
         focus = "; ".join(filter(None, (self.focus, task.focus)))
+        attention = f"Pay special attention to: {neutralise(focus)}" if focus else ""
         files = leaving.covered.files
         lists = (("Files Read", files.read), ("Files Modified", files.modified))
         return request.with_context(
             previous=neutralise(previous),
-            focus=f"Pay special attention to: {neutralise(focus)}" if focus else "",
+            focus="\n".join(filter(None, (attention, self._describe_room()))),
             files=neutralise("\n".join(f"{title}: {', '.join(paths)}" for title, paths in lists if paths)),
         )
+
+    def _describe_room(self) -> str:
+        """Tell the model how long its text may be, and what stands beside it."""
+        if self.room_tokens is None:
+            return ""
+        words = max(LEAST_SUMMARY, self.room_tokens) * WORDS_PER_TOKEN
+        return f"At most {int(words):,} words. The newest messages stay beside your text: tell what left."
 
     def _split_pieces(self, task: Task, shown: list[int], request: Request) -> list[str]:
         """Write the conversation as text, in pieces that fit a request each; none where it says nothing."""

@@ -1,7 +1,6 @@
 """Thinking: reasoning of turns that are over leaves, each block whole; that of the latest turn stays."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.task import Step, Task, rewrite_messages
@@ -14,7 +13,6 @@ class DropThinking:
     """Take thinking out of messages before the user's last turn that hold something else as well."""
 
     name: str = "thinking"
-    thins: ClassVar[bool] = True
 
     def __call__(self, task: Task) -> Step:
         """Propose messages without their thinking."""

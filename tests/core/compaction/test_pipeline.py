@@ -141,35 +141,6 @@ def test_it_ends_without_stages():
     assert (done.tier, done.reports) == (0, ())
 
 
-# -- stages that only thin out -----------------------------------------------------------------------------
-
-
-def thinned(goal, **more):
-    """Which stages ran, where the first only thins out: 40 of words, 100 of a result."""
-    thin, rough = nothing(), drop()
-    thin.thins = True
-    history = [user("w" * 40), call("f", a="x" * 100), result("c1", "y" * 100), user()]
-    done = shrunk(task(messages=history, goal=goal, **more), thin, rough, direct=True)
-    return [bool(stage.seen) for stage in (thin, rough)], done.reports[0].reason
-
-
-def test_what_only_thins_out_does_not_run_where_the_words_alone_are_over_the_goal():
-    assert thinned(30) == ([False, True], "48 tokens would be left at least")
-
-
-def test_it_runs_where_it_may_be_enough_or_where_a_model_reads_what_is_left():
-    assert thinned(100)[0][0]
-    assert thinned(30, model=True)[0][0]
-    assert thinned(None)[0][0]
-
-
-def test_stages_that_take_words_are_never_passed_over():
-    """Whoever makes a policy of a few stages of their own gets them run."""
-    stage = drop()
-    shrunk(task("a" * 40, "b" * 40, goal=10), stage, direct=True)
-    assert stage.seen
-
-
 # -- what it accepts ---------------------------------------------------------------------------------------
 
 
@@ -347,7 +318,7 @@ def test_the_last_request_is_whole_where_cutting_it_does_not_reach_the_goal():
     it = task(messages=[user("aaaa"), assistant("bbbb"), user("cccc")], goal=8)
     done = shrunk(it, halve())
     assert [message.text for message in done.messages] == ["aa", "bb", "cccc"]
-    assert done.edits[0].end == 2
+    assert [(edit.start, edit.end) for edit in done.edits] == [(0, 1), (1, 2)]
     assert (done.tier, done.tokens) == (1, 11)
 
 

@@ -7,7 +7,7 @@ Afterwards tool pairs are repaired (a right cut needs no repair).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat, takewhile
+from itertools import repeat
 from typing import Final
 
 from refold.core.compaction.edits import Edit, Slot, apply_to_slots, compose_edits, match_slots
@@ -15,25 +15,11 @@ from refold.core.compaction.flow import Flow
 from refold.core.compaction.model_calls import ModelCall, watch_calls
 from refold.core.compaction.placeholders import clear_stale_pointers
 from refold.core.compaction.task import Stage, Step, Task
-from refold.core.messages.message import Document, File, Image, Message, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import total_spent
-
-_LEAST_TOKENS: Final[dict[type, int]] = {
-    Thinking: 0,
-    ToolResult: 8,
-    Image: 8,
-    Document: 8,
-    File: 8,
-    ToolCall: 60,
-}
-"""Tokens a message still has at least after such a part of it was thinned out (docs/decisions/0019-speed.md).
-
-Too low runs stages in vain; too high skips stages that could have reached the goal.
-"""
-
 
 IN_VAIN: Final = "cutting the user's last message is not enough"
 """The reason in the report of a stage whose only edit was undone."""
@@ -123,7 +109,7 @@ class _Run:
                 self._update_task()
         self.reports.append(
             Report(
-                stage=stage.name,
+                stage=step.name or stage.name,
                 accepted=accepted,
                 reason=reason,
                 tokens_before=before,
@@ -208,15 +194,10 @@ def shrink(
     task: Task,
     stages: Sequence[Stage],
     *,
-    direct: bool = False,
     orphans: Orphans = "call",
     missing: MissingTexts = MISSING,
 ) -> Flow[Result]:
-    """Run stages until the history is within its goal, or one has succeeded where there is no goal.
-
-    `direct`: skip the first stages that only thin out (`thins`: the words and the place of every message
-    stay) where no summariser is there and all of them together could not reach the goal.
-    """
+    """Run stages until the history is within its goal, or one has succeeded where there is no goal."""
     slots = [
         Slot(message, size, index, index in task.protected, None, index in task.pinned, None, None, number)
         for index, (message, size, number) in enumerate(
@@ -226,22 +207,14 @@ def shrink(
     if not any(getattr(stage, "tells", False) for stage in stages):
         task = replace(task, untold_above=None)  # who only drops has nothing better to offer
     run = _Run(task, slots)
-    skipped, least = 0, 0
-    if direct and not task.model and task.goal is not None:
-        thinning = sum(1 for _ in takewhile(lambda stage: getattr(stage, "thins", False), stages))
-        least = _least_tokens(task) if thinning else 0
-        skipped = thinning if least > task.goal else 0
     for number, stage in _order_stages(task, stages):
         if run.is_done:
             break
         if not run.may_run(stage):
             continue
         calls: list[ModelCall] = []
-        if 0 < number <= skipped:
-            step = Step(note=f"{least:,} tokens would be left at least")
-        else:
-            spent = total_spent(call.spent for report in run.reports for call in report.calls)
-            step = yield from watch_calls(stage(run.task), task, calls, spent)
+        spent = total_spent(call.spent for report in run.reports for call in report.calls)
+        step = yield from watch_calls(stage(run.task), task, calls, spent)
         run.judge(number, stage, step, tuple(calls))
     run.restore_request(task)
     return run.finish(task, orphans, missing)
@@ -262,15 +235,3 @@ def _order_stages(task: Task, stages: Sequence[Stage]) -> list[tuple[int, Stage]
 def select_arrival(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the stages that limit each message on its arrival, whether or not it is time to compact."""
     return tuple(stage for stage in stages if getattr(stage, "on_arrival", False))
-
-
-def _least_tokens(task: Task) -> int:
-    """Count the tokens that are left at least when everything but words is thinned out."""
-    least_units = {kind: tokens * task.counter.divisor for kind, tokens in _LEAST_TOKENS.items()}
-    units = 0
-    for message, size in zip(task.messages, task.sizes, strict=True):
-        least = size if message.parts else 0
-        for part in message.parts:
-            least = min(least, least_units.get(type(part), size))
-        units += least
-    return task.counter.tokens(units)

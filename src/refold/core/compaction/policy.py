@@ -37,9 +37,6 @@ class Policy:
     forced_once: bool = False
     """When compaction is forced below its target: one successful stage is enough."""
     stages: tuple[Stage, ...] = ()
-    direct: bool = False
-    """True if the first stages that only thin out tool traffic are skipped together where no summariser is
-    there and the words alone are over the goal."""
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
     """Messages that stay in every view."""
     user_words: int = 0

@@ -8,7 +8,7 @@ from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
-from refold.core.compaction.keep_rules import Keep, MeasuredHistory, Segment
+from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.messages.message import Message, Part
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_user_turns
@@ -100,7 +100,6 @@ class Task:
         """The history as a `Keep` sees it."""
         # What somebody asked for has to reach its goal by what is told, so the tail has to leave room for it.
         target = self.goal if self.tells else self.target
-        guarded = 0 if target is None else sum(self.sizes[index] for index in self.protected)
         return MeasuredHistory(
             self.messages,
             self.sizes,
@@ -109,7 +108,6 @@ class Task:
             target,
             self.force,
             self.checkpoint,
-            guarded=self.counter.tokens(guarded),
             index=self.index,
         )
 
@@ -133,13 +131,6 @@ class Task:
         """Return the positions in a segment that may leave."""
         return tuple(i for i in range(segment.start, segment.end) if i not in self.protected)
 
-    def tail_start(self, keep: Keep | None) -> int:
-        """Return the start of the tail that a rule keeps; the end of the history where there is no rule."""
-        if keep is None:
-            return len(self.messages)
-        segment = keep.segment(self.measured)
-        return 0 if segment is None else segment.end
-
     def request(self, segment: Segment) -> str:
         """Return the user's last request if it leaves with the segment; else ""."""
         turns = find_user_turns(self.messages)
@@ -161,6 +152,8 @@ class Step:
     """Numbers of the facts in the messages that leave: kept by the text, repaired, reachable by handle."""
     capped: bool = False
     """True if a spending limit kept a model from being asked."""
+    name: str = ""
+    """The name in receipts where the stage did something else than its own name says."""
 
 
 Proposal: TypeAlias = Step | Flow[Step]

@@ -31,7 +31,7 @@ _WORK_SHARES: Final = (
     (SAID, 0.5),
     (DECIDED, 0.1),
     (FAILED, 0.1),
-    (DONE, 0.1),
+    (DONE, 0.5),
     (VALUES, 1.0),
     (QUOTED, 0.1),
 )

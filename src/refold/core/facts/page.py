@@ -32,6 +32,8 @@ UNNAMED_LIST: Final = "a list"
 """Stands for the subject of a list where nothing tells it."""
 HANDLE_TOKENS: Final = 5
 """Tokens of a list mark and a message number, about; too high leaves a little room unused."""
+MOST_MISSES: Final = 3
+"""Actions that are passed over because they are too long; an older one behind more of them tells nothing."""
 _BRIEF_PER_LINE: Final = 8
 """Statements in brief that share a line: fewer marks to pay for, and still readable."""
 _TOKEN_WORTH: Final = 0.08
@@ -138,7 +140,8 @@ def format_fact(fact: Fact) -> str:
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
-        return f"{fact.text}{ARROW}{fact.about}" if fact.about else fact.text
+        outcome = fact.about.removeprefix(f"{fact.text.rpartition(' ')[2]}: ")  # it may name the file again
+        return f"{fact.text}{ARROW}{outcome}" if outcome else fact.text
     if fact.kind == "quoted":
         return f'"{fact.text}"'
     return f"{fact.about}: {fact.text}" if fact.kind in USER_KINDS and fact.about else fact.text
@@ -154,7 +157,10 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
     heading = 0 if in_section else page.title_cost(title)
     budget -= heading
     of_kind = ledger.of(*_SECTION_KINDS[title])
-    for fact in Ledger(tuple(of_kind)).by_rank():
+    # The newest actions lead to the next one; other facts have a rank of their own.
+    newest_first = sorted(of_kind, key=lambda fact: -fact.at)
+    misses = 0
+    for fact in newest_first if title == DONE else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown:
             continue
         # The outcome of a command that failed already says what failed.
@@ -167,6 +173,10 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
             in_section.append(fact)
             page.add(fact, text, cost + heading)
             heading = 0
+        elif title == DONE:
+            misses += 1
+            if misses > MOST_MISSES:
+                break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
 

@@ -1,0 +1,206 @@
+"""How much of each message a view shows: the newest whole, older ones less, the oldest not at all.
+
+Arithmetic on sizes alone; `stages.grade` applies it to messages. Each message gets tokens by its age, from
+one level that is as high as the goal allows. So the boundaries between whole messages, shortened ones and
+those that leave follow from the goal. What is left of it is for the text that stands for the rest.
+docs/decisions/0023-age-graded-views.md has the measurements behind the numbers.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
+from typing import Final
+
+from refold.core.compaction.cuts import Cuts
+
+TAIL_SHARE: Final = 0.25
+"""Share of the free room in which the newest messages stand whole, whatever that leaves for older ones."""
+AGE_SHARE: Final = 0.2
+"""Tokens behind a message, as a share of the free room, at which it is twice as old as the newest. Smaller
+gives the newest messages more: better for the next actions, worse for later ones."""
+AGE_POWER: Final = 1.5
+"""A message that is twice as old gets tokens by this power less."""
+ACTION_WORTH: Final = 6.0
+"""Tokens of an output that one token of an action is worth: actions are short and tell what was tried."""
+LARGEST_SHARE: Final = 0.4
+"""Share of the free room that one message may have where all stay whole, and that counts for the age of
+those before it: a huge output does not end the view."""
+LEAST_TEXT_SHARE: Final = 0.1
+"""Share of the free room that the text has beside messages of which the caller named the size."""
+LEAST_TOKENS: Final = 40
+"""Tokens below which a part of a message says nothing: a line in the text that stands for it says more."""
+OLD_SHARE: Final = 0.5
+"""Tokens behind a guarded message, as a share of the goal, from which on it may be shortened."""
+LEVELS: Final = 20
+"""Steps of the search for the level; the last one changes it by one part in a million."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedHistory:
+    """What a layout knows of a history; all sizes in units of one counter."""
+
+    sizes: Sequence[int]
+    actions: Collection[int]
+    """Positions of messages of the model."""
+    undivided: Collection[int]
+    """Positions of messages that are shown whole or leave: summaries and words of people."""
+    guarded: Collection[int]
+    """Positions of messages that stay."""
+    fixed: Collection[int]
+    """Positions among them of messages that stay word for word."""
+    head: int
+    """Number of system messages that lead the history."""
+    cuts: Cuts
+    unit: int = 1
+    """Units of a token."""
+    without_media: Mapping[int, int] = field(default_factory=dict)
+    """Sizes of the messages with pictures or files, with markers in their place: no part of a picture is
+    shown, so a message that is not whole has at most that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the messages start that stay, and how much of each is shown."""
+
+    start: int
+    """Messages before it leave, unless they are guarded."""
+    limits: Mapping[int, int] = field(default_factory=dict)
+    """Units of each message that is shown in part."""
+    units: int = 0
+    """Units that the messages from the start have in the view, without guarded ones."""
+    covers: int = 0
+    """Units that they have in the history."""
+
+
+TextSize = Callable[[int, int], int]
+"""Gives the size of the text that stands for what leaves, from the free room and the size of what leaves."""
+
+
+def plan_layout(
+    history: SizedHistory,
+    goal: int,
+    text_size: TextSize,
+    *,
+    guarded_share: float,
+    whole: bool = False,
+    divide: bool = True,
+    most: int | None = None,
+) -> Layout:
+    """Plan the view of a history for a goal in units.
+
+    guarded_share   the share of the room beside pins and newer messages that old guarded ones may have
+    whole           show every message that stays whole, unless it is huge
+    divide          False if huge ones are shown whole as well, or leave
+    most            units of those messages at most
+    """
+    guarded = _limit_guarded(history, goal, guarded_share)
+    staying = sum(guarded.get(at, history.sizes[at]) for at in history.guarded)
+    planner = _Planner(history, max(0, goal - staying), divide=divide)
+    best = planner.place_whole(text_size, most) if whole else planner.place_by_age(text_size)
+    return replace(best, limits={**guarded, **best.limits})
+
+
+class _Planner:
+    """Places the messages of one history in the room that guarded ones leave free."""
+
+    def __init__(self, history: SizedHistory, free: int, *, divide: bool) -> None:
+        self.history = history
+        self.divide = divide
+        self.free = free
+        self.largest = int(free * LARGEST_SHARE)
+        self.ages = _measure_ages(history.sizes, self.largest)
+        self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
+
+    def place_by_age(self, text_size: TextSize) -> Layout:
+        """Search the highest level at which the messages and the text that stands for the rest fit."""
+        best = self._place(0.0)
+        low, high = 0.0, 8.0 * max(self.history.sizes, default=0)
+        for _ in range(LEVELS):
+            level = (low + high) / 2
+            placed = self._place(level)
+            text = text_size(self.free, self.removable - placed.covers)
+            if placed.units + text <= self.free:
+                low, best = level, placed
+            else:
+                high = level
+        return best
+
+    def place_whole(self, text_size: TextSize, most: int | None) -> Layout:
+        """Keep the newest messages whole, as many as fit beside the text that stands for the rest."""
+        text = text_size(self.free, self.removable)
+        if most is None:
+            return self._place(float("inf"), self.free - text)
+        text = min(text, max(self.free - most, int(self.free * LEAST_TEXT_SHARE)))
+        return self._place(float("inf"), min(self.free - text, most))
+
+    def _place(self, level: float, most: int | None = None) -> Layout:
+        """Give messages their tokens, the newest first, up to the first group that would say too little."""
+        history, legal = self.history, self.history.cuts.legal
+        start, units, covers = len(history.sizes), 0, 0
+        limits: dict[int, int] = {}
+        for first in reversed(legal[: bisect_left(legal, start)]):
+            if first < history.head or units > self.free:  # more would not make it fit again
+                break
+            group = {at: self._limit(at, level) for at in range(first, start) if at not in history.guarded}
+            size = sum(group.values())
+            if any(limit < self._least(at) for at, limit in group.items()):
+                break
+            if most is not None and units and units + size > most:
+                break
+            start, units = first, units + size
+            covers += sum(history.sizes[at] for at in group)
+            limits |= {at: limit for at, limit in group.items() if limit < history.sizes[at]}
+        return Layout(start, limits, units, covers)
+
+    def _limit(self, at: int, level: float) -> int:
+        """Return the units that a message gets by its age."""
+        size, age = self.history.sizes[at], self.ages[at]
+        if age + size <= self.free * TAIL_SHARE or (not age and size <= self.largest):
+            return size  # the newest message may be larger than the others of the tail
+        if not self.divide:
+            return size
+        size = self._divisible(at)
+        if level == float("inf"):
+            return min(size, self.largest)
+        least = 0 if age else self.largest
+        dear = at in self.history.actions or at in self.history.undivided
+        worth = ACTION_WORTH if dear else 1.0
+        by_age = level * worth / (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
+        return min(size, max(least, int(by_age)))
+
+    def _least(self, at: int) -> int:
+        """Return the units below which a message leaves; a huge one may be divided in any case."""
+        least = LEAST_TOKENS * self.history.unit
+        return min(self._divisible(at), max(self.largest, least) if at in self.history.undivided else least)
+
+    def _divisible(self, at: int) -> int:
+        """Return the units of a message of which a part may be shown."""
+        return self.history.without_media.get(at, self.history.sizes[at])
+
+
+def _measure_ages(sizes: Sequence[int], largest: int) -> list[int]:
+    """Measure how much stands behind each message; a huge one makes others no older than a large one."""
+    behind = accumulate((min(size, largest) for size in reversed(sizes)), initial=0)
+    return list(islice(behind, len(sizes)))[::-1]
+
+
+def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, int]:
+    """Shorten the largest guarded messages before the tail where all of them have more than their share."""
+    ages = _measure_ages(history.sizes, int(goal * LARGEST_SHARE))
+    old = [at for at in history.guarded if at not in history.fixed and ages[at] >= goal * OLD_SHARE]
+    others = sum(history.sizes[at] for at in history.guarded) - sum(history.sizes[at] for at in old)
+    height = find_height([history.sizes[at] for at in old], int((goal - others) * share))
+    height = max(height, 4 * LEAST_TOKENS * history.unit)
+    return {at: height for at in old if history.sizes[at] > height}
+
+
+def find_height(sizes: Iterable[int], allowed: int) -> int:
+    """Return the height to which the largest sizes must be cut, so that all together are `allowed`."""
+    left, ordered = max(0, allowed), sorted(sizes)
+    for place, size in enumerate(ordered):
+        share = left // (len(ordered) - place)
+        if size > share:
+            return share
+        left -= size
+    return max(ordered, default=0)

@@ -1,0 +1,248 @@
+"""Grade: the newest messages stay whole, older ones are shortened, and a text stands for the oldest.
+
+Another stage writes that text: a model's summary, or a digest. What each message gets follows from the goal
+(`core.compaction.layout`), so the view has the size that was asked for.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from refold.core.compaction.edits import Edit, replace_message
+from refold.core.compaction.flow import Flow
+from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
+from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
+from refold.core.compaction.task import Proposal, Step, Task
+from refold.core.facts.ledger import USER_KINDS
+from refold.core.facts.read_page import facts_of_summaries
+from refold.core.messages.rewrite import map_parts
+from refold.core.messages.speakers import find_speaker, is_observation
+from refold.core.tokens.units import format_count
+from refold.stages.digest import MOST_TOKENS
+from refold.stages.offload import make_marker
+from refold.stages.shorten import shorten_message
+from refold.stages.summarize import Summarize
+from refold.stages.truncate import Truncate
+
+WORK_SHARE: Final = 0.1
+"""Share of the free room for the text that stands for the oldest messages where tools do the work. Of agent
+runs at a quarter of their tokens, 0.06 keeps 70 / 52 % of what the next and later actions need, 0.12 keeps
+69 / 50 and 0.2 keeps 69 / 49 (docs/decisions/0023-age-graded-views.md)."""
+SUMMARY_SHARE: Final = 0.15
+"""The same for a summary by a model: it needs room for whole sentences."""
+TALK_SHARE: Final = 0.5
+"""The same where people talk: what they said long ago is asked for as often as what they said just now."""
+TEXT_SHARE: Final = 0.25
+"""Size of that text as a share of what it stands for; more would be a copy."""
+SAID_SHARE: Final = 0.3
+"""Share of the free room that the user's words may have in that text beside: a model that lacks an output
+looks again, one that lacks a rule breaks it."""
+WRAPPER_TOKENS: Final = 90
+"""Tokens of the words around it, about; too many leave a little room unused."""
+GUARDED_SHARE: Final = 0.5
+"""Share of the goal that guarded messages before the tail may have together."""
+GUARDED_SHARE_NAMED: Final = 0.3
+"""The same for a target that the caller named. At 10 % of an agent run 0.2 keeps 49 / -1 %, 0.3 keeps 46 / 6
+and 0.4 keeps 44 / 8."""
+UNUSED_SHARE: Final = 0.07
+"""Share of the goal that may stay unused. Where there is less to tell than was expected, the view is planned
+once more with the size that its text really has."""
+SHORTEN: Final = "shorten"
+"""The name of what is done where nothing leaves."""
+SPLIT_LEAST: Final = 5
+"""Messages of a split turn before the cut from which on the turn has a summary of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The keep rule of a layout that is known: everything before a position leaves."""
+
+    start: int
+
+    def segment(self, measured: MeasuredHistory) -> Segment | None:
+        """Return the segment before the position, and the turn that it splits."""
+        turn = find_turn_before(measured.messages, self.start)
+        splits = turn is not None and self.start - turn >= SPLIT_LEAST
+        return Segment(measured.head, self.start, turn if splits else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """Shorten messages by their age, and let another stage write the text that stands for the oldest."""
+
+    tells: ClassVar[bool] = True
+
+    stage: Summarize | Truncate
+    work_share: float = WORK_SHARE
+    talk_share: float = TALK_SHARE
+    keep_tokens: int | None = None
+    """Tokens of the newest messages that stay whole; None: as many as the goal allows."""
+
+    @property
+    def name(self) -> str:
+        """The name of the stage that writes the text."""
+        return self.stage.name
+
+    @property
+    def asks(self) -> bool:
+        """True if a model is asked."""
+        return getattr(self.stage, "asks", False)
+
+    def __call__(self, task: Task) -> Proposal:
+        """Propose shorter messages, and a text in place of the oldest."""
+        if self.asks and not task.model:
+            return Step(note=task.why_no_model, failed=True)
+        proposal = self._propose(task, self._plan(task))
+        if not isinstance(proposal, Step) or task.goal is None:
+            return proposal
+        written, view = _measure_step(task, proposal)
+        unused = task.goal - view
+        if not written or unused < task.goal * UNUSED_SHARE:
+            return proposal
+        again = self._propose(task, self._plan(task, written), unused)
+        fits = isinstance(again, Step) and _measure_step(task, again)[1] <= task.goal
+        return again if fits else proposal
+
+    def _propose(self, task: Task, layout: Layout, spare: int = 0) -> Proposal:
+        """Propose the edits of a layout. `spare`: tokens that the text may plan with and does not need."""
+        # A shortened message would lose what no model was given.
+        rewrites = {} if task.only_model and self.asks else self._rewrite(task, layout)
+        leaving = task.leaving(Segment(task.measured.head, layout.start))
+        if all(task.messages[index].is_summary for index in leaving):
+            return self._finish(Step(), rewrites)
+        graded = _apply(task, rewrites)
+        graded = replace(graded, goal=None if task.goal is None else task.goal + spare)
+        proposal = self._choose_stage(graded, layout)(graded)
+        if isinstance(proposal, Step):
+            return self._finish(proposal, rewrites)
+        return self._follow(proposal, rewrites)
+
+    def _plan(self, task: Task, written: int | None = None) -> Layout:
+        """Plan the layout; something new leaves where anything does. `written`: the text has this size."""
+        unit, head = task.counter.divisor, task.measured.head
+        goal = task.tokens // 2 if task.goal is None else task.goal
+        share = self.work_share if _is_work(task) else self.talk_share
+        share = max(share, SUMMARY_SHARE) if self.asks else share
+        history = SizedHistory(
+            sizes=task.sizes,
+            actions=_find_places(task, "assistant"),
+            undivided=_find_places(task, "user", "summary"),
+            guarded=task.protected | frozenset(range(head)),
+            fixed=task.pinned | _find_places(task, "system"),
+            head=head,
+            cuts=task.index.cuts,
+            unit=unit,
+            without_media=_measure_without_media(task),
+        )
+
+        said = _measure_user_words(task)
+
+        def text_size(free: int, leaving: int) -> int:
+            if written is not None:
+                return min(written, leaving)
+            words = min(int(free * share) + min(int(free * SAID_SHARE), said), int(leaving * TEXT_SHARE))
+            words = min(words, MOST_TOKENS * unit)
+            return words + WRAPPER_TOKENS * unit if leaving else 0
+
+        layout = plan_layout(
+            history,
+            goal * unit - task.counter.per_conversation,
+            text_size,
+            guarded_share=GUARDED_SHARE if task.target is None else GUARDED_SHARE_NAMED,
+            whole=self.keep_tokens is not None or (task.force and self.asks),
+            divide=not (task.only_model and self.asks),
+            most=None if self.keep_tokens is None else self.keep_tokens * unit,
+        )
+        leaving = task.leaving(Segment(head, layout.start))
+        if leaving and all(task.messages[index].is_summary for index in leaving):
+            return replace(layout, start=task.index.cuts.after(layout.start + 1))
+        return layout
+
+    def _choose_stage(self, task: Task, layout: Layout) -> Summarize | Truncate:
+        """Return the stage that writes the text, with what leaves and the room for the text."""
+        stage = replace(self.stage, keep=Before(layout.start))
+        if not isinstance(stage, Summarize):
+            return stage
+        leaving = sum(task.sizes[index] for index in task.leaving(Segment(task.measured.head, layout.start)))
+        goal = task.tokens // 2 if task.goal is None else task.goal
+        return replace(stage, room_tokens=goal - (task.tokens - task.counter.tokens(leaving)))
+
+    def _rewrite(self, task: Task, layout: Layout) -> dict[int, Edit]:
+        """Make the edits that shorten messages."""
+        edits = {}
+        for index, limit in sorted(layout.limits.items()):
+            if index < layout.start and index not in task.protected:
+                continue
+            message = task.messages[index]
+            handle = f"#{task.number(index)}" if task.recallable else ""
+            short = shorten_message(message, limit, task.counter, handle)
+            if short is not message:
+                edits[index] = replace_message(task.messages, index, short, SHORTEN, "shortened")
+        return edits
+
+    def _follow(self, proposal: Flow[Step], rewrites: dict[int, Edit]) -> Flow[Step]:
+        return self._finish((yield from proposal), rewrites)
+
+    def _finish(self, step: Step, rewrites: dict[int, Edit]) -> Step:
+        """Return one step of the text's edits and those that shorten messages."""
+        if not rewrites or (not step.edits and step.note):
+            return step
+        note = f"{format_count(len(rewrites), 'message')} shortened"
+        if not step.edits:  # nobody was asked and nothing is told
+            return replace(step, edits=tuple(rewrites.values()), note=note, name=SHORTEN)
+        edits = sorted((*step.edits, *rewrites.values()), key=lambda edit: edit.start)
+        return replace(step, edits=tuple(edits), note=f"{step.note}, {note}")
+
+
+def _is_work(task: Task) -> bool:
+    """True if tools do the work: a fifth of the messages are their output."""
+    outputs = sum(1 for message in task.messages if message.results or is_observation(message))
+    return outputs * 5 >= len(task.messages)
+
+
+def _find_places(task: Task, *speakers: str) -> frozenset[int]:
+    return frozenset(
+        index for index, message in enumerate(task.messages) if find_speaker(message) in speakers
+    )
+
+
+def _measure_without_media(task: Task) -> dict[int, int]:
+    """Measure messages with pictures or files as they are with markers in their place."""
+    slim = ((index, map_parts(message, make_marker)) for index, message in enumerate(task.messages))
+    return {
+        index: task.counter.message(message) for index, message in slim if message is not task.messages[index]
+    }
+
+
+def _measure_user_words(task: Task) -> int:
+    """Measure what people said in messages that may leave, and what earlier folds noted of their words."""
+    said = 0
+    for index, message in enumerate(task.messages):
+        if index in task.protected:
+            continue
+        if message.is_summary:
+            noted = facts_of_summaries([message], [0]).of(*USER_KINDS)
+            said += sum(task.counter.text(fact.text) for fact in noted)
+        elif find_speaker(message) == "user":
+            said += task.sizes[index] // 2
+    return said
+
+
+def _measure_step(task: Task, step: Step) -> tuple[int, int]:
+    """Measure the units of the text that a step puts in, and the tokens of the view after it."""
+    put = [message for edit in step.edits for message in edit.put]
+    taken = sum(sum(task.sizes[edit.start : edit.end]) for edit in step.edits)
+    units = sum(task.sizes) - taken + sum(map(task.counter.message, put))
+    written = sum(task.counter.message(message) for message in put if message.is_summary)
+    return written, task.counter.total([units])
+
+
+def _apply(task: Task, rewrites: dict[int, Edit]) -> Task:
+    """Return the task with shorter messages in place."""
+    if not rewrites:
+        return task
+    messages, sizes, originals = list(task.messages), list(task.sizes), dict(task.originals)
+    for index, edit in rewrites.items():
+        originals[index] = task.original(index)
+        messages[index] = edit.put[0]
+        sizes[index] = task.counter.message(edit.put[0])
+    return replace(task, messages=tuple(messages), sizes=tuple(sizes), originals=originals)

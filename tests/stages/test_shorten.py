@@ -1,0 +1,271 @@
+"""Shorten one message: outputs by their content, words from both ends, arguments value by value."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from growth import assert_linear
+from refold import Document, File, Message, Opaque, Text, ToolCall
+from refold.core.tokens.counting import ESTIMATE_COUNTER
+from refold.core.tokens.estimate import estimate
+from refold.stages.shorten import (
+    LEAST_VALUE,
+    RULES_TITLE,
+    keep_both_ends,
+    shorten_message,
+    shorten_request,
+)
+from refold.testing import assistant, call, calls, image, result, result_part, thinking, user
+
+LOG = "\n".join(
+    "ERROR: disk sda1 is full" if number == 1_500 else f"INFO step {number} of the build is done"
+    for number in range(3_000)
+)
+PROSE = "\n".join(f"Line {number} of a long story about ships and harbours." for number in range(200))
+
+
+def size(message):
+    return ESTIMATE_COUNTER.message(message)
+
+
+def short(message, limit):
+    return shorten_message(message, limit, ESTIMATE_COUNTER)
+
+
+class TestMessages:
+    def test_what_fits_stays_as_it_is(self):
+        message = user("hello")
+        assert short(message, 100) is message
+
+    def test_what_cannot_be_shorter_stays_as_it_is(self):
+        message = user("hello there my dear")
+        assert short(message, 1) is message
+
+    def test_an_output_keeps_what_matters(self):
+        shortened = short(result("c1", LOG), 300)
+        assert "ERROR: disk sda1 is full" in shortened.results[0].text
+        assert size(shortened) <= 300
+
+    def test_an_output_in_a_users_message_too(self):
+        """As agents that call no tools bring it."""
+        shortened = short(user(f"<output>\n{LOG}\n</output>"), 300)
+        assert "ERROR: disk sda1 is full" in shortened.text
+
+    @pytest.mark.parametrize("make", [user, assistant])
+    def test_words_keep_both_ends(self, make):
+        shortened = short(make(PROSE), 300)
+        assert shortened.text.startswith("Line 0 of")
+        assert "lines left out]\n" in shortened.text
+        assert shortened.text.endswith("Line 199 of a long story about ships and harbours.")
+        assert 250 < size(shortened) <= 300
+
+    def test_small_parts_stay_whole_beside_large_ones(self):
+        message = calls(
+            "I write it.", call_part := ToolCall("1", "write", {"text": PROSE}), Text("So there.")
+        )
+        first, second, third = short(message, 200).parts
+        assert (first, third) == (message.parts[0], message.parts[2])
+        assert second.name == call_part.name
+        assert len(second.arguments["text"]) < len(PROSE)
+
+    def test_thinking_and_opaque_blocks_stay(self):
+        thought, block = thinking("hm " * 400), Opaque("anthropic", {"type": "x", "data": "y" * 900})
+        shortened = short(Message("assistant", (thought, Text(PROSE), block)), 200)
+        assert shortened.parts[0] == thought
+        assert shortened.parts[2] == block
+
+    def test_pictures_and_files_become_markers(self):
+        message = user("Look:", image(), File(name="a.bin", data="eA=="))
+        shortened = short(message, 60)
+        assert [type(part) for part in shortened.parts] == [Text, Text, Text]
+        assert "[file a.bin was here" in shortened.text
+
+    def test_a_picture_in_a_result_is_kept_as_a_marker_beside_its_text(self):
+        shortened = short(Message("tool", (result_part("1", Text(LOG), image()),)), 200)
+        assert "ERROR: disk" in shortened.results[0].text
+        assert size(shortened) <= 200
+
+    def test_what_a_result_holds_beside_text_stays(self):
+        block = Opaque("anthropic", {"type": "reference"})
+        shortened = short(Message("tool", (result_part("1", Text(LOG), block),)), 200)
+        assert shortened.results[0].content[1] == block
+
+    def test_a_document_with_text(self):
+        shortened = short(user(Document(text=PROSE, title="story"), Document(title="empty")), 200)
+        assert shortened.parts[0].title == "story"
+        assert len(shortened.parts[0].text) < len(PROSE)
+        assert shortened.parts[1].text is None
+
+
+class TestArguments:
+    def shorten(self, arguments, limit=150):
+        (shortened,) = short(Message("assistant", (ToolCall("1", "write", arguments),)), limit).calls
+        return shortened.arguments
+
+    def test_an_object_stays_one_and_short_values_stay(self):
+        got = self.shorten({"path": "src/a.py", "lines": 3, "text": PROSE})
+        assert (got["path"], got["lines"]) == ("src/a.py", 3)
+        assert 0 < len(got["text"]) < 800
+
+    def test_json_stays_json(self):
+        got = json.loads(self.shorten(json.dumps({"path": "src/a.py", "text": PROSE})))
+        assert got["path"] == "src/a.py"
+        assert len(got["text"]) < 800
+
+    def test_values_that_are_no_text(self):
+        got = self.shorten({"path": "a", "items": [{"id": number} for number in range(900)]})
+        assert got["path"] == "a"
+        assert len(got["items"]) < 800
+
+    @pytest.mark.parametrize("broken", ['{"path": "a', "[1, 2", "", "plain "])
+    def test_what_is_no_object_becomes_one(self, broken):
+        got = json.loads(self.shorten(broken + "x y " * 900))
+        assert set(got) == {"arguments"}
+        assert len(got["arguments"]) < 800
+
+    def test_values_that_need_many_escapes_are_within_the_limit_too(self):
+        message = call("write", id="1", text='"\\\n\t' * 900)
+        for limit in (150, 300, 600):
+            assert size(short(message, limit)) <= limit
+
+    def test_the_id_and_the_name_stay(self):
+        message = call("write", id="7", text=PROSE)
+        (made,) = short(message, 100).calls
+        assert (made.id, made.name) == ("7", "write")
+
+
+class TestHandles:
+    """The first marker names the number by which the whole can be fetched back."""
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            user(PROSE),
+            assistant("short", PROSE),
+            result("1", LOG),
+            user(Document(text=PROSE)),
+            call("write", id="1", text=PROSE),
+            Message("assistant", (ToolCall("1", "write", json.dumps({"text": PROSE})),)),
+        ],
+    )
+    def test_one_marker_names_it(self, message):
+        shortened = shorten_message(message, 200, ESTIMATE_COUNTER, "#7")
+        assert ESTIMATE_COUNTER.visible(shortened).count("; recall #7") == 1
+        assert size(shortened) <= 200
+
+    def test_words_that_end_in_dots_name_it_behind_them(self):
+        shortened = shorten_message(assistant("word " * 400), 40, ESTIMATE_COUNTER, "#7")
+        assert shortened.text.endswith("… [recall #7]")
+
+    def test_where_only_noise_is_left_out_nothing_is_named(self):
+        shortened = shorten_message(result("1", "\x1b[31mred\x1b[0m " * 100), 300, ESTIMATE_COUNTER, "#7")
+        assert shortened.results[0].text == "red " * 100
+
+    def test_a_marker_is_named_once(self):
+        named = "first\n[... 5 lines left out; recall #7]\nlast"
+        shortened = shorten_message(assistant(named, PROSE), 200, ESTIMATE_COUNTER, "#7")
+        assert shortened.parts[0].text == named
+        assert "#7" not in shortened.parts[1].text
+
+
+class TestBothEnds:
+    def test_a_text_that_fits(self):
+        assert keep_both_ends("a\nb", 10, estimate) == "a\nb"
+
+    def test_one_line_is_cut_inside(self):
+        text = "begin " + "word " * 2_000 + "end"
+        got = keep_both_ends(text, 300, estimate)
+        assert got.startswith("begin word")
+        assert got.endswith("word end")
+        assert 200 < estimate(got) <= 300
+
+    def test_long_lines_do_not_leave_the_room_unused(self):
+        text = "\n".join(f"paragraph {number} " + "word " * 150 for number in range(12))
+        assert estimate(keep_both_ends(text, 500, estimate)) >= 400
+
+    def test_a_few_words_are_kept_from_the_beginning(self):
+        got = keep_both_ends("begin " + "word " * 2_000, 30, estimate)
+        assert got.startswith("begin word")
+        assert got.endswith("…")
+        assert estimate(got) <= 30
+
+
+class TestRequests:
+    def test_rules_inside_survive(self):
+        lines = PROSE.split("\n")
+        lines[90] = "Never touch the file config/prod.yaml."
+        got = shorten_request("\n".join(lines), 400, estimate)
+        assert got.split("\n")[-2:] == [RULES_TITLE, "- Never touch the file config/prod.yaml."]
+        assert got.startswith("Line 0 of")
+        assert estimate(got) <= 400
+
+    def test_rules_that_are_shown_anyway_are_not_said_twice(self):
+        got = shorten_request(f"Never touch the tests.\n{PROSE}", 400, estimate)
+        assert got.count("Never touch") == 1
+        assert RULES_TITLE not in got
+
+    def test_many_rules_take_no_more_than_their_share(self):
+        lines = PROSE.split("\n")
+        lines[50:150] = [f"You must never rename the module harbour_{number}." for number in range(100)]
+        got = shorten_request("\n".join(lines), 400, estimate)
+        rules = got.partition(RULES_TITLE)[2]
+        assert 1 <= rules.count("- You must") < 10
+        assert estimate(got) <= 400
+
+    def test_a_rule_that_is_too_long_is_left_out(self):
+        lines = PROSE.split("\n")
+        lines[90] = "You must never ever rename " + "the module and the class and " * 12 + "the file."
+        got = shorten_request("\n".join(lines), 120, estimate)
+        assert RULES_TITLE not in got
+
+
+TEXTS = st.text(max_size=60) | st.builds(
+    lambda text, times: text * times, st.text(max_size=30), st.integers(1, 80)
+)
+ARGUMENTS = st.dictionaries(
+    st.text(max_size=8), TEXTS | st.integers() | st.lists(st.integers(), max_size=9) | st.none(), max_size=4
+)
+MESSAGES = st.one_of(
+    TEXTS.map(user),
+    TEXTS.map(assistant),
+    TEXTS.map(lambda text: result("1", text)),
+    st.builds(lambda text, made: calls(text, ToolCall("1", "t", made)), TEXTS, ARGUMENTS | TEXTS),
+    st.builds(lambda text, made: calls(text, ToolCall("1", "t", json.dumps(made))), TEXTS, ARGUMENTS),
+)
+
+
+@given(MESSAGES, st.integers(0, 500))
+def test_any_message(message, limit):
+    """Never longer, the same parts in the same order, calls stay valid, and what fits is the same."""
+    shortened = short(message, limit)
+    assert size(shortened) <= size(message)
+    assert [type(part) for part in shortened.parts] == [type(part) for part in message.parts]
+    if size(message) <= limit:
+        assert shortened is message
+    for before, after in zip(message.calls, shortened.calls, strict=True):
+        assert (after.id, after.name) == (before.id, before.name)
+        if after != before:
+            parsed = after.arguments if isinstance(after.arguments, dict) else json.loads(after.arguments)
+            assert isinstance(parsed, dict)
+            assert isinstance(after.arguments, str) or isinstance(before.arguments, dict)
+    assert short(message, limit) == shortened
+
+
+@given(
+    st.lists(st.text(st.characters(codec="ascii"), max_size=80), max_size=80), st.integers(LEAST_VALUE, 400)
+)
+def test_both_ends_are_within_the_limit(lines, limit):
+    text = "\n".join(lines)
+    assert estimate(keep_both_ends(text, limit, estimate)) <= limit
+    assert estimate(shorten_request(text, limit, estimate)) <= limit + 1
+
+
+@pytest.mark.parametrize("make", [user, assistant, lambda text: result("1", text)])
+def test_the_work_is_linear(make):
+    def work(number):
+        message = make("\n".join(f"line {at} of an output, path src/m{at}.py" for at in range(number)))
+        return lambda: short(message, 200)
+
+    assert_linear(work, 1_000)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from agent import conversation
 import refold
 from refold.calls.conversation import MeasureOptions, read_conversation
 from refold.core.compaction.cuts import HistoryIndex
-from refold.core.compaction.keep_rules import MeasuredHistory, RecentRoom
 
 
 def cpu(work: Callable[[], Any], times: int = 5) -> float:
@@ -45,11 +43,6 @@ def import_milliseconds() -> float:
     return min(took) * 1_000
 
 
-def chosen(seen: MeasuredHistory) -> object:
-    """The stretch that would leave, as the first stage of a compaction finds it: nothing is remembered."""
-    return RecentRoom().segment(replace(seen, index=HistoryIndex(seen.messages)))
-
-
 def rows() -> list[dict[str, float]]:
     """One row for each size."""
     made = []
@@ -57,13 +50,12 @@ def rows() -> list[dict[str, float]]:
         history = conversation(messages)
         size = len(json.dumps(history))
         told = read_conversation(history, MeasureOptions(model="gpt-4o", window=size))
-        seen = MeasuredHistory(told.messages, told.sizes, 128_000, 111_616)
         made.append(
             {
                 "messages": messages,
                 "megabytes": size / 1e6,
                 "measure_ms": cpu(lambda h=history: refold.measure(h, model="gpt-4o")),  # type: ignore[misc]
-                "cut_ms": cpu(lambda s=seen: chosen(s)),  # type: ignore[misc]
+                "cut_ms": cpu(lambda m=told.messages: HistoryIndex(m).cuts),  # type: ignore[misc]
                 "compact_ms": cpu(
                     lambda h=history, w=size // 16: refold.compact(h, model="gpt-4o", window=w)
                 ),  # type: ignore[misc]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from history_strategies import HISTORIES
 from refold.core.compaction.cuts import find_cuts
-from refold.core.compaction.keep_rules import MeasuredHistory, RecentRoom, Segment
+from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.messages.message import ToolCall
 from refold.policies.systems.keep_rules import (
     LastMessages,
@@ -17,7 +17,7 @@ from refold.policies.systems.keep_rules import (
     Thread,
     byte_size,
 )
-from refold.testing import assistant, call, call_part, calls, result, result_part, summary, system, user
+from refold.testing import assistant, call, call_part, calls, result, summary, system, user
 
 KEEPS = [
     RecentTurns(),
@@ -28,7 +28,6 @@ KEEPS = [
     RecentBytes(tokens=5, split_least=1),
     Thread(),
     Thread(keep_turns=1, merge=False),
-    RecentRoom(tokens=3, split_least=1),
 ]
 
 
@@ -85,7 +84,6 @@ def test_the_numbers_are_those_of_the_documents():
     assert RecentShare() == RecentShare(share=0.3, least=4)
     assert RecentBytes() == RecentBytes(tokens=None, by_hand=20_000, window_fraction=0.25, split_least=5)
     assert Thread() == Thread(from_checkpoint=True, keep_turns=0, merge=True)
-    assert RecentRoom() == RecentRoom(tokens=20_000, room_fraction=0.25, near=0.5, split_least=5)
 
 
 # -- Ripple ------------------------------------------------------------------------------------------------
@@ -453,109 +451,3 @@ def test_umwelten_does_not_take_a_summary_for_a_reply():
     """Immediately again there is nothing to condense: Umwelten's page, case 13."""
     assert cut(Thread(), [S, summary("was", role="assistant"), U]) is None
     assert cut(Thread(merge=False), [S, summary("a"), summary("b")]) is None
-
-
-# -- the house ---------------------------------------------------------------------------------------------
-
-
-def test_the_house_keeps_so_many_tokens():
-    assert cut(RecentRoom(tokens=45), alternating(10)) == (0, 6)
-    assert cut(RecentRoom(tokens=40), alternating(10)) == (0, 6)
-    assert cut(RecentRoom(tokens=1_000), alternating(10)) is None
-
-
-def test_the_house_keeps_no_more_than_a_share_of_the_room():
-    assert cut(RecentRoom(tokens=1_000), alternating(10), room=160) == (0, 6)
-    assert cut(RecentRoom(tokens=1_000, room_fraction=0.5), alternating(10), room=160) == (0, 2)
-
-
-def test_the_house_keeps_less_in_a_room_that_is_folded_before_it_is_full():
-    lean = RecentRoom(tokens=60, lean_tokens=20, lean_from=500)
-    assert cut(lean, alternating(10), room=501) == (0, 8)
-    assert cut(lean, alternating(10), room=500) == (0, 4)
-    assert cut(RecentRoom(tokens=20, lean_tokens=60), alternating(10)) == (0, 8)
-
-
-def test_the_house_keeps_no_more_than_a_sixth_of_a_named_target():
-    """Where much must leave, what it was about is worth more than its last words."""
-    assert cut(RecentRoom(tokens=1_000), alternating(10), target=240) == (0, 6)
-    assert cut(RecentRoom(tokens=1_000), alternating(10), target=10_000) is None
-    assert cut(RecentRoom(tokens=1_000), alternating(10), target=0) == (0, 9)
-
-
-def test_the_house_starts_the_tail_at_a_users_turn_that_is_near():
-    """The tail of 45 tokens would begin at 5, an assistant's; 4 of its 5 messages stand behind turn 6."""
-    assert cut(RecentRoom(tokens=55), alternating(10)) == (0, 6)
-    history = [*alternating(6), *(assistant(str(i)) for i in range(3)), user("last")]
-    assert cut(RecentRoom(tokens=55), history) == (0, 5)
-
-
-def test_the_house_takes_a_turn_with_exactly_half_of_the_tail_behind_it():
-    history = [user("a"), assistant("b"), assistant("c"), assistant("d"), user("e"), assistant("f")]
-    assert cut(RecentRoom(tokens=40), history) == (0, 4)
-    assert cut(RecentRoom(tokens=40, near=0.6), history) == (0, 2)
-
-
-def test_the_house_takes_the_first_of_several_turns_in_the_tail():
-    history = [user("a"), assistant("b"), assistant("c"), user("d"), user("e"), assistant("f")]
-    assert cut(RecentRoom(tokens=40), history) == (0, 3)
-
-
-def test_the_house_tells_which_turn_it_splits():
-    history = [user("a"), *(assistant(str(i)) for i in range(9))]
-    assert RecentRoom(tokens=40).segment(measured(history)) == Segment(0, 6, 0)
-    assert RecentRoom(tokens=50).segment(measured(history)) == Segment(0, 5, 0)
-    assert RecentRoom(tokens=60).segment(measured(history)) == Segment(0, 4)
-
-
-def test_the_house_splits_no_turn_where_the_tail_starts_on_one():
-    history = [user("a"), *(assistant(str(i)) for i in range(8)), user("b")]
-    assert RecentRoom(tokens=10).segment(measured(history)) == Segment(0, 9)
-
-
-def test_the_house_splits_the_turn_nearest_to_the_cut():
-    history = [user("a"), user("b"), *(assistant(str(i)) for i in range(8))]
-    assert RecentRoom(tokens=30).segment(measured(history)) == Segment(0, 7, 1)
-
-
-def test_the_house_takes_a_short_beginning_of_a_turn_as_no_split():
-    history = [*(assistant(str(i)) for i in range(4)), user("a"), *(assistant(str(i)) for i in range(5))]
-    assert RecentRoom(tokens=30).segment(measured(history)) == Segment(0, 7)
-    assert RecentRoom(tokens=30, split_least=3).segment(measured(history)) == Segment(0, 7, 4)
-
-
-def test_the_house_keeps_the_whole_pair_at_the_start_of_the_tail():
-    history = [user("a"), assistant("b"), call("f"), result("c1", "x"), assistant("c")]
-    assert cut(RecentRoom(tokens=20), history) == (0, 2)
-
-
-def test_the_house_drops_a_pair_that_would_more_than_double_the_tail():
-    history = [user("a"), assistant("b"), call("f"), result("c1", "x"), assistant("c")]
-    assert cut(RecentRoom(tokens=20), history, [10, 10, 20, 10, 10]) == (0, 2)
-    assert cut(RecentRoom(tokens=20), history, [10, 10, 21, 10, 10]) == (0, 4)
-
-
-def test_the_house_drops_a_pair_that_is_the_whole_history_before_the_tail():
-    history = [call("f"), result("c1", "x"), assistant("c"), assistant("d")]
-    assert cut(RecentRoom(tokens=30), history) == (0, 2)
-
-
-def test_the_house_keeps_a_pair_at_the_end_whole():
-    history = [user("a"), assistant("b"), call("f"), result("c1", "x")]
-    assert cut(RecentRoom(tokens=10), history) == (0, 2)
-    assert cut(RecentRoom(tokens=10), history[2:]) is None
-
-
-def test_the_house_counts_behind_the_system_prompt():
-    assert cut(RecentRoom(tokens=40), [system("s"), *alternating(10)], [500] + [10] * 10) == (1, 7)
-
-
-def test_the_house_keeps_the_last_message_however_large():
-    assert cut(RecentRoom(tokens=5), alternating(4)) == (0, 3)
-    assert cut(RecentRoom(tokens=0), alternating(4), room=0) == (0, 3)
-    assert cut(RecentRoom(tokens=0), alternating(4), [1] * 4) == (0, 3)
-
-
-def test_a_result_in_a_users_message_is_no_turn():
-    history = [user("a"), call("f"), user(result_part("c1", "x")), assistant("b"), assistant("c")]
-    assert RecentRoom(tokens=20, split_least=3).segment(measured(history)) == Segment(0, 3, 0)

@@ -8,10 +8,8 @@ from history_strategies import HISTORIES
 from refold.core.compaction.cuts import (
     RULES,
     Cuts,
-    HistoryIndex,
     acknowledgement_with_summary,
     find_cuts,
-    find_cuts_near,
     pairs_together,
     reasoning_with_its_item,
     results_never_first,
@@ -247,34 +245,6 @@ def test_the_longest_tail_within_a_limit_and_the_last_message_in_any_case(sizes,
 def test_more_than_one_message_can_be_kept_in_any_case():
     assert find_tail_start([5, 5, 5, 5], 1, at_least=3) == 1
     assert find_tail_start([5, 5, 5, 5], 1, at_least=9) == 0
-
-
-# -- cuts near a place -------------------------------------------------------------------------------------
-
-
-@given(HISTORIES, HISTORIES)
-def test_cuts_near_a_place_are_the_cuts_of_the_whole(before, behind):
-    history = (*before, *behind)
-    whole = find_cuts(history)
-    for position in range(len(history) + 1):
-        near = find_cuts_near(HistoryIndex(history), position, reach=1)
-        assert near.before(position) == whole.before(position)
-        assert near.after(position) == whole.after(position)
-        assert all(near.allows(at) == whole.allows(at) for at in range(position, len(history) + 1))
-
-
-def test_cuts_near_the_end_do_not_look_at_the_beginning():
-    steps = [one for n in range(500) for one in (call("f", id=f"c{n}"), result(f"c{n}", "x"))]
-    near = find_cuts_near(HistoryIndex((user("go"), *steps)), 901)
-    assert near.before(902) == near.after(901) == 901
-    assert near.legal[0] > 800
-
-
-def test_a_result_that_comes_before_its_call_far_away_is_seen():
-    words = [user(f"{n}") for n in range(300)]
-    history = (result("late", "x"), *words, call("f", id="late"), user("so"))
-    assert find_cuts_near(HistoryIndex(history), 290) == find_cuts(history)
-    assert not find_cuts_near(HistoryIndex(history), 290).allows(290)
 
 
 def test_the_last_turn_before_a_place():

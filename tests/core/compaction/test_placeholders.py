@@ -73,5 +73,6 @@ def test_whole_and_placeholder():
     assert is_whole("x = 1\n")
     assert not is_whole(clip("x" * 999, max_bytes=300, keep="both").text)
     assert not is_whole("a\n[... 12 characters left out ...]\nb")
+    assert not is_whole("a\n[... 212 lines left out, 3 warnings; recall #7]\nb")
     assert not is_placeholder("def error(): ...")
     assert is_placeholder("Error: boom")

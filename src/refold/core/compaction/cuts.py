@@ -132,26 +132,3 @@ class HistoryIndex:
         """Return the indices of the messages whose calls wait for a result."""
         # The links are computed only if the end of the history leaves a question that they answer.
         return open_calls(self.messages, self.links) if last_unit(self.messages) else set()
-
-
-_REACH: Final = 64
-"""Messages before a position that are read first (docs/decisions/0019-speed.md). Too few cost another pass
-over four times as many; too many cost time at every fold."""
-
-
-def find_cuts_near(index: HistoryIndex, position: int, reach: int = _REACH) -> Cuts:
-    """Find the legal cuts around a position and behind it; read no more of the history than needed.
-
-    The end of a history can be read alone where all its results have their calls in it and all its calls
-    their results: then no range reaches into it from before.
-    """
-    while (first := position - reach) > 0:
-        part = HistoryIndex(index.messages[first:])
-        links = part.links
-        paired = not links.orphans and not links.unanswered
-        if paired and all(call <= result for result, call in links.answers.items()):
-            legal = tuple(first + cut for cut in part.cuts.legal if cut)
-            if legal[0] <= position:
-                return Cuts(legal)
-        reach *= 4
-    return index.cuts

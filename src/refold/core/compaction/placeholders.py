@@ -15,7 +15,7 @@ CLEARED: Final = "[Tool result cleared]"
 _CLEARED_WITH_HANDLE: Final = re.compile(r"\[Tool result cleared: #\d{1,12}\]")
 _POINTER: Final = re.compile(r"\[File (.{1,5000}) - refer to latest read below\]", re.DOTALL)
 _PLACEHOLDERS: Final = ("[Tool result ", "[File ", "[... ", "[args ")
-_LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} characters left out \.\.\.\]")
+_LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} \w{1,12} left out\b")
 _FAILED_READ: Final = re.compile(
     r"\W{0,20}(?:error|exception|traceback|failed|failure|fatal|enoent|eacces|eisdir|no such file"
     r"|permission denied|access denied|(?:the )?file (?:not found|does not exist)"
@@ -23,15 +23,6 @@ _FAILED_READ: Final = re.compile(
     re.IGNORECASE,
 )
 """Beginning of a failed read; a file that begins so is taken for one, which only keeps more."""
-
-
-def format_cleared(number: int) -> str:
-    """Format the placeholder of a cleared result with the handle by which it can be fetched back.
-
-    >>> format_cleared(12)
-    '[Tool result cleared: #12]'
-    """
-    return f"{CLEARED[:-1]}: #{number}]"
 
 
 def is_cleared(text: str) -> bool:

@@ -5,7 +5,10 @@ from printed_tables import NEUROLINK_MODELS
 
 import refold
 from refold import presets
+from refold.core.models.model_names import parse_model_name
+from refold.core.models.windows import builtin_table
 from refold.errors import RefoldWarning
+from refold.policies.systems.window_tables import codebuddy_table, neurolink_table, ripple_table
 
 
 def window(policy, model, **knobs):
@@ -69,14 +72,44 @@ def test_codebuddys_families_have_the_printed_windows(model, size):
     assert window("codebuddy", model).tokens == size
 
 
-@pytest.mark.parametrize(
-    "model", ["unheard-of", "gpt-5", "o1-mini", "claude-3-opus", "gemini-1.5-flash", "gpt-4"]
-)
-def test_codebuddy_takes_16000_for_an_unknown_model_and_warns_once(model):
+def test_codebuddy_takes_16000_for_an_unknown_model_and_warns_once():
     """CodeBuddy case 2: unknown is 16000 with one warning that names it."""
-    with pytest.warns(RefoldWarning, match=model) as caught:
-        assert window("codebuddy", model).tokens == 16_000
+    with pytest.warns(RefoldWarning, match="unheard-of") as caught:
+        assert window("codebuddy", "unheard-of").tokens == 16_000
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "model", "size"),
+    [
+        ("codebuddy", "gpt-5", 400_000),
+        ("codebuddy", "o1-mini", 128_000),
+        ("codebuddy", "gpt-4", 8_192),
+        ("codebuddy", "my-model[1m]", 1_000_000),
+        ("ripple", "gemini-2.5-pro", 1_048_576),
+        ("neurolink", "deepseek-r1-distill-qwen-7b", 32_768),
+        ("neurolink", "gpt-4.1", 1_047_576),
+        ("neurolink", "openai/gpt-4.1", 1_047_576),
+        ("neurolink", "huggingface/gpt-4.1", 32_000),  # its own default for that provider
+        ("neurolink", "gpt-99-ultra", 128_000),
+    ],
+)
+def test_what_a_document_does_not_list_comes_from_the_houses_table(policy, model, size, recwarn):
+    """In silence: the house knows the model, or the document the provider."""
+    assert refold.measure([], policy=policy, model=model).window == size
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("policy", ["codebuddy", "neurolink", "opal", "ripple", "umwelten"])
+def test_every_model_of_the_house_has_the_window_of_the_document_or_of_the_house(policy, recwarn):
+    own = {"codebuddy": codebuddy_table, "neurolink": neurolink_table, "ripple": ripple_table}.get(policy)
+    find, table = presets.get(policy).window, own() if own else None
+    for row in builtin_table().rows():
+        for name in (row.model, f"{row.provider}/{row.model}"):
+            listed = table.find(parse_model_name(name)) if table else None
+            is_row = listed is not None and listed.source != "provider default"
+            assert find(name).tokens == (listed if is_row else refold.window(name)).tokens, name
+    assert not recwarn.list
 
 
 def test_codebuddy_takes_16000_in_silence_where_no_model_is_given():

@@ -52,8 +52,9 @@ def lookup(
 ) -> Window:
     """Find the window of a model.
 
-    `table` is the built-in one by default; `overlay` wins over it; `fallback` is the table's own by default,
-    and None forbids one. A model that falls back is named in a `RefoldWarning`; None falls back in silence.
+    `table` is the built-in one by default; the built-in one also has the models that another table does not
+    list. `overlay` wins over it; `fallback` is the table's own by default, and None forbids one. A model that
+    falls back is named in a `RefoldWarning`; None falls back in silence.
 
     >>> lookup("gpt-4o-2024-08-06").tokens, lookup("openai:gpt-5").input_tokens
     (128000, 272000)
@@ -86,4 +87,13 @@ def _find_window(table: Table, model: str, provider: str | None) -> Window | Non
     if name.size and table.rule is None:
         served = name.provider or name.maker or ""
         return Window(parse_tokens(name.size), None, "name", model=name.spellings[0], provider=served)
-    return table.find(name)
+    window = table.find(name)
+    if table is builtin_table() or (window is not None and window.source != "provider default"):
+        return window
+    known = _find_window(builtin_table(), model, provider)
+    if known is None or known.source == "provider default":
+        return window
+    # A default of the provider that was named says more than a row of another provider, unless that row has
+    # the whole name: a host lists `google/gemma-2-27b-it`.
+    is_whole = "/" in known.model and known.model == model.strip().lower()
+    return known if window is None or is_whole or name.provider in {None, known.provider} else window

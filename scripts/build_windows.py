@@ -13,6 +13,8 @@ How the numbers are chosen (docs/decisions/0005-window-table.md):
   the larger and the name is no alias: aliases move, and a window that is too large never folds in time.
 - Same provider, same input and output cap, same window: a snapshot takes the window of its siblings.
 - Of two output caps the smaller holds: a provider accepts it in any case. Prices come from one source.
+- A dated edition never takes more input than its alias. Four digits (`mistral-small-2603`) may name another
+  model, so those follow their alias only where both have the same window.
 """
 
 import argparse
@@ -102,6 +104,7 @@ NOT_CHAT: Final = re.compile(
 )
 REGION: Final = re.compile(r"^(?:us|eu|apac|au|jp|ca|global|us-gov)\.")
 ALIAS: Final = re.compile(r"latest|preview$|^deepseek-(?:chat|reasoner)$|^qwen-(?:plus|turbo|max|flash)$")
+DATED: Final = re.compile(r"[-@](?:\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{4})$")
 SNAPSHOT: Final = re.compile(r"[-@](?:\d{8}|\d{4}-\d\d-\d\d|\d{4}|\d\d-\d{4})$")
 
 
@@ -217,6 +220,35 @@ def families(rows: Mapping[str, Row]) -> dict[str, Row]:
         if known.output is None and row.output and row.output <= known.context:
             from_ = {**known.from_, "output": row.from_["output"]}
             made[family] = replace(known, output=row.output, from_=from_)
+    return made
+
+
+def input_room(row: Row) -> int:
+    """Return how many tokens may go in."""
+    return row.input or row.context
+
+
+def alias_of(name: str, rows: Mapping[str, Row]) -> Row | None:
+    """Return the row whose input a dated edition may not exceed."""
+    alias = rows.get(SNAPSHOT.sub("", name))
+    if alias is None or alias is rows[name]:
+        return None
+    return alias if DATED.search(name) or rows[name].context == alias.context else None
+
+
+def cap_editions(rows: Mapping[str, Row]) -> dict[str, Row]:
+    """Give each dated edition at most the window and the input of its alias."""
+    made = dict(rows)
+    for name, row in rows.items():
+        alias = alias_of(name, rows)
+        if alias is None:
+            continue
+        if row.context > alias.context:
+            from_ = {**row.from_, "context": alias.from_["context"]}
+            row = replace(row, context=alias.context, from_=from_)  # noqa: PLW2901  # the same row, smaller
+        if alias.input and input_room(row) > alias.input:
+            row = replace(row, input=alias.input, from_={**row.from_, "input": alias.from_["input"]})  # noqa: PLW2901
+        made[name] = row
     return made
 
 
@@ -356,7 +388,7 @@ def build() -> dict[str, Any]:
         }
         made = {name: row for name in names if (row := merge(name, own[name]))}
         rows |= {f"{provider.name}/{name}": row for name, row in families(siblings(made)).items()}
-    rows |= {name: by_hand(each) for name, each in hand["models"].items()}
+    rows = cap_editions(rows | {name: by_hand(each) for name, each in hand["models"].items()})
     return {
         "about": "Built by scripts/build_windows.py; change scripts/windows_overlay.toml, not this file."
         " `from` names the sources of context, input, output and price; price is USD per million tokens: in,"
@@ -401,9 +433,21 @@ def surprises(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return made
 
 
+def larger_editions(table: Mapping[str, Any]) -> list[str]:
+    """Name the dated editions that take more input than their alias."""
+    rows = {name: Row(row["context"], row.get("input")) for name, row in table["models"].items()}
+    aliases = {name: alias for name in rows if (alias := alias_of(name, rows))}
+    return [
+        f"{name}: {input_room(rows[name]):,} tokens go in, and {input_room(alias):,} into its alias"
+        for name, alias in aliases.items()
+        if input_room(rows[name]) > input_room(alias)
+    ]
+
+
 def gate(old: str, new: str, *, check: bool, accept: bool) -> list[str]:
     """Say what stands in the way of the new table; nothing means that it is as it should be."""
     found = [] if accept or not old else surprises(json.loads(old), json.loads(new))
+    found += larger_editions(json.loads(new))
     return (
         [*found, "the table is out of date: run scripts/build_windows.py"] if check and old != new else found
     )

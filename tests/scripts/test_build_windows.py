@@ -85,6 +85,38 @@ def test_a_family_that_is_listed_only_by_dates_gets_its_smallest_snapshot():
     assert made["y"].output == 16_000
 
 
+def test_a_dated_edition_takes_no_more_input_than_its_alias():
+    """The alias has a cap, or a smaller window; four digits may be another model."""
+    capped = build.merge("", {"m": Said(400_000, 272_000), "l": Said(None, 272_000, 128_000)})
+    open_ = build.merge("", {"l": Said(None, 400_000)})
+    rows = {"a": capped, "a-2031-01-01": open_, "a-0613": open_}
+    rows |= {
+        "b": build.merge("", {"m": Said(32_000)}),
+        "b-20310101": open_,
+        "b-2603": open_,
+        "c-20310101": open_,
+    }
+    made = build.cap_editions(rows)
+    assert {name: build.input_room(row) for name, row in made.items()} == {
+        "a": 272_000,
+        "a-2031-01-01": 272_000,
+        "a-0613": 272_000,
+        "b": 32_000,
+        "b-20310101": 32_000,
+        "b-2603": 400_000,
+        "c-20310101": 400_000,
+    }
+    assert made["a-2031-01-01"].as_json() == {"context": 400_000, "input": 272_000, "from": "l ml - -"}
+
+
+def test_a_dated_edition_with_more_input_than_its_alias_fails_the_check():
+    wrong = json.loads(table(**{"o/x": 400_000, "o/x-2031-01-01": 400_000}))
+    wrong["models"]["o/x"]["input"] = 272_000
+    told = "o/x-2031-01-01: 400,000 tokens go in, and 272,000 into its alias"
+    assert build.gate(json.dumps(wrong), json.dumps(wrong), check=True, accept=True) == [told]
+    assert build.larger_editions(json.loads(build.TABLE.read_text(encoding="utf-8"))) == []
+
+
 def table(**windows):
     models = {name: {"context": size, "from": "m - - -"} for name, size in windows.items()}
     return json.dumps({"models": models})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold.core.models import windows
 from refold.core.models.model_names import (
     ModelName,
@@ -572,3 +573,17 @@ def test_any_text_can_be_read_as_a_name(model, provider):
     name = parse_model_name(model, provider)
     assert name.spellings
     assert len(set(name.spellings)) == len(name.spellings)
+
+
+@pytest.mark.parametrize(
+    ("dated", "alias", "room"),
+    [
+        ("gpt-5-pro-2025-10-06", "gpt-5-pro", 272_000),
+        ("gpt-5.4-2026-03-05", "gpt-5.4", 922_000),
+        ("gpt-5.5-2026-04-23", "gpt-5.5", 922_000),
+        ("qwen-turbo-2025-04-28", "qwen-turbo", 112_640),
+    ],
+)
+def test_a_dated_name_has_no_more_room_than_its_alias(dated, alias, room):
+    assert refold.measure([], model=alias).room == room
+    assert refold.measure([], model=dated).room <= room

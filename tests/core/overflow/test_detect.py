@@ -47,12 +47,12 @@ NEUROLINK = {
     "content_length_exceeded": "azure",
     "exceeds the maximum number of tokens": "google",
     "content is too long": "google",
-    "input token limit": None,
+    "input token limit": "google",
     "ValidationException: too many tokens": "bedrock",
     "Input is too long": "bedrock",
     "exceeds the model's maximum": "bedrock",
     "context length exceeded": "mistral",
-    "maximum number of tokens": None,
+    "maximum number of tokens": "mistral",
     "context_length_exceeded": "openai",
     "prompt is too long": "anthropic",
     "input is too long": "anthropic",
@@ -417,8 +417,9 @@ def test_every_pattern_of_sizes_stands_beside_a_message_whose_numbers_are_read(k
 
 
 def test_a_mere_word_means_size_only_where_it_stands_alone():
-    for word in PATTERNS["words"]["bare"]:
-        assert overflow(word)
+    for word, provider in PATTERNS["bare"].items():
+        assert overflow(word).provider == (provider or None)
+    assert overflow("maximum number of tokens") == OverflowInfo("mistral", None, None)
     for word in ("context window", "max_tokens", "maximum number of tokens", "token limit"):
         assert overflow(f"the {word} of this model is described in the manual") is None
 
@@ -431,6 +432,12 @@ def test_separators_of_thousands_are_read():
         "anthropic", 200_000, 213_462
     )
     assert overflow("maximum context length is 128k tokens").limit == 128_000
+
+
+def test_two_numbers_in_brackets_are_the_request_and_the_limit():
+    """NeuroLink reads `X > Y` and `X exceeds Y`; a sum of three numbers is read elsewhere."""
+    assert overflow("prompt is too long (180000 > 100000)") == OverflowInfo("anthropic", 100_000, 180_000)
+    assert overflow("prompt is too long: 180,000 exceeds 100,000").requested == 180_000
 
 
 def test_what_was_refused_is_the_input_with_the_output_that_was_asked_for():

@@ -98,13 +98,13 @@ def _find_refusal(evidence: Evidence, asked: str | None) -> _Refusal | None:
     for written, meant in (("\\u003e", ">"), ("&gt;", ">"), ("\u2019", "'"), ("\\n", " "), ('\\"', '"')):
         text = text.replace(written, meant)
     text = re.sub(r"[ \t\r\f\v]+", " ", text).strip().lower()
-    if pattern := _match_sure(text, evidence) or _match_loose(text, evidence):
+    if pattern := _match_sure(text, evidence) or _match_loose(text, evidence) or _match_bare(text):
         return _Refusal(text, _stated_sizes(text, evidence), pattern)
     if _has_no_body(text, evidence, asked):
         return _Refusal(text, Sizes(), _WITHOUT_BODY)
     too_large = 413 in evidence.statuses or table.http_413.search(text) is not None
     too_large = too_large and not table.rate_or_media.search(text)
-    if "model_context_window_exceeded" in evidence.finishes or too_large or _is_bare(text):
+    if "model_context_window_exceeded" in evidence.finishes or too_large:
         return _Refusal(text, _stated_sizes(text, evidence))
     return None
 
@@ -137,12 +137,12 @@ def _match_loose(text: str, evidence: Evidence) -> RefusalPattern | None:
     return _CAPITAL_INPUT if capital else known
 
 
-def _is_bare(text: str) -> bool:
-    """True if a short text is only one of the words that mean size, and the filler of an error."""
+def _match_bare(text: str) -> RefusalPattern | None:
+    """Return the word that means size, where a short text is only that and the filler of an error."""
     table = load_patterns()
     if len(text) > _BARE_CHARS or table.rate.search(text):
-        return False
-    return " ".join(_NO_WORD.sub(" ", _FILLER.sub("", text)).split()) in table.bare
+        return None
+    return table.bare.get(" ".join(_NO_WORD.sub(" ", _FILLER.sub("", text)).split()))
 
 
 def _has_no_body(text: str, evidence: Evidence, asked: str | None) -> bool:

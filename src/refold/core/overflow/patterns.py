@@ -30,7 +30,7 @@ class PatternTable:
     """Written about the context's size and nothing else."""
     loose: tuple[RefusalPattern, ...]
     """Written about the context's size among other things."""
-    bare: frozenset[str]
+    bare: Mapping[str, RefusalPattern]
     """Words that mean size if they stand alone."""
     rate: re.Pattern[str]
     """Words about how often, or how much in a time."""
@@ -65,7 +65,10 @@ def load_patterns() -> PatternTable:
     return PatternTable(
         sure=tuple(map(_refusal, raw["sure"])),
         loose=tuple(map(_refusal, raw["loose"])),
-        bare=frozenset(words["bare"]),
+        bare={
+            word: RefusalPattern(provider or None, re.compile(re.escape(word)), word)
+            for word, provider in raw["bare"].items()
+        },
         rate=_any_of(words["rate"]),
         rate_or_weight=_any_of(words["rate"], words["weight"]),
         rate_or_media=_any_of(words["rate"], words["weight"], words["media"]),

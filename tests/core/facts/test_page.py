@@ -136,6 +136,12 @@ def test_an_error_that_is_told_with_its_command_is_not_told_twice():
     assert page.text == "## What was done\n- #1 make → failed: no rule"
 
 
+def test_an_outcome_does_not_name_the_file_again():
+    page = Page(count, 500)
+    fill_section(page, ledger(Fact("done", "edit_file a.py", "a.py: replaced 2 lines", 1)), DONE, 500)
+    assert page.text == "## What was done\n- #1 edit_file a.py → replaced 2 lines"
+
+
 def test_an_old_action_behind_long_newer_ones_is_left_out():
     """Where newer actions do not fit, an old one would stand for a state that is long gone."""
     page = Page(count, 500)

@@ -148,7 +148,7 @@ def _migrate(path: Path, kill_at: int) -> Callable[[int], None]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         plain = choose_driver("apsw")
-        counting: Any = lambda path: Counting(plain.connect(path), countdown)  # noqa: E731  # one line
+        counting: Any = lambda path, access: Counting(plain.connect(path, access), countdown)  # noqa: E731
         with newer():
             Connection(
                 str(path), driver=replace(plain, connect=counting), durability="normal", busy_seconds=5

@@ -51,7 +51,7 @@ def opened(kind: Kind, place: Path, durability: Durability, *, vfs: str | None =
         return open_store(f"jsonl:{place}", durability=durability)
     plain = choose_driver("apsw")
     if vfs is not None:
-        plain = replace(plain, connect=lambda path: apsw.Connection(path, vfs=vfs))
+        plain = replace(plain, connect=lambda path, _access: apsw.Connection(path, vfs=vfs))
     if kind == "journal":
         plain = replace(plain, version=_OLD)
     with warnings.catch_warnings(action="ignore"):

@@ -52,8 +52,9 @@ def test_nobody_else_may_read_the_files(store, folder):
     store.put_note("k", "v")
     store.offer("a")
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    assert len(list(folder.iterdir())) == 3
+    modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in folder.rglob("*")}
+    assert modes == {(False, 0o600), (True, 0o700)}
+    assert len(list(folder.glob("*.jsonl"))) == 3
 
 
 def test_every_row_is_json_and_ends_with_its_sum(store, folder):
@@ -141,6 +142,59 @@ def test_a_file_that_was_put_back_is_read_anew(store, folder):
     assert store.append("a", chain("new"), expect=None).version == 1
 
 
+def test_a_file_that_is_deleted_or_replaced_is_noticed_before_the_next_write(store, folder, tmp_path):
+    a_log(store)
+    path = the_file(folder)
+    head = store.head("a")
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+    content = path.read_bytes()
+    with pytest.raises(StoreError, match="was deleted or replaced while it was open, nothing was written"):
+        store.append("a", chain("x", after=2), expect=head)
+    assert path.read_bytes() == content
+    assert store.append("a", chain("x", after=2), expect=store.head("a")).version == head.version + 1
+    path.unlink()
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        store.append("a", chain("y", after=3), expect=store._files[path].head)
+    assert not path.exists()
+
+
+def test_a_log_that_was_cut_between_rows_is_found(store, folder):
+    a_log(store)
+    path = the_file(folder)
+    head = store.head("a")
+    content = path.read_bytes()
+    assert list(store.check()) == []
+    rows = content.splitlines(keepends=True)
+    ends = [number for number, row in enumerate(rows, 1) if b'"head":' in row]
+    for lost, number in enumerate(reversed(ends)):
+        path.write_bytes(b"".join(rows[:number]))
+        found = [(defect.session, defect.what) for defect in store.check()]
+        writes = "the last write is" if lost == 1 else f"the last {lost} writes are"
+        what = f"{path.name} was cut off: {writes} missing; the session had {head.said} messages"
+        assert found == ([("a", what)] if lost else [])
+    path.write_bytes(content)
+    end = folder / ".ends" / path.stem
+    assert end.stat().st_mode & 0o777 == 0o600
+    for damaged in (b"", b"x\n", end.read_bytes().replace(b"version", b"nothing")):  # says nothing
+        end.write_bytes(damaged)
+        path.write_bytes(rows[0])
+        assert list(store.check()) == []
+    end.unlink()
+    assert list(store.check()) == []
+
+
+def test_a_log_is_written_though_its_end_file_cannot_be(store, folder):
+    a_log(store)
+    end = folder / ".ends" / the_file(folder).stem
+    end.unlink()
+    end.mkdir()
+    head = store.head("a")
+    assert store.append("a", [], expect=head, at=head.place).version == head.version + 1
+    assert list(store.check()) == []
+
+
 # -- writes that were cut short ------------------------------------------------------------------------------
 
 
@@ -149,10 +203,13 @@ def test_a_write_that_was_cut_anywhere_never_happened(store, folder):
     path = the_file(folder)
     before = path.read_bytes()
     three = chain("three", parent=chain("one", "two")[1].name, after=2)
+    end = folder / ".ends" / path.stem
+    old_end = end.read_bytes()
     store.append("a", [*three, *chain("four", parent=three[0].name, after=3)], expect=head)
     whole = path.read_bytes()
     for cut in range(len(before), len(whole)):
         path.write_bytes(whole[:cut])
+        end.write_bytes(old_end)  # it is written last
         again = open_store(str(folder))
         assert again.head("a") == head
         assert again.sessions()[0].entries == 4

@@ -165,7 +165,7 @@ def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
             os.setuid(65534)
         for name in sys.argv[1:]:
             try:
-                open_store(name)
+                open_store(name).put_note("a", "b")
             except StoreError as error:
                 print(error)
     """
@@ -173,7 +173,7 @@ def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
     assert done.stderr == ""
     new, there = done.stdout.splitlines()
     assert new.startswith(f"{closed}/new.db cannot be created: ")
-    assert there.startswith(f"{closed}/there.db is not writable here")
+    assert there.startswith(f"{closed}/there.db is not writable here, nothing was written: ")
 
 
 def test_a_folder_a_name_with_nul_and_an_unknown_option_are_refused(tmp_path):
@@ -641,7 +641,7 @@ def test_a_sync_that_fails_is_told_and_the_connection_is_dropped(path, monkeypat
     """Whether the append counts is not known until the session is read again: all of it, or nothing."""
     disk = Failing()
 
-    def connect(name):
+    def connect(name, _access):
         raw = apsw.Connection(name, vfs="failing")
         raw.set_busy_timeout(50)
         return raw

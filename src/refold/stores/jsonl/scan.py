@@ -11,6 +11,7 @@ from typing import Any
 from refold.core.log.entries import Entry
 from refold.stores import Defect, Place, SearchHit
 from refold.stores.disk import map_errors, open_file
+from refold.stores.jsonl.end_file import describe_cut
 from refold.stores.jsonl.rows import Row, has_known_kind, parse_row, read_rows, refuse_newer, to_entry
 from refold.stores.paths import ParentCheck
 from refold.stores.word_index import TextHit, WordIndex
@@ -25,6 +26,8 @@ def find_defects(path: Path) -> Iterator[Defect]:
                 yield Defect(
                     session=inspection.session, what=f"{path.name}, line {row.number}: {what}", seq=seq
                 )
+    if cut := inspection.describe_cut(path):
+        yield Defect(session=inspection.session, what=cut)
 
 
 def salvage_file(path: Path) -> Iterator[tuple[str, Place, Entry]]:
@@ -73,6 +76,10 @@ class _Inspection:
                 yield "damaged at its end", None
         else:
             yield "not a row of a log", None
+
+    def describe_cut(self, path: Path) -> str:
+        """Describe what is missing at the end of the file; "" for nothing, and where damage explains it."""
+        return "" if self._gap else describe_cut(path, self._version)
 
     def _examine_entry(self, value: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
         place, behind = Place(*value["place"]), Place(*value["behind"])

@@ -3,6 +3,7 @@
 The rows of one append end with a row that holds the head. Rows behind the last such row were not written
 completely: readers skip them and the next writer cuts them off. If one of them is damaged rather than cut
 short, it may have been confirmed to a caller; then nothing is cut off and the session reports the damage.
+The last head is written into another, small file as well (`end_file`).
 """
 
 import os
@@ -16,6 +17,7 @@ from refold.errors import LogCorrupt, StoreError
 from refold.stores import START, Head, Place, SessionInfo
 from refold.stores.branch_index import BranchIndex, Extent
 from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
+from refold.stores.jsonl.end_file import write_end
 from refold.stores.jsonl.rows import (
     FORMAT,
     Row,
@@ -37,6 +39,7 @@ _SEQ_BITS: Final = 40
 """A place is packed into one number, 40 bits for its seq: less memory than a tuple, for 10^12 entries."""
 _EDGE_BYTES: Final = 1 << 16
 """Bytes in which the first and the last row are searched; a longer row only makes the list slower."""
+_NO_FILE: Final = (0, 0)
 _SPAN_BYTES: Final = 1 << 20
 """Bytes that are read with one call if they hold the entries of a page."""
 
@@ -61,7 +64,7 @@ class SessionFile:
         self._names: dict[int | str, int] = {}
         self._good = 0
         self._rows = 0
-        self._identity = (0, 0)
+        self._identity = _NO_FILE
         self._folder_synced = False
 
     # -- following the file ------------------------------------------------------------------------------
@@ -211,13 +214,18 @@ class SessionFile:
         sync: bool,
     ) -> Head:
         """Add entries and move the head, under the lock of the file."""
+        known = self._identity
         if not self.path.exists():
+            if expect is not None and known != _NO_FILE:
+                raise self._replaced()
             require_head(expect, None)
             first = format_row({"refold": FORMAT, "session": session, "created": now})
             create_file(self.path, first, put=os.link)
         with map_errors(self.path), open_file(self.path, write=True) as file:
             lock(file, self.path)
             self._follow(file)
+            if expect is not None and known not in (_NO_FILE, self._identity):
+                raise self._replaced()
             require_head(expect, self.require_sure_head())
             place = at if at is not None else self.head.place if self.head else START
             if place not in self.index:
@@ -232,9 +240,14 @@ class SessionFile:
                 self._forget()  # nobody knows what the file holds until it is read again
                 raise
             self._follow(file)
-        if self.head is None:
-            raise StoreError(f"{self.path}: what was written is not there: the disk lost a write")
+            if self.head is None:
+                raise StoreError(f"{self.path}: what was written is not there: the disk lost a write")
+            write_end(self.path, self.head)
         return self.head
+
+    def _replaced(self) -> StoreError:
+        what = f"{self.path} was deleted or replaced while it was open, nothing was written"
+        return StoreError(f"{what}: read the session again")
 
     def _format_append(self, entries: Sequence[Entry], place: Place, now: float) -> Iterator[bytes]:
         """Format the rows of one append: its entries, then the new head."""

@@ -185,6 +185,12 @@ class JsonlStore:
         with self._hold_lock(), self._notes.hold_lock():
             self._notes.put(key, value)
 
+    def notes(self, start: str) -> dict[str, str]:
+        """Return the notes whose keys start so."""
+        with self._hold_lock():
+            self._notes.refresh()
+            return {key: value for key, value in self._notes.values.items() if key.startswith(start)}
+
     @contextmanager
     def _leases(self) -> Iterator[LeaseTable]:
         """Lock the file of leases and load what is in there."""

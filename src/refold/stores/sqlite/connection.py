@@ -3,7 +3,8 @@
 All threads share it and take turns. A write is one transaction that begins with the write lock, so that it
 never fails half-way for want of it. A thread that waits for another process lets the other threads continue.
 After an I/O error the connection is closed and opened again: what the disk did not confirm once is not asked
-for a second time. A child process after a fork opens a connection of its own.
+for a second time. A child process after a fork opens a connection of its own. A file that this process may
+not write is opened for reading. A file that was deleted or replaced is noticed before the next write.
 """
 
 import errno
@@ -60,9 +61,13 @@ class Connection:
         self._log_bytes = 0
         self._disk_failed = False
         """True if the disk failed and the write-ahead log was not copied into the file since."""
-        files.make_file(path)
+        self._identity: tuple[int, int] | None = None
+        """Device and inode of the file, once it was opened."""
+        self.read_only = not files.is_writable(path)
+        if not self.read_only:
+            files.make_file(path)
         self.journal = "wal" if driver.safe_wal and files.supports_wal(path) else "truncate"
-        if not driver.safe_wal:
+        if not driver.safe_wal and not self.read_only:
             version = ".".join(map(str, driver.version))
             warnings.warn(
                 f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"
@@ -125,6 +130,9 @@ class Connection:
             self._raw = None
 
     def _run_transaction(self, raw: RawConnection, work: Callable[[RawConnection], T], size: int) -> T:
+        if self.read_only:
+            raise StoreError(f"{self.path} is not writable here, nothing was written: check its permissions")
+        self._require_same_file(raw)
         if self._log_bytes > _CHECKPOINT_BYTES:
             raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             self._log_bytes = 0
@@ -156,24 +164,77 @@ class Connection:
     def _connect(self) -> RawConnection:
         if self._closed:
             raise StoreError(f"the store sqlite:{self.path} is closed: open it again")
-        files.make_file(self.path)
-        raw = self.driver.connect(self.path)
-        try:
-            self._prepare(raw)
-        except BaseException:
-            raw.close()
-            raise
+        if self._identity is not None:
+            self._require_same_file()
+        if self.read_only:
+            raw = self._connect_to_read()
+        else:
+            files.make_file(self.path)
+            raw = self._prepared("write", self._prepare)
         self._raw = raw
+        self._identity = files.identify(self.path)
         self._log_bytes = 0
         return raw
 
-    def _prepare(self, raw: RawConnection) -> None:
-        """Check whose file it is before anything is written, then set the pragmas, then make the tables."""
+    def _prepared(self, access: driver.Access, prepare: Callable[[RawConnection], None]) -> RawConnection:
+        raw = self.driver.connect(self.path, access)
+        try:
+            prepare(raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _connect_to_read(self) -> RawConnection:
+        """Open a file that cannot be written; without its write-ahead log no locks are needed to read it."""
+        try:
+            return self._prepared("read", self._prepare_to_read)
+        except self.driver.errors as error:
+            kind, log = driver.error_code(error) & 0xFF, Path(f"{self.path}-wal")
+            if kind not in (driver.CANNOT_OPEN, driver.READ_ONLY) or (log.exists() and log.stat().st_size):
+                raise
+        return self._prepared("frozen", self._prepare_to_read)
+
+    def _prepare_to_read(self, raw: RawConnection) -> None:
+        self._check_owner(raw)
+        raw.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        schema.require_current(raw, self.path)
+
+    def _check_owner(self, raw: RawConnection) -> None:
+        """Raise an error for the file of another program, before anything is written."""
         raw.execute("PRAGMA trusted_schema = OFF")
         raw.execute("PRAGMA cell_size_check = ON")
         raw.execute("BEGIN")  # one snapshot: another process may be making the tables just now
         schema.refuse_foreign(raw, self.path)
         raw.execute("COMMIT")
+
+    def _require_same_file(self, raw: RawConnection | None = None) -> None:
+        """Raise `StoreError` if the file was deleted or replaced since it was opened."""
+        if files.identify(self.path) == self._identity:
+            return
+        if raw is not None:
+            self._empty_log(raw)
+        what = f"{self.path} was deleted or replaced while it was open, nothing was written"
+        raise StoreError(f"{what}: open the store again")
+
+    def _empty_log(self, raw: RawConnection) -> None:
+        """Empty the write-ahead log of a file that was replaced, or it would be read into the new file.
+
+        It is left alone if others may use it already.
+        """
+        here = [other for other in _OPEN if other is not self and other.path == self.path and other.is_open]
+        if self.journal == "wal" and not here and not files.is_used_by_others(self.path):
+            with suppress(*self.driver.errors):
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    @property
+    def is_open(self) -> bool:
+        """True if the file is open."""
+        return self._raw is not None
+
+    def _prepare(self, raw: RawConnection) -> None:
+        """Check whose file it is before anything is written, then set the pragmas, then make the tables."""
+        self._check_owner(raw)
         self._set_journal(raw)
         raw.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.journal, self._durability]}")
         raw.execute("PRAGMA fullfsync = ON")  # macOS: down to the disk, not only to its cache
@@ -198,6 +259,8 @@ class Connection:
         raw, self._raw = self._raw, None
         if raw is None:
             return
+        if checkpoint and not self.read_only and files.identify(self.path) != self._identity:
+            self._empty_log(raw)
         if checkpoint:
             with suppress(*self.driver.errors):
                 raw.close()

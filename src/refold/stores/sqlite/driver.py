@@ -4,7 +4,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
+from urllib.parse import quote
 
 from refold.errors import StoreError
 
@@ -31,6 +32,9 @@ _NOT_UTF8: Final = "Could not decode"
 """Beginning of the standard library's message for bytes that are not UTF-8; it has no code for it."""
 
 Row: TypeAlias = tuple[Any, ...]
+Access: TypeAlias = Literal["write", "read", "frozen"]
+"""How a file is opened. `frozen` takes no locks: for a file that nobody can change."""
+_URI_OPTIONS: Final[dict[Access, str]] = {"read": "mode=ro", "frozen": "mode=ro&immutable=1"}
 
 
 class Cursor(Protocol):
@@ -58,7 +62,7 @@ class Driver:
 
     name: str
     version: tuple[int, ...]
-    connect: Callable[[str], RawConnection]
+    connect: Callable[[str, Access], RawConnection]
     errors: tuple[type[Exception], ...]
 
     @property
@@ -80,8 +84,10 @@ def choose_driver(name: str | None = None) -> Driver:
             return _standard()
         raise StoreError("apsw is not installed: install refold[sqlite]") from None
 
-    def connect(path: str) -> RawConnection:
+    def connect(path: str, access: Access) -> RawConnection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if access != "write":
+            path, flags = _to_uri(path, access), apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         raw = apsw.Connection(path, flags=flags, statementcachesize=256)
         raw.set_busy_timeout(int(STEP_SECONDS * 1000))
         return cast("RawConnection", raw)
@@ -91,9 +97,14 @@ def choose_driver(name: str | None = None) -> Driver:
 
 
 def _standard() -> Driver:
-    def connect(path: str) -> RawConnection:
+    def connect(path: str, access: Access) -> RawConnection:
         raw = sqlite3.connect(
-            path, timeout=STEP_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            path if access == "write" else _to_uri(path, access),
+            timeout=STEP_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            uri=access != "write",
         )
         return cast("RawConnection", raw)
 
@@ -103,6 +114,10 @@ def _standard() -> Driver:
         connect=connect,
         errors=(sqlite3.Error, UnicodeDecodeError),
     )
+
+
+def _to_uri(path: str, access: Access) -> str:
+    return f"file:{quote(path)}?{_URI_OPTIONS[access]}"
 
 
 def error_code(error: Exception) -> int:

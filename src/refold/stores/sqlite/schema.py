@@ -64,6 +64,14 @@ def migrate(raw: RawConnection, path: str) -> None:
         raise StoreError(f"the tables of {path} were made by another version of refold: name another file")
 
 
+def require_current(raw: RawConnection, path: str) -> None:
+    """Raise an error if the tables are not those of this refold; they cannot be brought up to date here."""
+    if read_pragma(raw, "user_version") != len(read_migrations(PACKAGE)):
+        raise StoreError(
+            f"{path} is of an older refold and not writable here: open it once where it is writable"
+        )
+
+
 def split_statements(script: str) -> list[str]:
     """Split a migration into statements; one ends where a line ends with a semicolon."""
     return [statement for statement in script.split(";\n") if statement.strip()]

@@ -56,8 +56,11 @@ def split_query(query: str) -> list[str]:
 
 
 def index_new_entries(connection: Connection) -> None:
-    """Index the entries that are not yet in the index, in several short transactions."""
-    while connection.fetch(_IS_BEHIND) != [(0,)]:
+    """Index the entries that are not yet in the index, in several short transactions.
+
+    A file that may only be read is searched as far as it is indexed; closing a store indexes all of it.
+    """
+    while not connection.read_only and connection.fetch(_IS_BEHIND) != [(0,)]:
         connection.write(_index_batch)
 
 

@@ -205,6 +205,16 @@ class SQLiteStore:
         row = (encode_text(key), encode_text(value), crc32(encode_text(key) + encode_text(value)))
         self._connection.write(lambda raw: raw.execute("REPLACE INTO notes VALUES (?, ?, ?)", row).close())
 
+    def notes(self, start: str) -> dict[str, str]:
+        """Return the notes whose keys start so; one that is damaged is left out."""
+        first = encode_text(start)
+        rows = self._connection.fetch("SELECT key, value, sum FROM notes WHERE key >= ?", (first,))
+        return {
+            decode_text(key): decode_text(value)
+            for key, value, checksum in rows
+            if key.startswith(first) and crc32(key + value) == checksum
+        }
+
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
         """Lease a session, or renew the lease of the same holder; None while another holder has it."""
         now = self._now()

@@ -1,0 +1,200 @@
+"""The file of a SQLite store while it is open: one that may only be read, one that is deleted or replaced."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+from subprocess import PIPE
+from tempfile import TemporaryDirectory
+
+import pytest
+from logs import said
+
+from refold.core.log.entries import ROOT
+from refold.errors import StoreError
+from refold.stores.sqlite import driver, files, schema
+from refold.stores.sqlite.store import open_store
+
+pytest.importorskip("apsw")
+pytestmark = pytest.mark.filterwarnings("ignore:SQLite .* can damage a write-ahead log")
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here" / "store.db"
+
+
+@pytest.fixture
+def opened(path):
+    """Open the store; it is closed at the end."""
+    made = []
+
+    def again(**options):
+        made.append(open_store(str(path), **options))
+        return made[-1]
+
+    yield again
+    for store in made:
+        store.close()
+
+
+def filled(store, count, session="a"):
+    """Append messages one by one."""
+    head = store.head(session)
+    for number in range((head.said if head else 0) + 1, count + 1):
+        made = said(number, f"words of {session} {number}", parent=head.name if head else ROOT)
+        head = store.append(session, [made], expect=head)
+
+
+def run(program, *words):
+    """Run a program in a process of its own; gives what it printed."""
+    command = [sys.executable, "-c", "import os, sys\n" + textwrap.dedent(program), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def closed():
+    """A folder that others may look into but not write; root plays one of them."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        with closing(open_store(str(folder / "there.db"))) as store:
+            filled(store, 2)
+        (folder / "there.db").chmod(0o444)
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+
+
+def test_a_file_that_may_not_be_written_is_read(closed):
+    """Also while its owner has it open, and whichever library reads it."""
+    program = """
+        import apsw
+        from refold.errors import StoreError
+        from refold.stores.sqlite import schema
+        from refold.stores.sqlite.store import open_store
+        schema.read_migrations(schema.PACKAGE)
+        owner = open_store(sys.argv[1]) if sys.argv[2:] == ["open"] else None
+        if os.geteuid() == 0:
+            os.setegid(65534)
+            os.seteuid(65534)
+        for driver in ("apsw", "sqlite3"):
+            store = open_store(sys.argv[1], driver=driver)
+            head = store.head("a")
+            print(head.said, len(list(store.read("a", head.place))), len(store.search("words", session="a")))
+            print(len(store.sessions()), store.note("x"), list(store.check()), len(list(store.salvage())))
+            store.close()
+    """
+    for words in ([], ["open"] if os.geteuid() == 0 else []):
+        done = run(program, closed / "there.db", *words)
+        assert done.stderr == ""
+        assert done.stdout.splitlines() == ["2 2 2", "1 None [] 2"] * 2
+
+
+def test_a_write_ahead_log_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    """A log without its shared memory, in a folder that may not be written: its words are not passed over."""
+    path = tmp_path / "there.db"
+    store = open_store(str(path))
+    filled(store, 2)
+    names = {name: (tmp_path / name).read_bytes() for name in ("there.db", "there.db-wal")}
+    store.close()
+    for name, content in names.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(files, "is_writable", lambda _: False)
+    real = driver.choose_driver()
+
+    def connect(name, access):
+        if access == "read":
+            raise real.errors[0]("unable to open")
+        raise AssertionError(access)
+
+    monkeypatch.setattr(driver, "error_code", lambda _: driver.CANNOT_OPEN)
+    locked = driver.Driver(name="apsw", version=real.version, connect=connect, errors=real.errors)
+    monkeypatch.setattr("refold.stores.sqlite.store.choose_driver", lambda name: locked)
+    with pytest.raises(StoreError, match="is not writable here"):
+        open_store(str(path))
+
+
+def test_old_tables_that_may_not_be_written_are_told(path, monkeypatch):
+    with closing(open_store(str(path))) as store:
+        filled(store, 2)
+    known = schema.read_migrations(schema.PACKAGE)
+    monkeypatch.setattr(schema, "read_migrations", lambda package: (*known, "CREATE TABLE more (x);\n"))
+    monkeypatch.setattr(files, "is_writable", lambda _: False)
+    with pytest.raises(StoreError, match="of an older refold and not writable here"):
+        open_store(str(path))
+
+
+# -- files that are deleted or replaced ------------------------------------------------------------------
+
+
+GONE = "was deleted or replaced while it was open, nothing was written"
+
+
+def test_a_deleted_file_is_noticed_before_the_next_write(opened, path):
+    store = opened()
+    filled(store, 3)
+    for file in path.parent.iterdir():
+        file.unlink()
+    for _ in range(2):
+        with pytest.raises(StoreError, match=GONE):
+            store.put_note("a", "b")
+    assert len(list(store.read("a", store.head("a").place))) == 3  # what was open can still be read
+    store.close()
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["write", "close"])
+@pytest.mark.parametrize("name", ["apsw", "sqlite3"])
+def test_a_backup_that_is_put_in_place_is_not_touched(opened, path, tmp_path, name, ending):
+    backup = tmp_path / "other" / "backup.db"
+    backup.parent.mkdir()
+    with closing(open_store(str(backup))) as other:
+        filled(other, 1, session="backup")
+    store = opened(driver=name)
+    filled(store, 3)
+    content = backup.read_bytes()
+    backup.replace(path)
+    if ending == "write":
+        with pytest.raises(StoreError, match=GONE):
+            filled(store, 1, session="new")
+        assert path.read_bytes() == content
+    store.close()
+    assert path.read_bytes() == content
+    with closing(open_store(str(path))) as again:
+        assert [info.name for info in again.sessions()] == ["backup"]
+        assert list(again.check()) == []
+
+
+def test_the_log_of_a_file_that_others_use_already_is_left_alone(opened, path, tmp_path):
+    """Somebody has opened the new file before this process notices: what they wrote stays."""
+    backup = tmp_path / "other" / "backup.db"
+    backup.parent.mkdir()
+    store = opened()
+    filled(store, 3)
+    store._connection.read(lambda raw: raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+    backup.write_bytes(path.read_bytes())
+    backup.replace(path)
+    with closing(open_store(str(path))) as other:  # in this process
+        other.put_note("a", "here")
+        with pytest.raises(StoreError, match=GONE):
+            store.put_note("b", "x")
+        assert other.note("a") == "here"
+    program = """
+        from refold.stores.sqlite.store import open_store
+        store = open_store(sys.argv[1])
+        store.put_note("a", "elsewhere")
+        print("ready", flush=True)
+        input()
+        print(store.note("a"))
+    """
+    words = [sys.executable, "-c", "import sys\n" + textwrap.dedent(program), str(path)]
+    with subprocess.Popen(words, stdin=PIPE, stdout=PIPE, text=True) as process:
+        process.stdout.readline()
+        with pytest.raises(StoreError, match=GONE):
+            store.put_note("b", "x")
+        assert process.communicate("\n")[0] == "elsewhere\n"
+    with closing(open_store(str(path))) as again:
+        assert again.note("a") == "elsewhere"

@@ -227,6 +227,18 @@ def test_a_stage_that_would_take_what_must_stay_is_turned_down():
     assert [message.text for message in done.messages] == ["aaaa"]
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_summary_that_its_stage_keeps_is_not_taken_by_a_later_one(keeps):
+    def propose(task):
+        return Step(replace_runs(task, (0, 1), (summary("s"),), "tell", "told"), "told")
+
+    tell = Fixed(propose, name="tell")
+    tell.keeps_summary = keeps
+    done = shrunk(task("a" * 40, "bbbb", "cccc"), tell, drop(0))
+    assert [report.accepted for report in done.reports] == [True, not keeps]
+    assert [message.text for message in done.messages] == (["s", "cccc"] if keeps else ["cccc"])
+
+
 def test_what_must_stay_may_be_rewritten_unless_it_is_pinned():
     it = task("aaaa", "bbbb", goal=0, protected=frozenset({0}))
     assert shrunk(it, halve()).reports[0].accepted

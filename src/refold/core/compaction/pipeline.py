@@ -104,6 +104,8 @@ class _Run:
             after = self.task.counter.total([slot.size for slot in slots])
             accepted, reason = (True, step.note) if after < before else (False, "not smaller")
             if accepted:
+                if getattr(stage, "keeps_summary", False):
+                    slots = _guard_summaries(slots, step.edits)
                 self.slots, self.removed_by, self.tier = slots, removed_by, max(self.tier, number)
                 self.summarised = self.summarised or getattr(stage, "tells", False)
                 self._update_task()
@@ -188,6 +190,15 @@ class _Run:
             tokens=first.counter.total([slot.size for slot in slots]),
             repaired=settled.changed,
         )
+
+
+def _guard_summaries(slots: Sequence[Slot], edits: Sequence[Edit]) -> list[Slot]:
+    """Guard the summaries of these edits: later stages may shorten them, but none takes them out again."""
+    fresh = {id(edit) for edit in edits}
+    return [
+        slot._replace(guarded=True) if slot.message.is_summary and id(slot.edit) in fresh else slot
+        for slot in slots
+    ]
 
 
 def shrink(

@@ -33,7 +33,7 @@ from refold.core.facts.page import (
     words_and_names,
 )
 from refold.core.facts.read_page import facts_of_summaries
-from refold.core.facts.sentences import split_sentences
+from refold.core.facts.sentences import join_wrapped_lines, split_sentences
 from refold.core.facts.user_statements import fill_statements
 from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import Message
@@ -175,7 +175,7 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
             message = task.messages[index]
             names.update(words_and_names(task.counter.visible(message)[:OUTPUT_CHARS]))
             voice = find_speaker(message)
-            said += [message.text] if voice == "user" else []
+            said += [join_wrapped_lines(message.text)] if voice == "user" else []
             answered = answered or (voice == "assistant" and index > covered.places[-1])
     return Staying(frozenset(names), "\n".join(said), answered)
 

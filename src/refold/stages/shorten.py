@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from refold.core.compaction.layout import find_height
 from refold.core.facts.extraction import SAID_CHARS, find_facts
+from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.rewrite import map_parts
@@ -28,7 +29,7 @@ Shorten = Callable[[str, int, Count], str]
 
 LEAST_VALUE: Final = 24
 """Tokens of a text that are left in any case; fewer would say nothing."""
-RULES_SHARE: Final = 0.15
+RULES_SHARE: Final = 0.35
 """Share of a shortened request for rules that would be left out with its middle."""
 HEAD_SHARE: Final = 0.65
 """Share of a shortened text for its beginning: a request says first what is wanted, an action why."""
@@ -171,32 +172,32 @@ def _count_lines(lines: Sequence[str], chars: int) -> int:
 
 def shorten_request(text: str, limit: int, count: Count) -> str:
     """Shorten a person's text to `limit`; rules that would be left out with its middle stand at its end."""
+    rules = _find_rules(text)
     short = keep_both_ends(text, limit, count)
-    missing = [rule for rule in _find_rules(text) if rule not in short]
-    if not missing:
+    if all(rule in join_wrapped_lines(short) for rule in rules):
         return short
     room = int(limit * RULES_SHARE)
-    kept: list[str] = []
-    for rule in missing:
-        room -= count(f"- {rule}\n")
-        if room < 0:
-            break
-        kept.append(f"- {rule}")
-    if not kept:
-        return short
-    block = "\n".join([RULES_TITLE, *kept])
-    return f"{keep_both_ends(text, limit - count(block) - 1, count)}\n{block}"
+    short = keep_both_ends(text, limit - room, count)
+    shown = join_wrapped_lines(short)
+    block, room = [RULES_TITLE], room - count(f"\n{RULES_TITLE}")
+    for rule in rules:
+        cost = count(f"\n- {rule}")
+        if rule not in shown and cost <= room:
+            block.append(f"- {rule}")
+            room -= cost
+    return "\n".join([short, *block]) if len(block) > 1 else keep_both_ends(text, limit, count)
 
 
 def _find_rules(text: str) -> list[str]:
-    """Find what a text forbids and demands; in pieces, as only both ends of a long one would be read."""
+    """Find what a text forbids and demands, the surest first; of a long text only both ends would be read."""
     pieces = [""]
     for line in text.split("\n"):
         if len(pieces[-1]) + len(line) >= SAID_CHARS:
             pieces.append("")
         pieces[-1] += f"{line}\n"
     facts = find_facts([Message("user", (Text(piece),)) for piece in pieces], range(len(pieces)))
-    return [fact.text for fact in facts if fact.kind in FIRM_KINDS]
+    firm = [fact for fact in facts if fact.kind in FIRM_KINDS]
+    return [fact.text for fact in sorted(firm, key=lambda fact: -fact.weight)]
 
 
 _SHORTEN: Final[Mapping[str, Shorten]] = {

@@ -255,3 +255,13 @@ def test_a_word_at_the_edge_of_what_is_looked_at_is_read_whole():
 def test_the_example_beside_each_pattern_is_found_by_it(entry):
     (pattern,) = [one for one in PATTERNS if one.pattern.pattern == entry["pattern"]]
     assert list(pattern.find_spans(entry["example"], entry["example"].lower()))
+
+
+def test_a_sentence_goes_on_behind_a_wrapped_line():
+    text = (
+        "But careful with fit bottom: S1 has a rock in the middle, never mark\n"
+        "it as drying even though it dries. Only W1 and W2.\n\n"
+        "- first item of a list that is about as long as the lines above it\n- second"
+    )
+    assert split_sentences(text)[0].endswith("never mark it as drying even though it dries.")
+    assert "second" in split_sentences(text)

@@ -23,6 +23,8 @@ from refold.core.facts.words import (
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|\n+|(?<=[。！？])")
+NARROWEST, WIDEST = 56, 140
+"""Characters at which editors and terminals wrap lines."""
 _ABBREVIATIONS: Final = (
     *("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "vs.", "e.g.", "i.e.", "etc.", "No.", "approx."),
 )
@@ -54,6 +56,30 @@ _WEIGHTS: Final = {
 }
 
 
+def join_wrapped_lines(text: str) -> str:
+    r"""Join the lines of a text that was wrapped at a width: the next word would not have fitted.
+
+    >>> join_wrapped_lines("A line of a text that was wrapped by an editor at seventy-two\ncharacters.")
+    'A line of a text that was wrapped by an editor at seventy-two characters.'
+    """
+    if "\n" not in text:
+        return text
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    if not NARROWEST <= width <= WIDEST:
+        return text
+    joined = [lines[0]]
+    for before, line in pairwise(lines):
+        words = line.split(None, 1)
+        ends_inside = before[-1:].isalnum() or before[-1:] in {",", ")", '"', "'", "`", "-"}
+        would_fit = bool(words) and len(before) + 1 + len(words[0]) <= width
+        if words and ends_inside and not would_fit and words[0][0].isalpha() and not words[0].endswith(":"):
+            joined[-1] += f" {line.strip()}"
+        else:
+            joined.append(line)
+    return "\n".join(joined)
+
+
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences and lines, without the list marks around them.
 
@@ -61,7 +87,7 @@ def split_sentences(text: str) -> list[str]:
     ['Ask Dr. Who.', 'Then go.']
     """
     pieces: list[str] = []
-    for piece in _SENTENCE_END.split(text):
+    for piece in _SENTENCE_END.split(join_wrapped_lines(text)):
         if pieces and (pieces[-1].endswith(_ABBREVIATIONS) or _INITIALS.search(pieces[-1][-12:])):
             pieces[-1] += f" {piece.strip()}"
         else:

@@ -143,10 +143,10 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     listed = [place for place in reversed(failed) if plain[place].startswith(("FAILED ", "ERROR "))]
     failed = list(dict.fromkeys((*listed, *failed)))
     traces = find_traces(plain)
-    found = [
-        *(trace.message for trace in traces),
-        *(place for place in every if ASSERTION.match(plain[place])),
-    ]
+    asserted = [place for place in every if ASSERTION.match(plain[place])]
+    # What came out says more than the line of code that was run.
+    asserted.sort(key=lambda place: not plain[place].startswith("E "))
+    found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
     other = [
         place for place in every if not passed[place] and place not in known and is_failure(plain[place])

@@ -106,7 +106,7 @@ def say(state: SessionState, message: Any, key: str | None = None) -> SessionFlo
 
 def _find_key(state: SessionState, key: str) -> SessionFlow[int | None]:
     """Return the number of the message that was said under a key on this branch, or None."""
-    head, keys = state.head, state.keys
+    head, keys = state.head, state.position.keys
     if head is None:
         return None
     first = keys.first_unread(head)

@@ -7,6 +7,7 @@ from typing import Final
 from refold.core.log.entries import ROOT, Entry
 from refold.core.log.view import View, step
 from refold.core.messages.message import Message
+from refold.session.state.message_keys import MessageKeys
 from refold.stores import Head, Place
 
 MAX_LEFT_BRANCHES: Final = 64
@@ -49,6 +50,7 @@ class LogPosition:
     """True if messages may already stand behind this place in the store."""
     left_branches: dict[str, Head] = field(default_factory=dict)
     """The ends of branches that were left, by their last message."""
+    keys: MessageKeys = field(default_factory=MessageKeys)
     unsure: UnsureWrite | None = None
     """The last write, if nobody knows whether it was stored."""
 

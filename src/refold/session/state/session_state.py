@@ -17,7 +17,6 @@ from refold.session.events import EventQueue
 from refold.session.state.accounting import Accounting
 from refold.session.state.caller_history import CallerHistory
 from refold.session.state.loaded_view import LoadedView
-from refold.session.state.message_keys import MessageKeys
 from refold.session.state.position import LogPosition
 from refold.session.state.request_context import RequestContext
 from refold.session.state.settings import Settings, Summariser
@@ -43,7 +42,6 @@ class SessionState:
     loaded: LoadedView = field(init=False)
     caller: CallerHistory = field(default_factory=CallerHistory)
     accounting: Accounting = field(default_factory=Accounting)
-    keys: MessageKeys = field(default_factory=MessageKeys)
     pending_fold: Callable[[], SessionFlow[Any]] | None = None
     """Waits for the fold that is being prepared in the background; None if there is none."""
 

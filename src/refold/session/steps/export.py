@@ -13,9 +13,9 @@ from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
 from refold.formats.systems.file_forms import TAGGED, read_files, refuse_unknown_form, write_files
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.export_folder import write_export
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry, message_entries
-from refold.session.steps.export_folder import write_export
 from refold.session.steps.load import fill_view, load, read_log
 from refold.session.steps.read_entries import fold_messages, system_items
 

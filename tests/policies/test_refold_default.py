@@ -619,6 +619,30 @@ class TestStages:
         assert outcome.messages[-1] is messages[-1]
         assert outcome.messages[1]["content"] == [{"type": "text", "text": "a0"}]
 
+    @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
+    @pytest.mark.parametrize("huge", [300, 2_000, 4_000])
+    def test_thinking_of_the_latest_turn(self, ask, huge):
+        """It cannot be shortened, so more of the rest is; what leaves is told, and nothing slides away."""
+        messages = [user("go")]
+        for n in range(30):
+            thought = {
+                "type": "thinking",
+                "thinking": f"{n} " + PROSE * ((huge if n == 20 else 300) // 14),
+                "signature": f"sig{n}",
+            }
+            use = {"type": "tool_use", "id": f"t{n}", "name": "sh", "input": {"command": f"make {n}"}}
+            back = {"type": "tool_result", "tool_use_id": f"t{n}", "content": f"{n} " + PROSE * 14}
+            messages += [
+                {"role": "assistant", "content": [thought, use]},
+                {"role": "user", "content": [back]},
+            ]
+        outcome = compact(messages, ask=model(ask) if ask else None, wire="anthropic")
+        assert outcome.stages == (("summarize",) if ask else ("digest",))
+        assert outcome.met_target
+        assert outcome.tokens_after >= TARGET * 0.6
+        assert takes(outcome.messages, "anthropic")
+        assert not any("truncated" in str(message["content"]) for message in outcome.messages)
+
     def test_summarize(self):
         outcome = self.check(talk(100, 200), "summarize")
         assert outcome.summary == "The memory."

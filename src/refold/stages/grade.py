@@ -14,12 +14,13 @@ from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import facts_of_summaries
+from refold.core.messages.message import Opaque, Thinking
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_speaker, is_observation
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
 from refold.stages.offload import make_marker
-from refold.stages.shorten import shorten_message
+from refold.stages.shorten import LEAST_VALUE, shorten_message
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
@@ -48,6 +49,8 @@ UNUSED_SHARE: Final = 0.07
 once more with the size that its text really has."""
 SHORTEN: Final = "shorten"
 """The name of what is done where nothing leaves."""
+TRIES: Final = 3
+"""Times that a view is planned smaller because its messages could not be shortened as planned."""
 SPLIT_LEAST: Final = 5
 """Messages of a split turn before the cut from which on the turn has a summary of its own."""
 
@@ -87,11 +90,23 @@ class Grade:
         """True if a model is asked."""
         return getattr(self.stage, "asks", False)
 
+    @property
+    def keeps_summary(self) -> bool:
+        """True if a model wrote the text: no later stage of the same run tells it in other words."""
+        return self.asks
+
     def __call__(self, task: Task) -> Proposal:
         """Propose shorter messages, and a text in place of the oldest."""
         if self.asks and not task.model:
             return Step(note=task.why_no_model, failed=True)
         proposal = self._propose(task, self._plan(task))
+        over = 0
+        for _ in range(TRIES):
+            excess = _measure_excess(task, proposal)
+            if not excess:
+                break
+            over += excess
+            proposal = self._propose(task, self._plan(task, over=over))
         if not isinstance(proposal, Step) or task.goal is None:
             return proposal
         written, view = _measure_step(task, proposal)
@@ -116,10 +131,13 @@ class Grade:
             return self._finish(proposal, rewrites)
         return self._follow(proposal, rewrites)
 
-    def _plan(self, task: Task, written: int | None = None) -> Layout:
-        """Plan the layout; something new leaves where anything does. `written`: the text has this size."""
+    def _plan(self, task: Task, written: int | None = None, over: int = 0) -> Layout:
+        """Plan the layout; something new leaves where anything does.
+
+        `written`: the text has this size. `over`: tokens by which an earlier plan was missed.
+        """
         unit, head = task.counter.divisor, task.measured.head
-        goal = task.tokens // 2 if task.goal is None else task.goal
+        goal = (task.tokens // 2 if task.goal is None else task.goal) - over
         share = self.work_share if _is_work(task) else self.talk_share
         share = max(share, SUMMARY_SHARE) if self.asks else share
         history = SizedHistory(
@@ -132,6 +150,7 @@ class Grade:
             cuts=task.index.cuts,
             unit=unit,
             without_media=_measure_without_media(task),
+            firm=_measure_firm(task),
         )
 
         said = _measure_user_words(task)
@@ -152,10 +171,13 @@ class Grade:
             divide=not (task.only_model and self.asks),
             most=None if self.keep_tokens is None else self.keep_tokens * unit,
         )
-        leaving = task.leaving(Segment(head, layout.start))
-        if leaving and all(task.messages[index].is_summary for index in leaving):
-            return replace(layout, start=task.index.cuts.after(layout.start + 1))
-        return layout
+        start, leaving = layout.start, task.leaving(Segment(head, layout.start))
+        while leaving and all(task.messages[index].is_summary for index in leaving):
+            following = task.index.cuts.after(start + 1)
+            if following <= start:
+                break
+            start, leaving = following, task.leaving(Segment(head, following))
+        return replace(layout, start=start)
 
     def _choose_stage(self, task: Task, layout: Layout) -> Summarize | Truncate:
         """Return the stage that writes the text, with what leaves and the room for the text."""
@@ -211,6 +233,25 @@ def _measure_without_media(task: Task) -> dict[int, int]:
     return {
         index: task.counter.message(message) for index, message in slim if message is not task.messages[index]
     }
+
+
+def _measure_firm(task: Task) -> dict[int, int]:
+    """Measure what cannot be shortened of messages with thinking or opaque blocks."""
+    firm = {}
+    for index, message in enumerate(task.messages):
+        parts = tuple(part for part in message.parts if isinstance(part, Thinking | Opaque))
+        if parts:
+            others = (len(message.parts) - len(parts)) * 2 * LEAST_VALUE
+            size = task.counter.message(replace(message, parts=parts)) + others
+            firm[index] = min(task.sizes[index], size)
+    return firm
+
+
+def _measure_excess(task: Task, proposal: Proposal) -> int:
+    """Measure the tokens by which the shortened messages of a step miss the goal."""
+    if task.goal is None or not isinstance(proposal, Step) or not proposal.edits:
+        return 0
+    return max(0, _measure_step(task, proposal)[1] - task.goal)
 
 
 def _measure_user_words(task: Task) -> int:

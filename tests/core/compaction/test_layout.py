@@ -125,6 +125,17 @@ class TestByAge:
         assert layout.start <= 10
         assert layout.limits[10] == 45
 
+    def test_a_message_that_cannot_be_shortened_to_its_share_ends_the_view(self):
+        """Thinking and opaque blocks stay as they are; a message of little else would take all room."""
+        sizes = [*[100] * 10, 3_000, *[100] * 4]
+        assert plan(sized(*sizes, firm={10: 2_900}), 2_000).start == 11
+        assert plan(sized(*sizes, firm={10: 300}), 2_000).limits[10] >= 300
+
+    def test_where_no_message_may_be_shortened_all_that_stay_are_whole(self):
+        layout = plan(sized(*[300] * 20), 2_000, whole=True, divide=False)
+        assert layout.limits == {}
+        assert 1_500 <= layout.units <= 2_000
+
 
 class TestGroups:
     def test_a_call_and_its_result_stay_or_leave_together(self):

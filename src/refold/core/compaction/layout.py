@@ -57,6 +57,8 @@ class SizedHistory:
     without_media: Mapping[int, int] = field(default_factory=dict)
     """Sizes of the messages with pictures or files, with markers in their place: no part of a picture is
     shown, so a message that is not whole has at most that."""
+    firm: Mapping[int, int] = field(default_factory=dict)
+    """Units of the messages with thinking or opaque blocks that they have at least if they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class _Planner:
                 break
             if most is not None and units and units + size > most:
                 break
+            if units and any(history.firm.get(at, 0) > self.largest for at in group):
+                break  # it cannot be shortened to its share
             start, units = first, units + size
             covers += sum(history.sizes[at] for at in group)
             limits |= {at: limit for at, limit in group.items() if limit < history.sizes[at]}
@@ -160,10 +164,10 @@ class _Planner:
             return size  # the newest message may be larger than the others of the tail
         if not self.divide:
             return size
-        size = self._divisible(at)
+        size, firm = self._divisible(at), self.history.firm.get(at, 0)
         if level == float("inf"):
-            return min(size, self.largest)
-        least = 0 if age else self.largest
+            return min(size, max(firm, self.largest))
+        least = firm if age else max(firm, self.largest)
         dear = at in self.history.actions or at in self.history.undivided
         worth = ACTION_WORTH if dear else 1.0
         by_age = level * worth / (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER

@@ -596,6 +596,27 @@ def test_models_as_a_policy_sees_them():
     assert "it is unknown; pass --window" in run_cli("models", "unheard-of").out
 
 
+def test_a_learned_window_is_forgotten(tmp_path):
+    store = f"jsonl:{tmp_path / 'store'}"
+    refusal = "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens."
+    for endpoint in ("", "https://host.example/v1"):
+        with refold.open("s", store=store, model="gpt-4o", endpoint=endpoint) as session:
+            session.prepare(talk(200))
+            session.observe(RuntimeError(refusal))
+            assert session.budget().window == 16_384
+    place = "https://host.example/v1#gpt-4o"
+    assert run_cli("models", "--forget", place, "--store", store).out == (
+        f"forgot the window of 16,384 tokens that was learned for {place}\n"
+    )
+    told = run_cli("models", "--forget", "gpt-4o", "--store", store, "--json").json
+    assert told == {"forgotten": {"gpt-4o": 16_384}}
+    for endpoint in ("", "https://host.example/v1"):
+        assert refold.open("s", store=store, model="gpt-4o", endpoint=endpoint).budget().window == 128_000
+    again = run_cli("models", "--forget", "gpt-4o", "--store", store)
+    assert (again.status, again.out) == (1, "")
+    assert "no window was learned for 'gpt-4o'" in again.err
+
+
 def test_models_of_a_strict_default_may_find_nothing(monkeypatch):
     strict = refold.presets.get("refold", unknown_window=None)
     monkeypatch.setattr("refold.cli.commands.models.make_policy", lambda *_args: strict)

@@ -182,13 +182,10 @@ def test_a_refusal_folds_once_without_a_model(refusal):
         assert observed.send_again
         assert not model.asked
         assert observed.messages[-1] == history[-1]
-        assert observed.budget.window == 16_384
-        assert observed.budget.window_source == "learned"
+        assert (observed.budget.window, observed.budget.window_source) == (32_000, "given")
         scale = 20_000 / refold.measure(history, window=16_384).used
-        assert (
-            refold.measure(observed.messages, window=16_384).used * max(1, scale)
-            <= 0.70 * observed.budget.room
-        )
+        told = refold.measure(observed.messages, window=16_384)
+        assert told.used * max(1, scale) <= 0.70 * told.room
         assert [one.kind for one in seen] == ["compaction_start", "compaction_end", "overflow"]
         assert seen[-1].recovered
         assert (seen[-1].limit, seen[-1].requested) == (16_384, 20_000)
@@ -229,6 +226,18 @@ def test_learned_windows_are_kept_for_one_endpoint_and_model(lasting):
     store = lasting()
     for other in ({"endpoint": "https://b.example/v1"}, {"model": "gpt-4.1"}):
         assert opened(store=store, **{**name, **other}).budget().window > 16_384
+
+
+def test_a_window_that_was_given_wins_over_a_learned_one(memory):
+    """The refusal is still learned, for sessions that were given no window."""
+    for name in ("one", "two"):
+        with opened(name, store=memory, model="gpt-4o", window=64_000) as session:
+            session.prepare(talk(100, size=800))
+            assert session.observe(TOO_LONG)
+            assert (session.budget().window, session.budget().window_source) == (64_000, "given")
+    learned = opened("three", store=memory, model="gpt-4o", window=None).budget()
+    assert (learned.window, learned.window_source) == (16_384, "learned")
+    assert opened("four", store=memory, model="gpt-4o", window=128_000).budget().window == 128_000
 
 
 def test_a_learned_window_is_forgotten_after_a_while(memory, clock):
@@ -297,7 +306,7 @@ def test_finish_reasons(raw, finish):
 
 
 def test_an_answer_that_ended_at_the_window_is_a_refusal():
-    with opened(window=32_000) as session:
+    with opened(window=None, policy=refold.presets.get("refold", unknown_window=32_000)) as session:
         session.prepare(talk(60, size=800))
         answer = {
             "type": "message",
@@ -324,9 +333,8 @@ def test_an_answer_that_speaks_of_sizes_is_no_refusal():
 
 
 def test_a_silent_cut_is_a_refusal_that_is_forgotten_sooner(memory, clock):
-    with opened(
-        window=128_000, store=memory, now=clock, model="m", endpoint="http://localhost:1/v1"
-    ) as session:
+    server = {"window": None, "model": "gpt-4o", "endpoint": "http://localhost:1/v1"}
+    with opened(store=memory, now=clock, **server) as session:
         history = talk(80, size=1_500)
         sent = session.prepare(history).budget.used
         assert sent > 16_000
@@ -335,8 +343,7 @@ def test_a_silent_cut_is_a_refusal_that_is_forgotten_sooner(memory, clock):
         assert observed.budget.window == 4_096
         assert dumped(observed.messages[-1]) == dumped(history[-1])
         clock.time += 2 * DAY
-    again = opened(window=128_000, store=memory, now=clock, model="m", endpoint="http://localhost:1/v1")
-    assert again.budget().window == 128_000
+    assert opened(store=memory, now=clock, **server).budget().window == 128_000
 
 
 def test_less_than_expected_and_no_round_window_is_no_cut():

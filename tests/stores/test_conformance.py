@@ -535,6 +535,15 @@ def test_the_last_note_counts(store, reopen_or_same):
     assert again.note("window/z") is None
 
 
+def test_notes_are_listed_by_the_start_of_their_keys(store, reopen_or_same):
+    for key in ("window:a", "window:é🎈", "windows", "job:a", "x"):
+        store.put_note(key, f"of {key}")
+    again = reopen_or_same()
+    assert again.notes("window:") == {"window:a": "of window:a", "window:é🎈": "of window:é🎈"}
+    assert len(again.notes("")) == 5
+    assert again.notes("nothing") == {}
+
+
 # -- leases --------------------------------------------------------------------------------------------------
 
 
@@ -732,6 +741,7 @@ USES = {
     "search": lambda store, head: store.search("one"),
     "note": lambda store, head: store.note("k"),
     "put_note": lambda store, head: store.put_note("k", "v"),
+    "notes": lambda store, head: store.notes("k"),
     "claim": lambda store, head: store.claim("a", holder="x", seconds=1),
     "offer": lambda store, head: store.offer("a"),
     "take": lambda store, head: store.take(holder="x", seconds=1),

@@ -169,6 +169,9 @@ class Notes(Protocol):
     def put_note(self, key: str, value: str) -> None:
         """Set the value of a key; durable on return."""
 
+    def notes(self, start: str) -> dict[str, str]:
+        """Return the notes whose keys start so."""
+
 
 class Leases(Protocol):
     """Leases, which let one worker at a time work on a session, and the queue of sessions that need work."""

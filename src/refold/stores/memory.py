@@ -193,6 +193,11 @@ class MemoryStore:
         with self._hold_lock():
             self._notes[key] = value
 
+    def notes(self, start: str) -> dict[str, str]:
+        """Return the notes whose keys start so."""
+        with self._hold_lock():
+            return {key: value for key, value in self._notes.items() if key.startswith(start)}
+
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
         """Lease a session, or renew the lease of the same holder; None while another holder has it."""
         with self._hold_lock():

@@ -11,6 +11,7 @@ from refold import OverflowInfo, overflow
 from refold.core.overflow.learned_windows import (
     DAY,
     Learned,
+    find_learned,
     learn_from_refusal,
     limit_after_refusal,
     note_key,
@@ -257,3 +258,28 @@ def test_a_ratio_that_cannot_be_calibrates_nothing(ratio):
 )
 def test_how_near_a_round_window_is_near(reported, limit):
     assert implied_limit(reported) == limit
+
+
+def test_windows_of_a_model_are_found_at_every_endpoint_or_at_one():
+    note = Learned(8_192, NOW).note
+    keys = {
+        "chat": note_key("openai:gpt-4o", "gpt-4o"),
+        "host": note_key("https://host.example/v1", "GPT-4o"),
+        "address": note_key("", "http://127.0.0.1:8080/v1#gpt-4o"),
+        "other": note_key("https://host.example/v1", "gpt-4o-mini"),
+    }
+    notes = {
+        **dict.fromkeys(keys.values(), note),
+        note_key("old", "gpt-4o"): "",
+        note_key("x", "gpt-4o"): "{",
+    }
+
+    def found(name, at=NOW):
+        return {where for where, key in keys.items() if find_learned(notes, name, at).get(key) == 8_192}
+
+    assert found("GPT-4o") == {"chat", "host", "address"}
+    assert found("openai:gpt-4o") == {"chat"}
+    assert found("https://host.example/v1#gpt-4o") == {"host"}
+    assert found("http://127.0.0.1:8080/v1#gpt-4o") == {"address"}
+    assert found("https://host.example/v1") == {"host", "other"}
+    assert found("gpt") == found("") == found("gpt-4o", NOW + 31 * DAY) == set()

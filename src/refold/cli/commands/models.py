@@ -1,12 +1,14 @@
-"""`refold models`: the windows and prices of models, and how a name is found among them."""
+"""`refold models`: the windows and prices of models, how a name is found, and windows to forget."""
 
+import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from refold.cli.exit_status import DONE
-from refold.cli.options.common import add_output_options
+from refold.cli.exit_status import DONE, Refused
+from refold.cli.input.stores import use_store
+from refold.cli.options.common import STORE_HELP, add_output_options
 from refold.cli.options.knobs import make_policy
 from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
@@ -14,6 +16,7 @@ from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.settings import Settings
 from refold.core.models.windows import Window, builtin_table
+from refold.core.overflow.learned_windows import KEY, find_learned
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldWarning, WindowUnknown
 
@@ -22,6 +25,7 @@ EXAMPLES: Final = """\
   refold models gpt-4o
   refold models 'google/gemini-2.5*'
   refold models claude-sonnet-4-5 --json
+  refold models --forget http://127.0.0.1:8080/v1#qwen3-4b
 """
 _HOW: Final = {
     "table": "listed under this name",
@@ -39,11 +43,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     text = "a model, a part of a name, or a pattern with * in it"
     parser.add_argument("name", metavar="NAME", nargs="?", help=text)
     parser.add_argument("--policy", metavar="NAME", help="find the window as this policy does")
+    add = parser.add_argument_group("learned windows").add_argument
+    text = "forget the windows that refusals for size taught for this model; ENDPOINT#MODEL for one endpoint"
+    add("--forget", metavar="NAME", help=text)
+    add("--store", metavar="ADDRESS", help=STORE_HELP)
     add_output_options(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """List the models of this name, and show which window the library would use."""
+    if args.forget is not None:
+        return _forget(args, screen)
     settings = config.load()
     name = (args.name or "").strip()
     windows = [window for window in settings.windows.values() if isinstance(window, Window)]
@@ -73,6 +83,22 @@ def run(args: Namespace, screen: Screen) -> int:
     head = ["model", "context", "input", "output", "$ in", "$ out", "$ cached", "source", "as of"]
     screen.table([head, *map(_row, rows)], "lrrrrrrll")
     screen.line(f"{format_count(len(rows), 'model')}; dollars are for a million tokens")
+    return DONE
+
+
+def _forget(args: Namespace, screen: Screen) -> int:
+    """Forget the windows that were learned for a model in a store."""
+    with use_store(args) as store:
+        found = find_learned(store.notes(KEY), args.forget, time.time())
+        if not found:
+            raise Refused(f"no window was learned for {args.forget!r} in {store.address}")
+        for key in found:
+            store.put_note(key, "")
+    places = {key.removeprefix(KEY).removeprefix("#"): tokens for key, tokens in found.items()}
+    if args.json:
+        screen.json({"forgotten": places})
+    for place, tokens in () if args.json else places.items():
+        screen.line(f"forgot the window of {tokens:,} tokens that was learned for {place}")
     return DONE
 
 

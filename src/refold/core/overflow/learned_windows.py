@@ -8,6 +8,7 @@ endpoint and one model only, and expires.
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -25,6 +26,8 @@ STATED_DAYS: Final = 30
 """Seconds for which a limit is valid that the provider stated; not for ever, because servers are changed."""
 GUESSED_DAYS: Final = 1
 """Seconds for which a limit is valid that was inferred from the request; it errs on the small side."""
+KEY: Final = "window:"
+"""The start of the keys under which a store has learned windows."""
 _LATEST: Final = 4e10
 """Seconds: the year 3237. A later time in a note is not a time."""
 _PORTS: Final = {"http": 80, "https": 443}
@@ -111,7 +114,26 @@ def note_key(endpoint: str, model: str) -> str:
     >>> note_key("https://me:secret@Host.example:443/v1/?api_key=x", "Qwen3-4B")
     'window:https://host.example/v1#qwen3-4b'
     """
-    return f"window:{_plain_endpoint(endpoint)}#{_printable(model).lower()}"
+    return f"{KEY}{_plain_endpoint(endpoint)}#{_printable(model).lower()}"
+
+
+def find_learned(notes: Mapping[str, str], name: str, at: float) -> dict[str, int]:
+    """Return the windows that are noted for a model, at any endpoint, by key; an address names one endpoint.
+
+    >>> note = Learned(8192, 0.0).note
+    >>> find_learned({note_key("http://a/v1", "Qwen"): note, note_key("", "o1"): note}, "qwen", 0.0)
+    {'window:http://a/v1#qwen': 8192}
+    """
+    wanted = _printable(name).lower()
+    endings = tuple(mark + wanted for mark in ":#/")  # a model may be noted with its provider
+    found: dict[str, int] = {}
+    for key, note in notes.items():
+        place = key.removeprefix(KEY)
+        endpoint, _, model = place.partition("#")
+        is_meant = wanted in {place, endpoint, model} or model.endswith(endings)
+        if wanted and is_meant and (tokens := read_note(note, at)):
+            found[key] = tokens
+    return found
 
 
 def _plain_endpoint(endpoint: str) -> str:

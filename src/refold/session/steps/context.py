@@ -41,12 +41,11 @@ def warn_listeners(state: SessionState, budget: Budget, reason: str = "") -> Non
 
 
 def find_window(state: SessionState) -> SessionFlow[Window]:
-    """Return the window: the given one or the policy's, unless a refusal taught a smaller one."""
+    """Return the window: the given one; else the policy's, unless a refusal taught a smaller one."""
     settings, learned = state.settings, state.accounting.learned_window
     if settings.window is not None:
-        known = Window(settings.window, None, "given")
-    else:
-        known = settings.policy.window(settings.model)
+        return Window(settings.window, None, "given")
+    known = settings.policy.window(settings.model)
     if learned is None:
         key = learned_windows.note_key(settings.endpoint, settings.model or "")
         note: str | None = yield StoreCall(lambda: state.store.note(key))

@@ -21,7 +21,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import conversation_price
 from refold.session.steps.compact import attempt_compaction
-from refold.session.steps.context import context_state
+from refold.session.steps.context import context_state, measure_context
 from refold.session.steps.load import load, load_at_head, retry_on_conflict
 
 RECOVERY_FRACTION: Final = 0.70
@@ -139,8 +139,12 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     context = yield from context_state(state)
     real = info.requested or max(context.budget.used, info.limit or 0)
     ratio = min(_MOST_UNDERCOUNTED, max(1.0, real / max(1, sent)))
+    room = context.budget.room
+    if learned is not None:  # a window that the caller gave stays, but this turn has to fit the true one
+        limit = replace(context.window, tokens=min(context.window.tokens, learned.tokens))
+        room = measure_context(state, limit, state.request).room
     options = CompactionOptions(
-        target=floor(RECOVERY_FRACTION * context.budget.room / ratio),
+        target=floor(RECOVERY_FRACTION * room / ratio),
         why_no_model="no model is asked after a refusal",
     )
     attempt = yield from attempt_compaction(state, context, options, "emergency")

@@ -217,6 +217,17 @@ class PostgresStore:
         values = [self._scope, name_hash(key), encode_text(key), encode_text(value)]
         self._run(lambda connection: connection.execute(_PUT_NOTE, values))
 
+    def notes(self, start: str) -> dict[str, str]:
+        """Return the notes whose keys start so."""
+        rows = self._run(
+            lambda connection: connection.execute(
+                "SELECT name, value FROM refold.notes WHERE scope = %s AND name >= %s",
+                [self._scope, encode_text(start)],
+            ).fetchall()
+        )
+        found = {log.decode_damaged_text(name): log.decode_damaged_text(value) for name, value in rows}
+        return {key: value for key, value in found.items() if key.startswith(start)}
+
     # -- leases ------------------------------------------------------------------------------------------
 
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:

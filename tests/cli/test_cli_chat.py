@@ -9,8 +9,9 @@ import sys
 import pytest
 from chat_provider import calls, hangs, tells
 from chat_terminal import Terminal
-from cli_running import PROGRAM, run_cli, started
+from cli_running import PROGRAM, run_cli, saved, started
 
+import refold
 from fake_provider import VLLM, FakeProvider, status
 
 
@@ -170,6 +171,8 @@ def test_a_closed_output_ends_the_chat(provider):
         (("--model", "openai:gpt-4.1"), "OPENAI_API_KEY"),
         (("--system", "@nowhere"), "--system: cannot read nowhere"),
         (("--policy", "reford"), "did you mean refold?"),
+        (("--policy", "opal", "--set", "threshold=80"), "--set threshold=80: expected a number from 0 to 1"),
+        (("--policy", "opal", "--set", "strategy=summarise"), "expected 'summarize' or 'truncate'"),
         (("--sesion", "x"), "did you mean --session?"),
     ],
 )
@@ -180,6 +183,18 @@ def test_wrong_use_is_one_line(args, told, monkeypatch):
     assert done.status == 2
     assert told in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_fold_by_a_named_policy_has_the_knobs_of_the_settings(provider, chat, tmp_path):
+    """`/compact truncate` leaves nothing but a notice; with a knob in the file the last two turns stay."""
+    store = f"jsonl:{tmp_path / 'store'}"
+    saved("refold.toml", "[policy.truncate]\nkeep_turns = 2\n")
+    provider.script = [tells("answer " * 50)]
+    chat("one\ntwo\nthree\nfour\n/compact truncate\n", "--store", store, "--session", "s")
+    with refold.open("s", store=store) as session:
+        said = [message["content"] for message in session.view() if message["role"] == "user"]
+    assert said[-2:] == ["three", "four"]
+    assert "two" not in said
 
 
 def test_the_model_may_be_set_in_the_environment(provider, chat, monkeypatch):

@@ -34,7 +34,8 @@ def compact(conversation: Conversation, argument: str) -> None:
     before = conversation.store.head(session.name)
     conversation.quiet = True
     try:
-        outcome = session.compact(strategy or None, focus=focus)
+        policy = conversation.settings.make_policy(strategy) if strategy else None
+        outcome = session.compact(policy, focus=focus)
     except KeyboardInterrupt:
         conversation.ui.show(Note("cancelled; nothing was folded", "dim"))
         return

@@ -15,6 +15,7 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.messages.normalize import normalize
 from refold.core.tokens.units import format_count
+from refold.policies import presets
 from refold.session import open as open_session
 from refold.session.events import CompactionEnd, CompactionFailed, CompactionSkipped, Event
 from refold.session.session import Session
@@ -41,6 +42,8 @@ class ChatSettings:
     """Opens the chat client at an address."""
     open_asker: Callable[[str], Asker | None]
     """Opens the summariser for a chat with the model at an address; None if there is none."""
+    make_policy: Callable[[str], Policy] = presets.get
+    """Makes the policy of a name, with the knobs that the user set."""
     spending_limits: Mapping[str, Any] = field(default_factory=dict)
     """Limits on the cost of summaries, as options of `refold.open`."""
 

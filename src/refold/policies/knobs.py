@@ -8,7 +8,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -79,9 +79,9 @@ class Knob:
 
     def read(self, text: str) -> Any:
         """Return the first reading of a text that it may have: JSON, a size, the text itself."""
-        for value in _readings(text):
-            with suppress(FormatError):
-                return self.check(value)
+        for read in (json.loads, parse_tokens, str):
+            with suppress(ValueError, RecursionError):  # a wrong value of the knob is a ValueError as well
+                return self.check(read(text))
         raise FormatError(f"expected {self.values}", path=f"{self.name}={text[:_LONGEST]}")
 
 
@@ -144,14 +144,6 @@ def _match(value: Any, hint: Any) -> Any:
     if not fits:
         raise FormatError(f"expected {_describe(hint)}")
     return value
-
-
-def _readings(text: str) -> Iterator[Any]:
-    with suppress(ValueError, RecursionError):
-        yield json.loads(text)
-    with suppress(FormatError):
-        yield parse_tokens(text)
-    yield text
 
 
 def _show(value: Any) -> str:

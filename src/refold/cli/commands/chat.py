@@ -174,6 +174,7 @@ def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "Ch
         system=SYSTEM if args.system is None else read_text_argument(args.system, "--system"),
         tools=not args.no_tools,
         window=window,
+        make_policy=lambda name: make_policy(name, (), settings),
         folder=Path.cwd(),
         open_client=lambda address: open_chat_client(find_address(address, os.environ), **limits),
         spending_limits=settings.caps,

@@ -83,7 +83,7 @@ def find_next_window(ask: Ask, reply: Reply, window: int) -> int | None:
 
     >>> refused = Failed(RuntimeError("prompt is too long: 21938 tokens > 2500 maximum"))
     >>> find_next_window(Ask("word " * 20_000), refused, 32_768)
-    2283
+    1923
     """
     refusal = _find_refusal(reply)
     if refusal is None:

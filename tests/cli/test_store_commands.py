@@ -532,6 +532,26 @@ def test_a_file_that_is_no_store():
         assert "Traceback" not in done.err + done.out
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.95])
+def test_a_file_that_was_cut_is_salvaged(share):
+    with contextlib.closing(refold.open_store("sqlite:whole.db")) as store:
+        session = refold.open("a", store=store, window=400_000)
+        for number in range(200):
+            session.say(f"msg {number} " + "word " * 300)
+    content = Path("whole.db").read_bytes()
+    Path("cut.db").write_bytes(content[: int(len(content) * share)])
+    done = run_cli("check", "--store", "sqlite:cut.db", "--salvage", "sqlite:new.db")
+    assert (done.status, done.err) == (1, "")
+    assert "Traceback" not in done.out
+    assert done.out.startswith("wrong  ")
+    with contextlib.closing(refold.open_store("sqlite:new.db")) as new:
+        texts = [entry.value["content"].split()[1] for _, _, entry in new.salvage()]
+    assert texts == [str(number) for number in range(len(texts))]
+    assert len(texts) > 200 * share * 0.6  # other pages are those of indexes
+    again = run_cli("check", "--store", "sqlite:new.db")
+    assert (again.status, again.out) == (0, f"{len(texts)} entries, 1 session: all sound\n")
+
+
 @contextlib.contextmanager
 def may_only_read(folder):
     """Nothing in a folder may be written; who may everything becomes somebody else for a while."""

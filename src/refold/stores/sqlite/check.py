@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -11,6 +11,7 @@ from refold.errors import StoreError
 from refold.stores import START, Defect, Place
 from refold.stores.sqlite.connection import Connection
 from refold.stores.sqlite.driver import RawConnection, Row
+from refold.stores.sqlite.pages import RescuedRows
 from refold.stores.sqlite.paths import PathFilter, read_entry_at, read_page, read_path
 from refold.stores.sqlite.rows import (
     SessionRow,
@@ -56,6 +57,8 @@ _CHECK_WORDS: Final = "INSERT INTO words (words) VALUES ('integrity-check')"
 
 def check(connection: Connection) -> Iterator[Defect]:
     """Yield SQLite's own findings, then defects of branches, entries and heads, then of the search index."""
+    if (yield from _attempt("", lambda: connection.read(lambda raw: raw))) is None:
+        return  # SQLite cannot open the file at all
     for row in (yield from _query(connection, f"PRAGMA integrity_check({_MOST_FINDINGS})")):
         if row != ("ok",):
             yield Defect(session="", what=f"SQLite says: {row[0]}")
@@ -179,33 +182,70 @@ def _compare(stored: StoredEntry, before: _Before | None) -> Iterator[str]:
 def salvage(connection: Connection) -> Iterator[tuple[str, Place, Entry]]:
     """Yield everything that can still be read, in the order it was stored; steps over damaged rows."""
     names: dict[int, str] = {}
+    rescue = _Rescue(connection)
+    for stored in _read_all(connection, rescue):
+        if stored.session not in names:
+            names[stored.session] = rescue.name_session(stored.session)
+        yield names[stored.session], stored.place, stored.entry
+
+
+class _Rescue:
+    """Reads from the pages of the file what SQLite cannot read; they are searched at the first damage."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @cached_property
+    def rows(self) -> RescuedRows:
+        return RescuedRows(self._connection.path)
+
+    def name_session(self, number: int) -> str:
+        """Return the name of a session, or a text in its place."""
+        session = None
+        with suppress(StoreError):
+            session = _read_session(self._connection, number)
+        session = session or self.rows.session(number)
+        return decode_text(session.key) if session else f"session {number}, whose name is lost"
+
+    def entry(self, number: int) -> StoredEntry | None:
+        """Return the entry with this id, or None if it is lost."""
+        row = self.rows.entry(number)
+        return None if row is None else parse_entry_row(row)
+
+
+def _read_all(connection: Connection, rescue: _Rescue) -> Iterator[StoredEntry]:
+    """Yield every entry that can be trusted, by id."""
     ends = [0]
+    with suppress(StoreError):
+        connection.require_open()
     for statement in _LAST_IDS:
         with suppress(StoreError):
             ends += [end for (end,) in connection.fetch(statement) if isinstance(end, int)]
     after, end = 0, max(ends)
+    if not connection.is_open or len(ends) <= len(_LAST_IDS):  # one of the ways failed
+        end = max(end, rescue.rows.last_id)
     while after < end:
-        rows, damaged = connection.read(partial(_read_until_damage, connection, after=after))
+        rows, damaged = _read_until_damage(connection, after)
         for row in rows:
             after = row[0]
-            stored = _trusted_entry(connection, row)
-            if stored is None:
-                continue
-            if stored.session not in names:
-                session = None
-                with suppress(StoreError):
-                    session = _read_session(connection, stored.session)
-                lost = f"session {stored.session}, whose name is lost"
-                names[stored.session] = decode_text(session.key) if session else lost
-            yield names[stored.session], stored.place, stored.entry
+            if (stored := _trusted_entry(connection, row) or rescue.entry(after)) is not None:
+                yield stored
         if damaged:
             after += 1
+            if (stored := rescue.entry(after)) is not None:
+                yield stored
         elif not rows:
             return
 
 
-def _read_until_damage(connection: Connection, raw: RawConnection, after: int) -> tuple[list[Row], bool]:
+def _read_until_damage(connection: Connection, after: int) -> tuple[list[Row], bool]:
     """Read the next rows, up to the first unreadable one; also returns True if there was one."""
+    if not connection.is_open:
+        return [], True
+    return connection.read(partial(_read_rows, connection, after=after))
+
+
+def _read_rows(connection: Connection, raw: RawConnection, after: int) -> tuple[list[Row], bool]:
     rows: list[Row] = []
     size = 0
     try:

@@ -21,7 +21,7 @@ from weakref import WeakSet
 
 from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull
 from refold.stores import Durability
-from refold.stores.sqlite import driver, files, schema
+from refold.stores.sqlite import driver, files, pages, schema
 from refold.stores.sqlite.driver import Driver, RawConnection, Row
 
 T = TypeVar("T")
@@ -78,6 +78,11 @@ class Connection:
         _OPEN.add(self)
         try:
             self.require_open()
+        except LogCorrupt:
+            # Whatever SQLite cannot read raises this error again; `check` and `salvage` read the pages.
+            if not pages.was_store(path):
+                self.close()
+                raise
         except BaseException:
             self.close()
             raise
@@ -85,6 +90,11 @@ class Connection:
     def require_open(self) -> None:
         """Connect if there is no connection yet; raises an error if the store was closed."""
         self.read(lambda raw: None)  # noqa: ARG005  # opening is all that is wanted
+
+    def refuse_closed(self) -> None:
+        """Raise an error if the store was closed."""
+        if self._closed:
+            raise StoreError(f"the store sqlite:{self.path} is closed: open it again")
 
     def read(self, work: Callable[[RawConnection], T]) -> T:
         """Run work that only reads; it runs again if others were in the way.
@@ -162,8 +172,7 @@ class Connection:
     # -- connecting --------------------------------------------------------------------------------------
 
     def _connect(self) -> RawConnection:
-        if self._closed:
-            raise StoreError(f"the store sqlite:{self.path} is closed: open it again")
+        self.refuse_closed()
         if self._identity is not None:
             self._require_same_file()
         if self.read_only:

@@ -237,12 +237,12 @@ class SQLiteStore:
 
     def check(self) -> Iterator[Defect]:
         """Examine everything that is stored and yield each defect."""
-        self._connection.require_open()
+        self._connection.refuse_closed()
         return check.check(self._connection)
 
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
         """Yield every readable entry with its session and place, in the order it was stored."""
-        self._connection.require_open()
+        self._connection.refuse_closed()
         return check.salvage(self._connection)
 
     def close(self) -> None:

@@ -587,3 +587,23 @@ def test_any_text_can_be_read_as_a_name(model, provider):
 def test_a_dated_name_has_no_more_room_than_its_alias(dated, alias, room):
     assert refold.measure([], model=alias).room == room
     assert refold.measure([], model=dated).room <= room
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "tokens"),
+    [
+        ("qwen2.5-coder:7b", "ollama", 32_768),
+        ("llama3.2:3b-instruct-q4_K_M", "ollama", 32_768),
+        ("mixtral:8x7b", "ollama", 32_768),
+        ("gemma3n:e4b", "ollama", 32_768),
+        ("llama3:latest", "ollama", 32_768),
+        ("bedrock/converse/us.amazon.nova-lite-v1:0", "bedrock", 300_000),
+        ("fireworks_ai/accounts/fireworks/models/deepseek-r1", "deepseek", 65_536),
+        ("amazon.nova-lite-v1:0", "bedrock", 300_000),
+        ("deepseek/deepseek-r1:free", "deepseek", 65_536),
+    ],
+)
+def test_names_as_programs_write_them_reach_their_row(name, provider, tokens):
+    """A tag is Ollama's, where `num_ctx` decides and not the model; a version or a variant is none."""
+    window = lookup(name)
+    assert (window.provider, window.tokens) == (provider, tokens)

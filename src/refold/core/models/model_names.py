@@ -31,6 +31,10 @@ _BEDROCK: Final = (
     r"|stability|twelvelabs|writer|xai|zai)\.[a-z0-9].*)"
 )
 _WRAPPING: Final = r"\A(?:arn:aws[a-z-]*:bedrock:|projects/|publishers/|models/|accounts/)(?:[^/]*/)*"
+_BEDROCK_CALL: Final = r"\A(?:converse|converse_like|invoke)/"
+"""How a request is made, which some programs write before the model."""
+_OLLAMA_TAG: Final = r"[a-z0-9._-]+:(?:latest|(?:e|[0-9]{1,2}x)?[0-9]{1,4}(?:\.[0-9])?[bm](?:-[a-z0-9._-]+)?)"
+"""A name with a tag, and no provider: `llama3.2:3b`. Only Ollama's programs write one."""
 _VERSION: Final = r"-v[0-9]{1,2}(?::[0-9]{1,2})?$"
 _REVERSED: Final = r"claude-([0-9](?:-[0-9])?)-(opus|sonnet|haiku)"
 _SIZE: Final = r"\[([0-9]{1,4}[km])\]$"
@@ -78,6 +82,10 @@ def parse_model_name(model: str, provider: str | None = None) -> ModelName:
     unwrapped = re.sub(_WRAPPING, "", plain[: size.start()] if size else plain)
     named, plain = _split_provider(unwrapped)
     own = canonical_provider(provider) if provider else named
+    if own is None and re.fullmatch(_OLLAMA_TAG, plain):
+        own = "ollama"
+    if own == "bedrock":
+        plain = re.sub(_BEDROCK_CALL, "", plain)
     plain = re.sub(_WRAPPING, "", plain).removeprefix("ft:")
     if match := re.fullmatch(_BEDROCK, plain):
         own, plain = own or "bedrock", match[1]

@@ -178,6 +178,15 @@ def test_opals_keep_recent_is_a_number_of_tokens(client):
     assert view[0]["content"].startswith("[Conversation summary")
 
 
+def test_knobs_of_the_environment_hold_for_sessions():
+    """Without `keep_recent` Opal keeps 20,000 tokens by hand, so that there is nothing to fold."""
+    talk = [{"role": "user", "content": f"msg {n} " + "x" * 200} for n in range(10)]
+    with Client("--store", "memory:", env={"REFOLD_POLICY_OPAL_KEEP_RECENT": "200"}) as client:
+        client.call("session/open", session_id="opal", policy="opal", window=128_000)
+        client.call("session/say", session_id="opal", message=talk)
+        assert client.call("session/compact", session_id="opal")["messages_after"] == 5
+
+
 def test_opal_tells_the_window_from_the_moment_a_session_starts(client):
     """systems/opal.md: `agent/state` has it, and every `usage_update`."""
     client.call("session/open", session_id="opal", policy="opal", model="gpt-4o")

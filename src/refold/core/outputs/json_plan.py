@@ -1,8 +1,9 @@
 """Make JSON shorter so that it stays JSON: keys are kept, long lists and strings are cut; reads no file."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from refold.core.outputs.line_plan import cut_line, mark_gap
@@ -14,6 +15,8 @@ SMALLEST: Final = 40
 """Characters below which a value is replaced by a marker instead of being cut."""
 FIRST_ROOM: Final = 120
 """Characters that the value of a first key gets before the others: a message of one line."""
+MOST_TROUBLE: Final = 3
+"""Items with trouble that come before the first ones of a list."""
 FIRST_KEYS: Final = frozenset(
     {
         *("error", "errors", "message", "msg", "detail", "details", "reason", "status", "state", "code"),
@@ -114,7 +117,12 @@ class JsonPlan:
         """Return the characters for each item that is kept: those with trouble, and the first ones."""
         kept: dict[int, int] = {}
         free = room - 2
-        for place in (*_find_trouble(value), *range(len(value))):
+        trouble = (
+            place
+            for place, item in enumerate(value)
+            if isinstance(item, dict) and any(_tells_trouble(key, field) for key, field in item.items())
+        )
+        for place in (*islice(trouble, MOST_TROUBLE), *range(len(value))):
             gap = self._gap(depth + 1) + 1
             share = min(self._size(value[place]), max(SMALLEST, free // 2 if place else free * 2 // 3))
             if free - gap < share and (kept or free < SMALLEST):
@@ -154,6 +162,21 @@ def parse_json(text: str) -> JsonPlan | None:
     return JsonPlan(value, indent, gap, sizes) if _measure(value, indent, 1, sizes) else None
 
 
+def is_json_lines(lines: Sequence[str]) -> bool:
+    """True if each line looks like a JSON object."""
+    shown = [line for line in lines if line.strip()]
+    return len(shown) > 1 and all(line.startswith("{") and line.rstrip().endswith("}") for line in shown)
+
+
+def cut_json_line(line: str, max_chars: int) -> str:
+    """Cut a line of JSON so that it stays JSON; like any line where that saves nothing."""
+    if len(line) <= max_chars:
+        return line
+    plan = parse_json(line)
+    shorter = plan.render(max_chars) if plan else ""
+    return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
+
+
 def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int]) -> int:
     """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep."""
     if not isinstance(value, dict | list):
@@ -169,21 +192,12 @@ def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int]) -> int:
     return sizes[id(value)]
 
 
-def _find_trouble(items: list[Any]) -> list[int]:
-    """Return the places of objects whose fields tell of trouble, at most three."""
-    places = (
-        place
-        for place, item in enumerate(items)
-        if isinstance(item, dict)
-        and any(key.lower() in FIRST_KEYS and _tells_trouble(key, field) for key, field in item.items())
-    )
-    return [place for place, _ in zip(places, range(3), strict=False)]
-
-
 def _tells_trouble(key: str, value: Any) -> bool:
+    """True if a field of an object tells of trouble."""
     if key.lower() in {"error", "errors"}:
         return bool(value)
-    return isinstance(value, str) and not isinstance(value, _Number) and is_failure(value[:200].upper())
+    is_text = isinstance(value, str) and not isinstance(value, _Number)
+    return is_text and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
 
 
 def _write_scalar(value: Any) -> str:

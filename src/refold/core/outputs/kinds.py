@@ -1,12 +1,11 @@
 """Recognise what kind of text a tool printed, by its content alone, and choose its ranking."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, Protocol
 
-from refold.core.outputs.json_plan import parse_json
-from refold.core.outputs.line_plan import LinePlan, cut_line
-from refold.core.outputs.rank_code import LINE_NUMBER, is_code, is_numbered, is_prose, rank_code, rank_prose
+from refold.core.outputs.json_plan import cut_json_line, is_json_lines, parse_json
+from refold.core.outputs.line_plan import LinePlan
+from refold.core.outputs.rank_code import is_code, is_numbered, is_prose, rank_code, rank_prose
 from refold.core.outputs.rank_diffs import is_diff, rank_diff
 from refold.core.outputs.rank_lists import (
     is_listing,
@@ -16,17 +15,11 @@ from refold.core.outputs.rank_lists import (
     rank_search,
     rank_table,
 )
-from refold.core.outputs.rank_runs import rank_log, rank_tests
+from refold.core.outputs.rank_runs import is_log, rank_log, rank_tests
 from refold.core.outputs.trouble import TEST_SUMMARY, find_traces, is_failure, is_report, plain_line
 
 SAMPLE: Final = 150
 """Lines from each end by which the kind is recognised; bounds the work on long outputs."""
-
-_LOG_LINE: Final = re.compile(
-    r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
-    r"|.{0,80}\b(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL|CRITICAL)\b"
-)
-
 
 Kind = Literal["code", "diff", "json lines", "listing", "log", "other", "prose", "search", "table", "tests"]
 
@@ -51,7 +44,7 @@ def make_plan(text: str) -> Plan:
     lines = text.split("\n")
     kind = recognise_kind(lines)
     if kind == "json lines":
-        return LinePlan(lines, rank_log(lines).order, cut=_cut_json_line)
+        return LinePlan(lines, rank_log(lines).order, cut=cut_json_line)
     return _RANKINGS.get(kind, rank_log)(lines)
 
 
@@ -61,13 +54,13 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
     plain = [plain_line(line) for line in sample]
     tests: tuple[tuple[Kind, Callable[[Sequence[str]], bool]], ...] = (
         ("diff", is_diff),
-        ("code", _is_numbered_code),
+        ("code", is_numbered),
         ("tests", lambda found: any(TEST_SUMMARY.match(line.rstrip()) for line in found)),
         ("log", lambda _found: _has_trace(lines)),
         ("search", is_search),
-        ("json lines", lambda _found: _is_json_lines(sample)),
+        ("json lines", lambda _found: is_json_lines(sample)),
         ("table", is_table),
-        ("log", _is_log),
+        ("log", is_log),
         ("listing", is_listing),
         ("code", lambda found: is_code(found) and not any(map(is_report, lines))),
         ("prose", lambda found: is_prose(found) and not any(is_failure(plain_line(line)) for line in lines)),
@@ -86,30 +79,6 @@ _RANKINGS: Final[Mapping[Kind, Callable[[Sequence[str]], LinePlan]]] = {
 }
 
 
-def _is_numbered_code(sample: Sequence[str]) -> bool:
-    has_header = "\t" in sample[0] and not LINE_NUMBER.match(sample[0])  # then the numbers are a column
-    half = len(sample) // 2
-    return not has_header and (is_numbered(sample) or (half > 2 and is_numbered(sample[:half])))
-
-
 def _has_trace(lines: Sequence[str]) -> bool:
     """True if a stack trace stands at the left margin: in code and documents it is indented."""
     return any(trace.start == 0 or not lines[trace.start].startswith(" ") for trace in find_traces(lines))
-
-
-def _is_log(plain: Sequence[str]) -> bool:
-    shown = [line for line in plain if line.strip()]
-    return sum(bool(_LOG_LINE.match(line)) for line in shown) * 3 >= len(shown) > 0
-
-
-def _is_json_lines(sample: Sequence[str]) -> bool:
-    shown = [line for line in sample if line.strip()]
-    return len(shown) > 1 and all(line.startswith("{") and line.rstrip().endswith("}") for line in shown)
-
-
-def _cut_json_line(line: str, max_chars: int) -> str:
-    if len(line) <= max_chars:
-        return line
-    plan = parse_json(line)
-    shorter = plan.render(max_chars) if plan else ""
-    return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)

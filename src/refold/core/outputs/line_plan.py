@@ -85,20 +85,13 @@ def cut_line(line: str, max_chars: int) -> str:
     head = boundary_before(line, room * 2 // 3)
     tail = boundary_after(line, len(line) - room // 3)
     if not blob:
-        head, tail = _end_word(line, head), _start_word(line, tail)
+        # Whole words, if one ends near.
+        gap = line.rfind(" ", max(0, head - WORD_CHARS), head + 1)
+        head = boundary_before(line, gap) if gap > 0 else head
+        gap = line.find(" ", tail, tail + WORD_CHARS)
+        tail = boundary_after(line, gap + 1) if gap >= 0 else tail
     marker = mark_gap(tail - head, "character", blob)
     return line if tail - head <= len(marker) else line[:head] + marker + line[tail:]
-
-
-def _end_word(line: str, at: int) -> int:
-    """Return the end of the last whole word before `at`, if one ends near."""
-    gap = line.rfind(" ", max(0, at - WORD_CHARS), at + 1)
-    return boundary_before(line, gap) if gap > 0 else at
-
-
-def _start_word(line: str, at: int) -> int:
-    gap = line.find(" ", at, at + WORD_CHARS)
-    return boundary_after(line, gap + 1) if gap >= 0 else at
 
 
 # -- many lines ---------------------------------------------------------------------------------------------

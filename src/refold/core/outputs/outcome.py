@@ -1,7 +1,7 @@
 """Say in one line what an action was and what came out of it; knows no message list and no policy."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -108,7 +108,9 @@ def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str
         files, added, removed = count_changes(lines)
         return f"diff of {files} file{'' if files == 1 else 's'}, +{added} -{removed}"
     if kind == "search":
-        return _describe_hits(lines)
+        found = {file for line in lines if (file := find_hit_file(line))}
+        where = f" in {len(found)} files" if len(found) > 1 else ""
+        return f"{sum(line != '--' for line in lines)} hits{where}: {lines[0].strip()}"
     if kind == "listing":
         names = [name for name in map(find_entry_name, lines) if name not in {".", ".."}]
         names = [name for name in names if not name.startswith("total ")]
@@ -136,13 +138,6 @@ def _find_trouble(lines: Sequence[str]) -> str:
     failures = [line for line in lines if is_failure(line)]
     # What an assertion found says more than the name of its test, which the summary gives.
     return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
-
-
-def _describe_hits(lines: Sequence[str]) -> str:
-    files = {file for line in lines if (file := find_hit_file(line))}
-    hits = sum(line != "--" for line in lines)
-    where = f" in {len(files)} files" if len(files) > 1 else ""
-    return f"{hits} hits{where}: {lines[0].strip()}"
 
 
 def _find_telling_line(lines: Sequence[str]) -> str:
@@ -183,8 +178,11 @@ def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: 
         return cut_words(_describe_change(known, ops.modified), limit_chars)
     if ops.read:
         return cut_words(f"read {', '.join(ops.read)}{_find_extent(known)}", limit_chars)
-    shown = ", ".join(f"{key}={_show_value(value)}" for key, value in known.items())
-    return cut_words(f"{name}({shown})", limit_chars)
+    shown: list[str] = []
+    for key, value in known.items():
+        text = value if isinstance(value, str) else repr(value) if value is not None else "null"
+        shown.append(f"{key}={cut_words(' '.join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)}")
+    return cut_words(f"{name}({', '.join(shown)})", limit_chars)
 
 
 def _find_command(arguments: Mapping[str, Any]) -> str:
@@ -201,10 +199,8 @@ def describe_command(command: str) -> str:
     >>> describe_command("cat <<'E' > a.py\nx = 1\nE\npython a.py")
     'cat > a.py (1 line); python a.py'
     """
-    return "; ".join(_shorten_heredocs(command.replace("\\\n", "").strip().split("\n")))
-
-
-def _shorten_heredocs(lines: Sequence[str]) -> Iterator[str]:
+    lines = command.replace("\\\n", "").strip().split("\n")
+    shown: list[str] = []
     at = 0
     while at < len(lines):
         line = lines[at].strip()
@@ -212,13 +208,14 @@ def _shorten_heredocs(lines: Sequence[str]) -> Iterator[str]:
         start = _HEREDOC.search(line)
         if start is None:
             if line and (not line.startswith("#") or len(lines) == 1):
-                yield line.removesuffix(";")
+                shown.append(line.removesuffix(";"))
             continue
         stop = next(
             (place for place in range(at, len(lines)) if lines[place].strip() == start[2]), len(lines)
         )
-        yield f"{_name_writer(line, start)} ({stop - at} line{'' if stop - at == 1 else 's'})"
+        shown.append(f"{_name_writer(line, start)} ({stop - at} line{'' if stop - at == 1 else 's'})")
         at = stop + 1
+    return "; ".join(shown)
 
 
 def _name_writer(line: str, start: re.Match[str]) -> str:
@@ -274,11 +271,6 @@ def _find_extent(arguments: Mapping[str, Any]) -> str:
     if start is None and end is None:
         return ""
     return f" {start or 1}-{'' if end is None else end}"
-
-
-def _show_value(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value) if value is not None else "null"
-    return cut_words(" ".join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)
 
 
 def cut_words(text: str, limit_chars: int) -> str:

@@ -45,10 +45,15 @@ def find_first_signature(lines: Sequence[str]) -> str:
 
 
 def is_numbered(lines: Sequence[str]) -> bool:
-    """True if most lines begin with numbers that count upwards by one."""
-    numbers = [int(found[1]) for line in lines if (found := LINE_NUMBER.match(line))]
-    steps = sum(later == number + 1 for number, later in pairwise(numbers))
-    return len(numbers) >= 2 and steps * 5 >= len(lines) * 4 - 5
+    """True if most lines, or most of the first half, begin with numbers that count upwards by one."""
+    if "\t" in lines[0] and not LINE_NUMBER.match(lines[0]):  # a header: then the numbers are a column
+        return False
+    for part in (lines, lines[: len(lines) // 2]) if len(lines) > 5 else (lines,):
+        numbers = [int(found[1]) for line in part if (found := LINE_NUMBER.match(line))]
+        steps = sum(later == number + 1 for number, later in pairwise(numbers))
+        if len(numbers) >= 2 and steps * 5 >= len(part) * 4 - 5:
+            return True
+    return False
 
 
 def is_code(lines: Sequence[str]) -> bool:
@@ -66,9 +71,10 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
     """Rank source code: its head without a licence, its end, and the signatures between, outer ones first."""
     plain = [split_number(line)[:400] for line in lines]
     start = _find_first_code(plain)
+    naming = (_SIGNATURE, _TOP_LEVEL, _IMPORT)
     signatures = sorted(
-        (place for place in range(start, len(lines)) if _names_part(plain[place])),
-        key=lambda place: (_indent(plain[place]) > 4, place),
+        (place for place in range(start, len(lines)) if any(named.match(plain[place]) for named in naming)),
+        key=lambda place: (len(plain[place]) - len(plain[place].lstrip()) > 4, place),
     )
     order = mix_places(
         lines,
@@ -104,11 +110,3 @@ def _find_first_code(plain: Sequence[str]) -> int:
         place for place, line in enumerate(plain) if line.strip() and not _COMMENT.match(line)
     )
     return next(places, 0)
-
-
-def _names_part(line: str) -> bool:
-    return any(pattern.match(line) for pattern in (_SIGNATURE, _TOP_LEVEL, _IMPORT))
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from refold.core.outputs.line_plan import Describe, LinePlan
+from refold.core.outputs.line_plan import LinePlan
 
 _FILE: Final = re.compile(r"diff --git |diff -|Index: |\*\*\* (?:Add|Update|Delete) File: ")
 _HEADER: Final = re.compile(r"diff --git |index [0-9a-f]{3,64}\.\.|--- |\+\+\+ ")
@@ -30,9 +30,17 @@ def rank_diff(lines: Sequence[str]) -> LinePlan:
             *range(len(lines)),
         )
     )
-    describe = _tell_changes(lines, changed, frozenset(files))
+    named = frozenset(files)
     headers = (place for place, line in enumerate(lines) if not changed[place] and _HEADER.match(line))
-    return LinePlan(lines, list(order), describe, redundant=frozenset(headers) - set(files))
+
+    def describe(start: int, stop: int) -> str:
+        added = sum(changed[place] and lines[place][0] == "+" for place in range(start, stop))
+        removed = sum(changed[start:stop]) - added
+        number = sum(place in named for place in range(start, stop))
+        where = f" in {number} files" if number > 1 else ""
+        return f"+{added} -{removed}{where}" if added or removed else ""
+
+    return LinePlan(lines, list(order), describe, redundant=frozenset(headers) - named)
 
 
 def is_diff(lines: Sequence[str]) -> bool:
@@ -97,14 +105,3 @@ def _near(changed: Sequence[bool], distance: int) -> Iterator[int]:
     for place, is_changed in enumerate(changed):
         if is_changed:
             yield from (near for near in (place - distance, place + distance) if 0 <= near < len(changed))
-
-
-def _tell_changes(lines: Sequence[str], changed: Sequence[bool], files: frozenset[int]) -> Describe:
-    def describe(start: int, stop: int) -> str:
-        added = sum(changed[place] and lines[place][0] == "+" for place in range(start, stop))
-        removed = sum(changed[start:stop]) - added
-        number = sum(place in files for place in range(start, stop))
-        where = f" in {number} files" if number > 1 else ""
-        return f"+{added} -{removed}{where}" if added or removed else ""
-
-    return describe

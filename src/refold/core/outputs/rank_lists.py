@@ -55,17 +55,12 @@ def is_search(lines: Sequence[str]) -> bool:
 def rank_search(lines: Sequence[str]) -> LinePlan:
     """Rank search hits: the first of each file, then the second of each file, and so on; context last."""
     files = [find_hit_file(line) for line in lines]
-    context = [_is_context(line) for line in lines]
     by_file: dict[str, list[int]] = defaultdict(list)
-    for place, file in enumerate(files):
-        if not context[place] and lines[place].strip():
+    for place, (line, file) in enumerate(zip(lines, files, strict=True)):
+        if line.strip() and line != "--" and not _CONTEXT.match(line):
             by_file[file].append(place)
     order = dict.fromkeys((*_take_turns(list(by_file.values())), *range(len(lines))))
     return LinePlan(lines, list(order), _tell_groups(files, "in "))
-
-
-def _is_context(line: str) -> bool:
-    return line == "--" or _CONTEXT.match(line) is not None
 
 
 def _take_turns(groups: Sequence[Sequence[int]]) -> Iterator[int]:

@@ -7,7 +7,7 @@ comes first, then the tests that failed and what their assertions found; tests t
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, mix_places
@@ -32,9 +32,19 @@ EXAMPLE_CHARS: Final = 24
 """Characters of a repeated line that name it in a marker."""
 
 _VARIABLE: Final = re.compile(r"0x[0-9a-fA-F]{1,16}|\b[0-9a-f]{7,64}\b|\d{1,40}")
+_LOG_LINE: Final = re.compile(
+    r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
+    r"|.{0,80}\b(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL|CRITICAL)\b"
+)
 _SPACE: Final = re.compile(r"\s{1,400}")
 
 # -- logs ---------------------------------------------------------------------------------------------------
+
+
+def is_log(lines: Sequence[str]) -> bool:
+    """True if a third of the lines begin with a time or name a level."""
+    shown = [line for line in lines if line.strip()]
+    return sum(bool(_LOG_LINE.match(line)) for line in shown) * 3 >= len(shown) > 0
 
 
 def rank_log(lines: Sequence[str]) -> LinePlan:
@@ -54,7 +64,8 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     order = dict.fromkeys(
         (
             *_rank_traces(traces[-1:]),
-            *_take_ends(distinct, FIRST_FAILURES),
+            # From both ends, the first one first: later failures often follow from it.
+            *(distinct[end] for end in islice(end_places(0, len(distinct)), 2 * FIRST_FAILURES)),
             *failures[-1:],
             *ends[:2],
             *_around(distinct, len(lines)),
@@ -101,11 +112,6 @@ def _rank_traces(traces: Iterable[Trace]) -> Iterator[int]:
         yield trace.start
         for frame in trace.frames[1:]:
             yield from reversed(frame)
-
-
-def _take_ends(places: Sequence[int], number: int) -> list[int]:
-    """Return places from both ends, the first one first: later failures often follow from it."""
-    return [places[end] for end in list(end_places(0, len(places)))[: 2 * number]]
 
 
 def _around(failures: Sequence[int], number: int) -> Iterator[int]:
@@ -168,12 +174,9 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
             *every,
         )
     )
-    return LinePlan(lines, list(order), _tell_passed(passed))
 
-
-def _tell_passed(passed: Sequence[bool]) -> Describe:
     def describe(start: int, stop: int) -> str:
         number = sum(passed[start:stop])
         return f"{number} passed or skipped" if number > 1 else ""
 
-    return describe
+    return LinePlan(lines, list(order), describe)

@@ -41,17 +41,13 @@ def shrink_output(text: str, limit: int, count: Count) -> str:
     plan = _Frame.of(plain)
     shrunk = _find_longest(plan, limit, len(plain) * max(0, limit) // max(1, total), count)
     if shrunk is None or len(shrunk) > len(text):
-        shrunk = _keep_best_line(plan.best(), plain, limit, count)
+        # The most important line alone; a marker or dots say that it is not all.
+        best = plan.best()
+        others = count_lines(plain.rstrip("\n").split("\n")) - 1
+        shrunk = f"{best}\n{mark_gap(others, 'line')}"
+        if not others or count(shrunk) > limit:
+            shrunk = fit_text(f"{best}…" if others else best, limit, count=count, ellipsis="…").text
     return shrunk if len(shrunk) <= len(text) else ""
-
-
-def _keep_best_line(best: str, text: str, limit: int, count: Count) -> str:
-    """Return the most important line of a text; a marker or dots say that it is not all."""
-    others = count_lines(text.rstrip("\n").split("\n")) - 1
-    marked = f"{best}\n{mark_gap(others, 'line')}"
-    if others and count(marked) <= limit:
-        return marked
-    return fit_text(f"{best}…" if others else best, limit, count=count, ellipsis="…").text
 
 
 def _find_longest(plan: Plan, limit: int, max_chars: int, count: Count) -> str | None:
@@ -91,11 +87,14 @@ class _Frame:
         """Return the frame, and the content in the room that it leaves."""
         if sum(len(piece.text) for piece in self.pieces if piece.is_frame) > max_chars // FRAME_SHARE:
             return self._render_lean(max_chars)
-        shares = self._share(max_chars)
-        return "".join(
-            _fit_piece(piece, plan, share)
-            for piece, plan, share in zip(self.pieces, self.plans, shares, strict=True)
-        )
+        shown: list[str] = []
+        for piece, plan, share in zip(self.pieces, self.plans, self._share(max_chars), strict=True):
+            if plan is None or len(piece.text) <= share:
+                shown.append(piece.text)
+            else:
+                part = plan.render(share)
+                shown += (part, "\n" * (piece.text.endswith("\n") and not part.endswith("\n")))
+        return "".join(shown)
 
     def best(self) -> str:
         """Return what matters most of the largest content."""
@@ -123,12 +122,3 @@ class _Frame:
             shares[place] = min(shares[place], max(0, free) // left)
             free -= shares[place]
         return shares
-
-
-def _fit_piece(piece: Piece, plan: Plan | None, share: int) -> str:
-    """Return a piece in about its share of characters, with the line ends at its end."""
-    if plan is None or len(piece.text) <= share:
-        return piece.text
-    shown = plan.render(share)
-    ends_line = piece.text.endswith("\n") and not shown.endswith("\n")
-    return shown + "\n" * ends_line

@@ -49,8 +49,11 @@ class Piece:
 
 def split_frame(text: str) -> list[Piece]:
     """Split an output into its frame and its content; one piece of content if it has no frame."""
-    spans = _find_first_lines(text)
-    at = spans[-1][1] if spans else 0
+    spans: list[tuple[int, int]] = []
+    at = 0
+    while at < len(text) and len(spans) < MOST_TAGS and (line := _FIRST_LINE.match(text, at)):
+        spans.append(line.span())
+        at = line.end()
     tag = _TAG.search(text, at, at + GAP_CHARS + 1_000)
     if tag and not text[at : tag.start()].strip():
         spans += _find_tags(text, at)
@@ -61,16 +64,6 @@ def split_frame(text: str) -> list[Piece]:
     if len(spans) > MOST_TAGS:
         spans = _take_outer(text, spans)
     return list(_cut_spans(text, spans))
-
-
-def _find_first_lines(text: str) -> list[tuple[int, int]]:
-    """Return the lines about the process with which an output begins."""
-    spans: list[tuple[int, int]] = []
-    at = 0
-    while at < len(text) and len(spans) < MOST_TAGS and (line := _FIRST_LINE.match(text, at)):
-        spans.append(line.span())
-        at = line.end()
-    return spans
 
 
 def _find_tags(text: str, at: int) -> list[tuple[int, int]]:
@@ -114,14 +107,8 @@ def remove_noise(text: str) -> str:
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     if "\r" in text:
-        text = "\n".join(map(_show_last, text.split("\n")))
+        text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in text.split("\n"))
     return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
-
-
-def _show_last(line: str) -> str:
-    """Return what a screen shows of a line that was overwritten."""
-    shown = line.rstrip("\r")
-    return line[shown.rfind("\r") + 1 :]
 
 
 def find_exit_code(pieces: Iterable[Piece]) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -330,6 +331,37 @@ def test_compact_writes_to_a_file(large, tmp_path):
     whole = run_cli("compact", large, "--window", "8k", "-o", tmp_path / "out.json")
     assert whole.err.endswith(f"\nwritten to {tmp_path / 'out.json'}\n")
     assert len(json.loads((tmp_path / "out.json").read_text())) < 120
+
+
+@pytest.mark.parametrize(
+    ("source", "mask", "mode"),
+    [(0o444, 0o022, 0o644), (0o644, 0o022, 0o644), (0o600, 0o022, 0o600), (0o644, 0o077, 0o600)],
+)
+def test_a_new_file_is_writable_and_no_more_open_than_its_source(large, source, mask, mode):
+    Path(large).chmod(source)
+    before = os.umask(mask)
+    try:
+        assert run_cli("compact", large, "--window", "8k", "-o", "out.json").status == 0
+        assert Path("out.json").stat().st_mode & 0o777 == mode
+        Path("out.json").chmod(0o640)
+        assert run_cli("compact", large, "--window", "8k", "-o", "out.json").status == 0
+        assert Path("out.json").stat().st_mode & 0o777 == 0o640  # what is there keeps its own
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("text", ['{"hello": 1}', '[{"hello": 1}]', '{"a": 1}\n{"b": 2}\n'])
+def test_a_file_without_messages_is_called_that(text):
+    saved("wrong.json", text)
+    done = run_cli("measure", "wrong.json")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "wrong.json: no messages in this file: expected a JSON list of messages" in done.err
+
+
+def test_a_file_that_was_cut_says_where():
+    saved("cut.json", '[{"role": "user", "content": "hi')
+    done = run_cli("measure", "cut.json")
+    assert "cut.json: is not JSON: Unterminated string starting at line 1 column 30" in done.err
 
 
 def test_compact_in_place_keeps_a_backup(large, tmp_path):

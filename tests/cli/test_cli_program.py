@@ -55,7 +55,7 @@ def test_no_command_is_wrong_use_and_shows_the_help():
         (["measure", "number.json"], "expected a list of messages"),
         (["measure", "none-in.json"], "holds no messages"),
         (["measure", "numbers.json"], "numbers.json: messages[0]: expected an object"),
-        (["measure", "object.json"], "object.json: messages[0].role: is missing"),
+        (["measure", "object.json"], "object.json: no messages in this file"),
         (["measure", "deep.json"], "nested deeper"),
         (["measure", "a.json", "--policy", "rippel"], "there is no policy 'rippel'"),
         (["measure", "a.json", "--format", "klingon"], "no format is named 'klingon'"),

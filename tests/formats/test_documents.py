@@ -72,6 +72,7 @@ class TestLoads:
         assert refused("") == "is not JSON: Expecting value at line 1 column 1"
         assert refused('{"a": 1,\n "b" 2}') == "is not JSON: Expecting ':' delimiter at line 2 column 6"
         assert refused("[1] [2]") == "is not JSON: Extra data at line 1 column 5"
+        assert refused('["abc') == "is not JSON: Unterminated string starting at line 1 column 2"
 
     @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a b":['])
     def test_nesting_of_any_depth_is_refused_with_its_place(self, opening):

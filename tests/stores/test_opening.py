@@ -70,3 +70,13 @@ def test_the_built_in_stores_open_by_their_address(tmp_path):
     )
     with pytest.raises(StoreError, match="memory: has no option speed"):
         refold.open_store("memory:?speed=1")
+
+
+@pytest.mark.parametrize("address", ["sqlite:{}/no/such/x.db", "jsonl:{}/no/logs", "sqlite:{}/file/no/x.db"])
+def test_a_folder_that_is_not_there_is_an_error(address, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RefoldError, match=f"there is no folder {tmp_path}/(no|file)"):
+        refold.open_store(address.format(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    for sound in (f"sqlite:{tmp_path}/x.db", f"jsonl:{tmp_path}/logs"):
+        refold.open_store(sound).close()

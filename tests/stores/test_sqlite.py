@@ -94,20 +94,21 @@ def other(path):
 # -- the file ----------------------------------------------------------------------------------------------
 
 
-def test_files_are_for_their_owner_only_whatever_the_umask(tmp_path):
+def test_files_are_for_their_owner_only_whatever_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setattr("refold.stores.sqlite.store.default_path", lambda: tmp_path / "new" / "deep" / "x.db")
     before = os.umask(0)
     try:
-        store = open_store(str(tmp_path / "new" / "deep" / "store.db"))
+        store = open_store()
         filled(store, 3)
         files = list((tmp_path / "new" / "deep").iterdir())
-        assert {file.name for file in files} >= {"store.db", "store.db-wal", "store.db-shm"}
+        assert {file.name for file in files} >= {"x.db", "x.db-wal", "x.db-shm"}
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         for folder in (tmp_path / "new", tmp_path / "new" / "deep"):
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     finally:
         os.umask(before)
     store.close()
-    assert [file.name for file in (tmp_path / "new" / "deep").iterdir()] == ["store.db"]
+    assert [file.name for file in (tmp_path / "new" / "deep").iterdir()] == ["x.db"]
 
 
 def test_the_journal_of_the_standard_library_is_for_its_owner_too(opened, path):

@@ -20,6 +20,7 @@ lead to it from the first one. Several threads may use a store at once. Any text
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import parse_qsl
 
@@ -282,3 +283,13 @@ def refuse_options(scheme: str, options: Mapping[str, Any]) -> None:
     if options:
         unknown = ", ".join(sorted(options))
         raise StoreError(f"the store {scheme}: has no option {unknown}: leave it out of the address")
+
+
+def refuse_missing_folder(folder: Path) -> None:
+    """Raise an error if the folder in which a store would be made does not exist: it may be mistyped."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(f"there is no folder {folder}: check the address, or create the folder") from None
+    except (OSError, ValueError):
+        return  # the store says why it cannot be used

@@ -21,6 +21,8 @@ _BEFORE_JSON: Final = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
 """Bytes that may stand before the first character of JSON, in any of its encodings."""
 _EXPECTED: Final = "expected a JSON list of messages, a request body, or one message a line"
 _LIST_KEYS: Final = ("messages", "contents", "input")
+_MESSAGE_KEYS: Final = frozenset({*_LIST_KEYS, "role", "type", "content", "parts", "text"})
+"""Keys of which every message and every request has at least one."""
 _SHOWN_PROBLEMS: Final = 3
 """Problems of a transcript that are shown; a damaged file has hundreds of the same kind."""
 
@@ -134,9 +136,18 @@ def _parse_document(raw: bytes, shown: str, format: str | None) -> Document:  # 
             if plain.unwrap_list(picked) is not picked or plain.detect_shape(picked):
                 read = plain.read(picked)
                 return Document(messages=list(read.messages), format=read.format, model=read.model)
+        if not _has_messages(value):
+            raise WrongUse(f"{shown}: no messages in this file: {_EXPECTED}")
         return documents.to_document(value, format=format)
     except FormatError as error:
         raise FormatError(str(error), path=shown) from None
+
+
+def _has_messages(value: Any) -> bool:
+    """False for objects that have nothing of a message or of a request; other values have other errors."""
+    items = value if isinstance(value, list) else [value]
+    objects = [item for item in items if isinstance(item, dict)]
+    return not items or len(objects) < len(items) or any(item.keys() & _MESSAGE_KEYS for item in objects)
 
 
 def _source_of(

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -30,7 +29,7 @@ def choose_destination(out: str | None, source: Path | None, *, in_place: bool =
 
 
 def write_result(text: str, path: Path | None, screen: Screen, source: Path | None) -> None:
-    """Write text that ends with a newline; a new file gets the permissions of the source."""
+    """Write text that ends with a newline; a new file is writable, and as private as the source."""
     if path is None:
         screen.data(text)
         return
@@ -39,7 +38,7 @@ def write_result(text: str, path: Path | None, screen: Screen, source: Path | No
         if path.exists() and not path.is_file():  # a device or a pipe is written, never replaced
             path.write_bytes(raw)
         else:
-            _replace(path, raw, path if path.exists() else source)
+            _replace(path, raw, _mode_of(path) if path.exists() else _choose_mode(source))
     except OSError as error:
         raise Refused(f"cannot write {path}: {describe_os_error(error)}") from None
 
@@ -49,27 +48,34 @@ def back_up(path: Path, raw: bytes) -> Path:
     names = (path.with_name(f"{path.name}.bak" + (f".{number}" if number else "")) for number in count())
     backup = next(name for name in names if not name.exists())
     try:
-        _replace(backup, raw, path)
+        _replace(backup, raw, _mode_of(path))
     except OSError as error:
         why = describe_os_error(error)
         raise Refused(f"cannot write the backup {backup}: {why}; nothing was changed") from None
     return backup
 
 
-def _replace(path: Path, raw: bytes, like: Path | None) -> None:
-    """Replacement a file in place in one step, with the permissions of `like` or those of a new file."""
+def _choose_mode(source: Path | None) -> int:
+    """Return the permissions of a new file: by the umask, and no more open to others than the source."""
+    mask = os.umask(0o077)  # the mask can only be read by setting it
+    os.umask(mask)
+    mode = 0o666 & ~mask
+    return mode if source is None else mode & (_mode_of(source) | 0o600)
+
+
+def _mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def _replace(path: Path, raw: bytes, mode: int) -> None:
+    """Replace a file in one step; it gets these permissions."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        if like is not None:
-            shutil.copymode(like, name)
-        else:
-            mask = os.umask(0o077)  # the mask can only be read by setting it
-            os.umask(mask)
-            Path(name).chmod(0o666 & ~mask)
+        Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

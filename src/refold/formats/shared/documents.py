@@ -118,7 +118,8 @@ def _parse(text: str, *, where: str) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
-        reason, position = f"is not JSON: {error.msg} at", error.pos
+        # Some of Python's reasons end with "at" themselves.
+        reason, position = f"is not JSON: {error.msg.removesuffix(' at')} at", error.pos
     except RecursionError:
         reason, position = "is nested deeper than can be read, at", _find_too_deep(text)
     except ValueError:

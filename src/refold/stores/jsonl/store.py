@@ -17,7 +17,17 @@ from typing import Any, Final
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
-from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
+from refold.stores import (
+    Defect,
+    Durability,
+    Head,
+    Lease,
+    Place,
+    SearchHit,
+    SessionInfo,
+    refuse_missing_folder,
+    refuse_options,
+)
 from refold.stores.disk import map_errors, sync_folder
 from refold.stores.jsonl.key_file import KeyFile
 from refold.stores.jsonl.scan import FileSearch, find_defects, salvage_file
@@ -46,7 +56,8 @@ def open_store(
         if folder.is_file():
             raise StoreError(f"{folder} is a file, not a folder: write jsonl:DIR")
         if not folder.is_dir():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_missing_folder(folder.absolute().parent)
+            folder.mkdir(mode=0o700, exist_ok=True)
             sync_folder(folder.parent)
     return JsonlStore(folder, sync=durability == "full", now=now)
 

@@ -23,6 +23,7 @@ from refold.stores import (
     Place,
     SearchHit,
     SessionInfo,
+    refuse_missing_folder,
     refuse_options,
 )
 from refold.stores.paths import require_head
@@ -82,9 +83,16 @@ def open_store(
         seconds = float(busy_seconds)
     except ValueError:
         raise StoreError(f"busy_seconds is a number of seconds, not {busy_seconds!r}") from None
-    path = str(Path(rest).expanduser().absolute() if rest else default_path())
+    path = str(_find_file(rest) if rest else default_path())
     library = choose_driver(driver)
     return SQLiteStore(Connection(path, driver=library, durability=durability, busy_seconds=seconds), now)
+
+
+def _find_file(name: str) -> Path:
+    """Return the path of a file; only the default folder is created, because others may be mistyped."""
+    path = Path(name).expanduser().absolute()
+    refuse_missing_folder(path.parent)
+    return path
 
 
 class SQLiteStore:

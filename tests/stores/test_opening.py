@@ -80,3 +80,11 @@ def test_a_folder_that_is_not_there_is_an_error(address, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     for sound in (f"sqlite:{tmp_path}/x.db", f"jsonl:{tmp_path}/logs"):
         refold.open_store(sound).close()
+
+
+@pytest.mark.parametrize("name", ["a?b.db", "a?durability=full", "jsonl:x", "a b%20.db"])
+def test_a_path_is_never_parsed_as_an_address(name, tmp_path):
+    with refold.open("t", store=tmp_path / name, window=4_000) as session:
+        session.say("hi")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert [info.name for info in refold.open_store(tmp_path / name).sessions()] == ["t"]

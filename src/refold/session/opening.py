@@ -129,9 +129,7 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
 
 def _open_store(options: OpenOptions) -> Store:
     address = options.store
-    if isinstance(address, os.PathLike):
-        address = f"sqlite:{os.fspath(address)}"
-    if address is not None and not isinstance(address, str):
+    if address is not None and not isinstance(address, str | os.PathLike):
         return address
     from refold.config.settings import default_store  # reads files, which a named store does not need
 

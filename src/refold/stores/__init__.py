@@ -17,6 +17,7 @@ has a successor begins a new line there; the old line stays. The path to a place
 lead to it from the first one. Several threads may use a store at once. Any text is a valid session name.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -221,7 +222,7 @@ _BUILT_IN: Final = {
 
 
 def open_store(
-    address: str,
+    address: str | os.PathLike[str],
     *,
     durability: Durability | None = None,
     busy_seconds: float | str | None = None,
@@ -232,6 +233,8 @@ def open_store(
 ) -> Store:
     """Open the store at an address; `sqlite:FILE?durability=full` sets an option in the address.
 
+    A path object is the file of a SQLite store, whatever characters its name has.
+
     durability     "normal" survives a kill of the process, "full" also a loss of power
     busy_seconds   how long to wait for others (sqlite, postgresql)
     connections    most connections at a time (postgresql)
@@ -241,7 +244,8 @@ def open_store(
 
     Other schemes come from the entry-point group `refold.stores`; their options go into the address.
     """
-    scheme, colon, rest = address.partition(":")
+    is_path = not isinstance(address, str)
+    scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")
     if not colon:
         how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
         raise RefoldError(f"{address!r} is not the address of a store: {how}")
@@ -255,8 +259,8 @@ def open_store(
     }
     options: dict[str, Any] = {key: value for key, value in arguments.items() if value is not None}
     if scheme in ("postgresql", "postgres"):
-        rest = address  # the server's library reads the rest of the query
-    else:
+        rest = str(address)  # the server's library reads the rest of the query
+    elif not is_path:
         rest, _, query = rest.partition("?")
         options = dict(parse_qsl(query, keep_blank_values=True)) | options
     if options.get("durability", "normal") not in ("full", "normal"):

@@ -390,6 +390,19 @@ def test_output_that_imitates_our_record_is_not_read_back_as_facts():
     assert "incident" not in said
 
 
+def test_a_log_that_somebody_pasted_does_not_end_the_view():
+    """The view has the size that was asked for, with a part of the log and messages before it."""
+    rng = random.Random(1)
+
+    def talk(number):
+        return [turn for _ in range(number) for turn in (user(words(rng, 40)), assistant(words(rng, 150)))]
+
+    pasted = user("Here is the log:\n" + "\n".join(words(rng, 10) for _ in range(3_000)))
+    outcome = refold.compact([*talk(150), pasted, *talk(40)], window="1m", target=55_000)
+    assert 0.85 * 55_000 <= outcome.tokens_after <= 55_000
+    assert any("Here is the log" in message.text for message in outcome.history if not message.is_summary)
+
+
 def test_the_work_is_linear():
     def make(number):
         work = task(user("Go."), *steps(number, 60), goal=number * 20, protected=[0])

@@ -87,6 +87,13 @@ class TestByAge:
         assert layout.start < 10
         assert layout.limits[10] < 1_500
 
+    def test_a_huge_message_of_a_person_does_not_end_the_view(self):
+        """It needs so high a level that all the small ones before it come back at once, too many to fit."""
+        history = sized(*[50] * 200, 4_000, *[50] * 10, undivided=frozenset(range(211)))
+        layout = plan(history, 5_000)
+        assert layout.start < 200
+        assert 4_000 <= layout.units <= 4_500
+
     def test_the_newest_message_may_have_more_than_the_tail(self):
         """A quarter of the room is whole in any case; the newest message up to two fifths of it."""
         history = sized(*[100] * 10, 350)

@@ -126,7 +126,17 @@ class _Planner:
                 low, best = level, placed
             else:
                 high = level
-        return best
+        return self._fill(best, high, text_size)
+
+    def _fill(self, best: Layout, level: float, text_size: TextSize) -> Layout:
+        """Show more of the newest messages where the next level has room for some of what it adds.
+
+        A huge message needs a level at which all small ones before it come back at once.
+        """
+        text = text_size(self.free, self.removable - best.covers)
+        fuller = self._place(level, self.free - text)
+        text = text_size(self.free, self.removable - fuller.covers)
+        return fuller if best.units < fuller.units <= self.free - text else best
 
     def place_whole(self, text_size: TextSize, most: int | None) -> Layout:
         """Keep the newest messages whole, as many as fit beside the text that stands for the rest."""

@@ -265,3 +265,12 @@ def test_a_failure_of_the_model_is_named_also_where_the_target_is_missed():
     outcome = refold.compact(messages, window=8_000, pins=[-1], ask=Model(RuntimeError("out of order")))
     assert not outcome.met_target
     assert "the model failed: RuntimeError: out of order" in outcome.reason
+
+
+def test_a_picture_that_was_just_sent_stays():
+    """Where nothing can be told and there is room, floors take nothing."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is on it?"}, picture]}
+    outcome = refold.compact([{"role": "user", "content": "Hello."}, asked], window=128_000, force=True)
+    assert outcome.messages[-1] is asked
+    assert outcome.reason.startswith("nothing to compact")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, ToolCall
@@ -20,6 +20,8 @@ SHOWN_CHARS: Final = 80
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimArguments:
     """Shorten each long value in the arguments of calls that are not open."""
+
+    drops: ClassVar[bool] = True
 
     limit: int = 2_000
     name: str = "arguments"

@@ -1,6 +1,7 @@
 """Offload: pictures and files leave, and a marker stands for each."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Document, File, Image, Part, Text, ToolResult
@@ -10,6 +11,8 @@ from refold.core.tokens.units import format_count
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offload:
     """Replace media by markers."""
+
+    drops: ClassVar[bool] = True
 
     name: str = "offload"
 

@@ -198,3 +198,41 @@ def test_the_log_of_a_file_that_others_use_already_is_left_alone(opened, path, t
         assert process.communicate("\n")[0] == "elsewhere\n"
     with closing(open_store(str(path))) as again:
         assert again.note("a") == "elsewhere"
+
+
+# -- forks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_waits_for_a_transaction_of_another_thread(path):
+    """SQLite in the child would take the lock of the parent's transaction for one of its own process."""
+    program = """
+        import signal, threading
+        from refold.stores.sqlite.store import open_store
+        store = open_store(sys.argv[1], busy_seconds=2)
+        inside, go_on = threading.Event(), threading.Event()
+
+        def write(raw):
+            raw.execute("REPLACE INTO notes VALUES (x'01', x'02', 3)").close()
+            inside.set()
+            go_on.wait()
+
+        thread = threading.Thread(target=store._connection.write, args=[write])
+        thread.start()
+        inside.wait()
+        threading.Timer(0.3, go_on.set).start()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(50)  # only stops a child that hangs
+            store.put_note("a", "of the child")
+            store.close()
+            os._exit(0)
+        thread.join()
+        print(os.waitpid(child, 0)[1], store.note("a"))
+        store.put_note("b", "of the parent")
+        print(store.note("b"), [defect.what for defect in store.check()][1:])
+        store.close()
+    """
+    done = run(program, path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["0 of the child", "of the parent []"]

@@ -3,8 +3,9 @@
 All threads share it and take turns. A write is one transaction that begins with the write lock, so that it
 never fails half-way for want of it. A thread that waits for another process lets the other threads continue.
 After an I/O error the connection is closed and opened again: what the disk did not confirm once is not asked
-for a second time. A child process after a fork opens a connection of its own. A file that this process may
-not write is opened for reading. A file that was deleted or replaced is noticed before the next write.
+for a second time. Before a fork the connection is closed, and parent and child open one of their own: SQLite
+would remember in the child which locks the parent held. A file that this process may not write is opened for
+reading. A file that was deleted or replaced is noticed before the next write.
 """
 
 import errno
@@ -43,6 +44,8 @@ _SYNCHRONOUS: Final = {
 }
 """The syncs that a commit waits for, by journal and durability (SQLite's page on PRAGMA synchronous)."""
 _OPEN: "WeakSet[Connection]" = WeakSet()
+_PAUSED: "Final[list[Connection]]" = []
+"""Connections whose locks are held while the process forks."""
 _INHERITED: Final[list[RawConnection]] = []
 """Connections of the parent process. Kept, because closing one here would drop the parent's locks."""
 
@@ -131,6 +134,20 @@ class Connection:
         with self._lock:
             self._closed = True
             self._disconnect()
+
+    def pause_for_fork(self) -> bool:
+        """Wait until no thread is inside, close the file and keep the lock; False if that takes too long."""
+        if not self._lock.acquire(timeout=self._busy_seconds):
+            return False
+        raw = self._raw
+        if raw is not None and not raw.in_transaction:
+            self._raw = None
+            driver.close_without_checkpoint(raw)
+        return True
+
+    def go_on_after_fork(self) -> None:
+        """In the parent, let the threads go on; the next one opens the file again."""
+        self._lock.release()
 
     def after_fork(self) -> None:
         """In a child process, forget the parent's connection, and a lock that its threads may have held."""
@@ -320,10 +337,20 @@ class Connection:
         return False
 
 
+def _pause_all() -> None:
+    _PAUSED.extend(connection for connection in list(_OPEN) if connection.pause_for_fork())
+
+
+def _go_on() -> None:
+    while _PAUSED:
+        _PAUSED.pop().go_on_after_fork()
+
+
 def _forget_parents() -> None:
+    _PAUSED.clear()
     for connection in _OPEN:
         connection.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_forget_parents)
+    os.register_at_fork(before=_pause_all, after_in_parent=_go_on, after_in_child=_forget_parents)

@@ -51,6 +51,13 @@ def filled(client, name="task", **settings):
 # -- a session, from one end to the other ------------------------------------------------------------------
 
 
+def test_a_message_with_a_key_is_said_once(client):
+    filled(client)
+    handles = [client.call("session/say", session_id="task", message="x", key="r1")["handle"] for _ in "ab"]
+    assert len(set(handles)) == 1
+    assert client.call("session/say", session_id="task", message="x", key="r2")["handle"] != handles[0]
+
+
 def test_a_whole_life(client, tmp_path):
     about = client.call("initialize")
     assert (about["name"], about["sessions"]) == ("refold", [])

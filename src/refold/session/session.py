@@ -30,7 +30,7 @@ from refold.session.steps.recall import answer_recall, original, recall, recall_
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold")
-_OPEN: "Final[WeakSet[Session]]" = WeakSet()
+_LOCKS: "Final[WeakSet[_Lock]]" = WeakSet()
 
 
 class Session:
@@ -39,9 +39,8 @@ class Session:
     def __init__(self, state: SessionState, *, owns_store: bool) -> None:
         self.state = state
         self.owns_store = owns_store
-        self._lock = threading.Lock()
+        self._lock = _Lock(state)
         self._thread: threading.Thread | None = None
-        _OPEN.add(self)
 
     @property
     def name(self) -> str:
@@ -234,14 +233,6 @@ class Session:
         self._thread = thread
         thread.start()
 
-    def after_fork(self) -> None:
-        """In a child process, take new locks and read the state again: a thread of the parent held them."""
-        self._lock = threading.Lock()
-        self.state.events.listeners.after_fork()
-        self._thread = None
-        self.state.set_pending_fold(None)
-        self.state.position.mark_stale()
-
     def close(self) -> None:
         """Wait for a fold that is being prepared, and close the store if the session opened it."""
         if self._thread is not None:
@@ -261,9 +252,37 @@ class Session:
         return f"<Session {self.name!r} in {self.state.store.address}>"
 
 
+class _Lock:
+    """The lock of a session. A child process begins with a new one, and reads the state again."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._lock = threading.Lock()
+        self._state = state
+        _LOCKS.add(self)
+
+    def acquire(self) -> bool:
+        """Take the lock."""
+        return self._lock.acquire()
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+    def locked(self) -> bool:
+        """True while a thread is inside."""
+        return self._lock.locked()
+
+    def after_fork(self) -> None:
+        """In a child process, forget the lock and the work of the parent's threads."""
+        self._lock = threading.Lock()
+        self._state.events.listeners.after_fork()
+        self._state.set_pending_fold(None)
+        self._state.position.mark_stale()
+
+
 def _renew_locks() -> None:
-    for session in _OPEN:
-        session.after_fork()
+    for lock in _LOCKS:
+        lock.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -1090,3 +1090,16 @@ def test_any_history(history, window, with_model, force):
 # Belongs to sessions: folds prepared in the background (0.70) and waited for (0.95), one fold without a model
 # after a refusal, the breaker, windows learned from refusals. Belongs to money: waiting for the wall where a
 # fold would not pay.
+
+
+def test_a_long_request_leaves_room_for_the_rules():
+    """It stays whole, and its size is no reason to forget all else while the room is not full."""
+    turns = [("Fix the parser.", "I will."), ("Never touch tests/golden.", "Understood.")]
+    turns += [(f"Look at part {at}.", f"Part {at} is long. " + "It was read. " * 25) for at in range(60)]
+    history = [turn for asked, said in turns for turn in (user(asked), assistant(said))]
+    request = user("What is wrong?\n" + "\n".join(f"{at} worker {at * 37 % 91} slept" for at in range(620)))
+    outcome = refold.compact([*history, request], window=12_000)
+    assert outcome.fits
+    assert outcome.messages[-1] is request
+    assert any("Never touch tests/golden" in message["content"] for message in outcome.messages)
+    assert len(outcome.messages) > 10

@@ -31,6 +31,7 @@ from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Numbers, Task
 from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
+from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
 from refold.core.models.windows import lookup
@@ -39,7 +40,8 @@ from refold.errors import DoesNotFit, RefoldError, WindowUnknown
 LEAST_ASK_WINDOW: Final = 8_192
 """The least window assumed of a summariser that does not tell its own. No model that is sold today has less;
 a local one may, and then its questions are too long and fail (docs/clients.md tells how to set it)."""
-
+BESIDE_REQUEST: Final = 0.25
+"""Share of a goal that is left beside the user's last message: a quarter holds the rules and a short tail."""
 LEAST_FREE_SHARE: Final = 0.25
 """Share of what the fixed part leaves of the room that the history keeps, however large the next turns may
 be. Less forgets more to fold later; more folds again sooner."""
@@ -300,6 +302,9 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
     stays = fixed + system
     counted = stays if stays * surplus >= budget.room else ceil(stays * surplus)
     goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
+    if policy.target.of_free:
+        beside = floor((goal - system) * BESIDE_REQUEST)
+        goal = max(goal, min(system + _request_tokens(conversation) + beside, _tokens_that_fit(budget)))
     if options.spare:
         free = max(0, _tokens_that_fit(budget) - system)
         goal = min(goal, system + max(free - options.spare, floor(free * LEAST_FREE_SHARE)))
@@ -369,6 +374,12 @@ def _system_tokens(conversation: Conversation) -> int:
     """Return the tokens of the system messages that lead the history; no stage can shrink them."""
     count = count_system_messages(conversation.messages)
     return conversation.counter.tokens(sum(conversation.sizes[:count]))
+
+
+def _request_tokens(conversation: Conversation) -> int:
+    """Return the tokens of the user's last message; 0 if there is none."""
+    turns = find_user_turns(conversation.messages)
+    return conversation.counter.tokens(conversation.sizes[turns[-1]]) if turns else 0
 
 
 def _tokens_that_fit(budget: Budget) -> int:

@@ -114,6 +114,15 @@ class TestArguments:
         assert got["path"] == "src/a.py"
         assert len(got["text"]) < 800
 
+    def test_escaped_text_has_as_much_as_the_same_text_unescaped(self):
+        rules = "".join(f"第{at}条：数据库连接必须关闭，不要泄漏。\n" for at in range(300))
+        escaped, plain = (
+            self.shorten(json.dumps({"text": rules}, ensure_ascii=ascii_only), limit=1_000)
+            for ascii_only in (True, False)
+        )
+        assert escaped == plain
+        assert estimate(plain) > 700
+
     def test_values_that_are_no_text(self):
         got = self.shorten({"path": "a", "items": [{"id": number} for number in range(900)]})
         assert got["path"] == "a"

@@ -218,7 +218,8 @@ def _shorten_call(call: ToolCall, limit: int, counter: Counter) -> ToolCall:
             call, arguments=json_text({"arguments": _shorten_value(arguments_text(call), limit, counter)})
         )
     values = {str(key): counter.text(_value_text(value)) for key, value in arguments.items()}
-    fixed = counter.text(arguments_text(call)) - sum(values.values())
+    # Written anew, because the text as it came may be escaped and several times as long.
+    fixed = counter.text(json_text(arguments)) - sum(values.values())
     height = max(LEAST_VALUE, find_height(values.values(), limit - fixed))
     short = {
         str(key): _shorten_value(value, height, counter) if values[str(key)] > height else value

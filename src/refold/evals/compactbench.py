@@ -69,7 +69,11 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
             force=True,
             must_fit=False,
         )
-        return "\n\n".join(map(_spoken, done.messages))[:TEXT_CHARS]
+        spoken: list[str] = []
+        for message in done.messages:  # with its speaker, so that question and answer can be told apart
+            text = "\n".join(iter_texts(message))
+            spoken.append(text if text.startswith("<") else f"{str(message.get('role', '')).upper()}: {text}")
+        return "\n\n".join(spoken)[:TEXT_CHARS]
 
     async def _ask(self, question: Any) -> str:
         request = CompletionRequest(
@@ -79,12 +83,6 @@ class Refold(Compactor):  # type: ignore[misc,unused-ignore]  # CompactBench wan
             max_tokens=question.max_tokens or 2_048,
         )
         return str((await self.provider.complete(request)).text)
-
-
-def _spoken(message: dict[str, Any]) -> str:
-    """Return a message with its speaker, so that question and answer can be told apart."""
-    text = "\n".join(iter_texts(message))
-    return text if text.startswith("<") else f"{str(message.get('role', '')).upper()}: {text}"
 
 
 class RefoldWithoutModel(Refold):

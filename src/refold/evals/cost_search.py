@@ -150,7 +150,8 @@ def measure(
     if not traces:
         raise RefoldError(f"{folder} holds no usage traces: agent runs, Claude Code transcripts, tau-bench")
     points = list(iter_knobs()) if search is None else list(search)
-    policies = _named_policies(points)
+    policies = {name: presets.get(name) for name in presets.PRESETS}
+    policies |= {_format_knobs(knobs): presets.get("refold", **knobs) for knobs in points}
     total = len(traces) * len(summaries) * len(policies)
     played: dict[tuple[str, str], PlayedRuns] = {}
     simulated = {}
@@ -188,11 +189,6 @@ class PlayedRuns:
 
     none: Sequence[Run]
     runs: Mapping[str, Sequence[Run]]
-
-
-def _named_policies(points: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
-    named = {name: presets.get(name) for name in presets.PRESETS}
-    return named | {_format_knobs(knobs): presets.get("refold", **knobs) for knobs in points}
 
 
 def _format_knobs(knobs: Mapping[str, Any]) -> str:
@@ -272,24 +268,19 @@ def _find_never_dearer(price: str, played: Mapping[tuple[str, str], PlayedRuns])
     }
 
 
-def _kept_share(runs: Sequence[Run]) -> float | None:
-    wanted = sum(fold.reused for run in runs for fold in run.folds)
-    kept = sum(fold.kept for run in runs for fold in run.folds)
-    return kept / wanted if wanted else None
-
-
 def _make_bill(name: str, runs: Sequence[Run], none: Sequence[Run], price: str) -> Bill:
     table = find_price(PRICES[price])
     if table is None:
         raise RefoldError(f"the model table has no price for {PRICES[price]}")
     paid, plain = [price_run(run, table) for run in runs], [price_run(run, table) for run in none]
+    reused = sum(fold.reused for run in runs for fold in run.folds)
     ratios = [each / before for each, before in zip(paid, plain, strict=True) if before]
     return Bill(
         policy=name,
         dollars=sum(paid),
         against_none=sum(paid) / sum(plain) - 1,
         folds=sum(len(run.folds) for run in runs),
-        facts=_kept_share(runs),
+        facts=sum(fold.kept for run in runs for fold in run.folds) / reused if reused else None,
         dearer=sum(ratio > 1 + _SLACK for ratio in ratios),
         worst=max(ratios, default=1.0),
     )

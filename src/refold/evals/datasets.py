@@ -7,6 +7,7 @@ LongMemEval, LoCoMo, tau-bench, and the templates of CompactBench. A folder is r
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -99,7 +100,9 @@ def read_dataset(
         if progress is not None:
             progress(f"reading {file.name}", number, len(files))
         before = len(dataset) + dataset.short
-        _read_file(file, dataset)
+        # A broken file is reported among those that were passed over.
+        with suppress(OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
+            _READERS.get(file.suffix, _read_json)(file, dataset)
         if len(dataset) + dataset.short == before:
             dataset.passed_over.append(str(file))
     if not len(dataset):
@@ -122,13 +125,6 @@ def _choose_files(path: Path, sample: int | None, seed: int) -> list[Path]:
         for files in folders.values()
         for file in (files if sample is None else sorted(chance.sample(files, min(sample, len(files)))))
     ]
-
-
-def _read_file(file: Path, dataset: Dataset) -> None:
-    try:
-        _READERS.get(file.suffix, _read_json)(file, dataset)
-    except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
-        return  # a broken file is reported among those that were passed over
 
 
 def _read_json(file: Path, dataset: Dataset) -> None:

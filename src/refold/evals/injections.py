@@ -3,7 +3,7 @@
 import random
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,9 +69,12 @@ def run(args: Namespace, screen: Screen) -> int:
     methods = [method for method in open_methods(args.policy, others) if method.name not in {TAIL, WINDOW}]
     methods.append(Method(RAW, raw_summary))
     ground = WorkPool(make_attacks(args.count, args.seed), _collect_work(args, screen), rounds)
+    summarisers = [Summariser(NOBODY, lambda _attack: None), Summariser("obedient", ObedientSummariser)]
+    if args.answerer is not None:
+        summarisers.append(Summariser(str(args.ask), lambda _attack: args.answerer))
     rows: list[dict[str, Any]] = []
     try:
-        for summariser in _list_summarisers(args.answerer, args.ask):
+        for summariser in summarisers:
             for method in methods:
                 if summariser.name != NOBODY or method.name != RAW:
                     rows += measure_method(method, summariser, ground, screen)
@@ -81,13 +84,6 @@ def run(args: Namespace, screen: Screen) -> int:
             other.close()
     write_json(args.json, {"count": args.count, "seed": args.seed, "rows": rows})
     return int(any(row["instruction"] for row in rows if row["way"] == "refold"))
-
-
-def _list_summarisers(asked: AskFunction, name: str | None) -> "Iterator[Summariser]":
-    yield Summariser(NOBODY, lambda _attack: None)
-    yield Summariser("obedient", ObedientSummariser)
-    if asked is not None:
-        yield Summariser(str(name), lambda _attack: asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,18 +166,14 @@ def fold_to_tail(history: Wire, budget: int, _ask: AskFunction) -> Wire:
     return [*history[:head], *reversed(kept)]
 
 
-def _sliding_window_policy() -> Policy:
-    """Return the policy of a sliding window: the oldest messages leave, and a marker says so."""
-    return replace(
-        presets.get("refold"),
-        stages=(Slide(fraction=None, keep_first=0, least=1, role="user"), Clamp()),
-        guards=frozenset({"system", "pins", "last user", "first user", "open calls"}),
-    )
-
-
 def open_methods(policies: Sequence[str], peers: Sequence[Peer] = ()) -> list[Method]:
     """Return the named policies, the two baselines, and other systems."""
     names = list(presets.PRESETS) if "all" in policies else list(dict.fromkeys(policies)) or ["refold"]
     methods = [Method(name, fold_with_policy(presets.get(name))) for name in names]
-    methods += [Method(TAIL, fold_to_tail), Method(WINDOW, fold_with_policy(_sliding_window_policy()))]
+    sliding_window = replace(  # the oldest messages leave, and a marker says so
+        presets.get("refold"),
+        stages=(Slide(fraction=None, keep_first=0, least=1, role="user"), Clamp()),
+        guards=frozenset({"system", "pins", "last user", "first user", "open calls"}),
+    )
+    methods += [Method(TAIL, fold_to_tail), Method(WINDOW, fold_with_policy(sliding_window))]
     return [*methods, *(Method(peer.name, peer.fold) for peer in peers)]

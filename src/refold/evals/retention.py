@@ -10,7 +10,7 @@ from refold.evals import Screen
 from refold.evals.datasets import Dataset, read_dataset
 from refold.evals.measures import answers, planted_facts, reuse, templates
 from refold.evals.methods import Comparison, open_methods
-from refold.evals.peers import PATIENCE, Peer, parse_peer
+from refold.evals.peers import PATIENCE, parse_peer
 from refold.evals.tables import print_rows
 
 ASKS: Final = True
@@ -64,19 +64,16 @@ def run(args: Namespace, screen: Screen) -> int:
     contest = Comparison(methods, args.answerer, screen.show)
     try:
         rows = _measure_all(args, dataset, contest)
-        return print_rows(rows, screen, args.json, about=_describe_run(args, others))
+        about = {
+            "summariser": args.ask or "none",
+            "seed": args.seed,
+            "sample": args.sample,
+            "peers": {other.name: other.about() for other in others},
+        }
+        return print_rows(rows, screen, args.json, about=about)
     finally:
         for other in others:
             other.close()
-
-
-def _describe_run(args: Namespace, others: list[Peer]) -> dict[str, Any]:
-    return {
-        "summariser": args.ask or "none",
-        "seed": args.seed,
-        "sample": args.sample,
-        "peers": {other.name: other.about() for other in others},
-    }
 
 
 def _measure_all(args: Namespace, dataset: Dataset, comparison: Comparison) -> Iterator[dict[str, Any]]:

@@ -91,7 +91,9 @@ def measure_policy(
         screen.show(f"secrets, {policy}, redaction {mode}", start, len(planted))
         group = planted[start : start + GROUP]
         for border, text in _cross_borders(policy, mode, group):
-            past[border] += [secret for secret in group if _gets_through(secret, text)]
+            past[border] += [
+                secret for secret in group if secret.value in text or json.dumps(secret.value)[1:-1] in text
+            ]
     for border, secrets in past.items():
         low, high = bootstrap_interval([(1, 1)] * len(secrets) + [(0, 1)] * (len(planted) - len(secrets)))
         open_border = mode == "off" or (mode == "export" and border in STORED)
@@ -106,10 +108,6 @@ def measure_policy(
             "expected": None if open_border else 0,
             "by_kind": dict(Counter(secret.kind for secret in secrets)),
         }
-
-
-def _gets_through(secret: PlantedSecret, text: str) -> bool:
-    return secret.value in text or json.dumps(secret.value)[1:-1] in text
 
 
 def _cross_borders(policy: str, mode: str, group: Sequence[PlantedSecret]) -> Iterator[tuple[str, str]]:
@@ -129,7 +127,9 @@ def _cross_borders(policy: str, mode: str, group: Sequence[PlantedSecret]) -> It
             session.say(_make_conversation(group))
             outcome = session.compact(target=TARGET)
             yield "request", "\n".join(echo.asked)
-            yield "summary", f"{outcome.summary}\n" + "\n".join(_iter_summaries(session.view()))
+            texts = ("\n".join(iter_texts(message)) for message in session.view())
+            summaries = (text for text in texts if text.startswith(SUMMARY_STARTS))
+            yield "summary", f"{outcome.summary}\n" + "\n".join(summaries)
             yield "receipt", str(outcome.receipt.as_dict())  # a repr is cut short
             yield "event", "\n".join(events)
             session.export(str(Path(folder) / "out"))
@@ -155,12 +155,8 @@ def _make_conversation(group: Sequence[PlantedSecret]) -> list[dict[str, Any]]:
     ]
 
 
-def _iter_summaries(view: Sequence[Any]) -> Iterator[str]:
-    """Yield the texts of a view that no message of the caller holds."""
-    for message in view:
-        text = "\n".join(iter_texts(message))
-        if text.startswith(("<refold-summary", "[", "This conversation continues", "Previous context")):
-            yield text
+SUMMARY_STARTS: Final = ("<refold-summary", "[", "This conversation continues", "Previous context")
+"""How texts of a view begin that no message of the caller holds."""
 
 
 def print_table(rows: Sequence[dict[str, Any]], screen: Screen) -> None:

@@ -123,12 +123,9 @@ def bootstrap_interval(cases: Sequence[tuple[int, int]], seed: int = SEED) -> tu
     if not cases:
         return 0.0, 0.0
     chance = random.Random(seed)  # noqa: S311  # no secret: the same interval for everybody
-    shares = sorted(_kept_share(chance.choices(cases, k=len(cases))) for _ in range(RESAMPLES))
+    draws = (chance.choices(cases, k=len(cases)) for _ in range(RESAMPLES))
+    shares = sorted(sum(kept for kept, _ in drawn) / sum(wanted for _, wanted in drawn) for drawn in draws)
     return shares[int(RESAMPLES * 0.025)], shares[int(RESAMPLES * 0.975) - 1]
-
-
-def _kept_share(cases: Sequence[tuple[int, int]]) -> float:
-    return sum(kept for kept, _ in cases) / sum(wanted for _, wanted in cases)
 
 
 def make_row(measure: str, method: str, tally: Tally, **more: Any) -> dict[str, Any]:

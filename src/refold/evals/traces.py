@@ -66,7 +66,10 @@ def read_transcripts(folder: Path) -> Iterator[Recorded]:
             if messages and (same or messages[-1]["role"] == message["role"] == "user"):
                 messages[-1]["content"] += blocks
             else:
-                _note_usage(record, len(messages), usages, times)
+                if record["type"] == "assistant" and (usage := read_usage(message.get("usage"))):
+                    usages[len(messages)] = usage
+                if stamp := record.get("timestamp"):
+                    times[len(messages)] = datetime.fromisoformat(stamp).timestamp()
                 messages.append({"role": message["role"], "content": blocks})
             last = message.get("id") or ""
         yield Recorded(messages, format="anthropic", usages=usages, times=times, name=path.name)
@@ -100,10 +103,3 @@ def _parse_json(raw: bytes, kind: type[T]) -> T:
     except (ValueError, RecursionError):
         return kind()
     return value if isinstance(value, kind) else kind()
-
-
-def _note_usage(record: dict[str, Any], at: int, usages: dict[int, Usage], times: dict[int, float]) -> None:
-    if record["type"] == "assistant" and (usage := read_usage(record["message"].get("usage"))):
-        usages[at] = usage
-    if stamp := record.get("timestamp"):
-        times[at] = datetime.fromisoformat(stamp).timestamp()

@@ -135,7 +135,8 @@ def _judge_questions(
                 tally.add(sum(word in there for word in wanted), len(wanted))
             elif kind in {WORDS, RECALL}:
                 more = said if kind == WORDS else said + join_words("\n".join(hits.texts[number]))
-                tally.add(sum(_has_any_pair(pairs, more) for pairs in wanted.values()), len(wanted))
+                found = (any(f" {pair} " in more for pair in pairs) for pairs in wanted.values())
+                tally.add(sum(found), len(wanted))
 
 
 def join_words(text: str) -> str:
@@ -170,10 +171,6 @@ def is_right_answer(said: str, answer: str) -> bool:
     wanted = content_words(answer) or {word.lower() for word in WORD.findall(answer)}
     words = {word.lower() for word in WORD.findall(said)}
     return bool(wanted) and len(wanted & words) >= RIGHT * len(wanted)
-
-
-def _has_any_pair(pairs: Sequence[str], said: str) -> bool:
-    return any(f" {pair} " in said for pair in pairs)
 
 
 def ask_question(ask: Callable[[Any], Any], view: str, question: str) -> str:

@@ -57,11 +57,8 @@ class PlantedFact:
 def read_rules(name: str) -> list[PlantedFact]:
     """Read one of the `SETS`."""
     text = resources.files("refold.evals").joinpath("data/constraints.json").read_text(encoding="utf-8")
-    return [PlantedFact(rule["rule"], _probe(rule["probe"])) for rule in json.loads(text)[name]]
-
-
-def _probe(value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+    rules = ((rule["rule"], rule["probe"]) for rule in json.loads(text)[name])
+    return [PlantedFact(rule, (probe,) if isinstance(probe, str) else tuple(probe)) for rule, probe in rules]
 
 
 def make_facts(count: int, seed: int) -> list[PlantedFact]:
@@ -246,14 +243,11 @@ def insert_statements(talk: Wire, said: Sequence[str]) -> Wire:
     talk = [dict(message) for message in talk]
     for number, text in enumerate(said):
         at = 3 + number * len(talk) // (len(said) + 1)
-        behind = next((place for place in range(at, len(talk)) if _speaks(talk[place])), None)
+        # No statement is hidden behind the output of a command.
+        people = (one for one in talk[at:] if one["role"] == "user" and not is_program_text(one["content"]))
+        behind = next(people, None)
         if number % 3 == 2 and behind is not None:
-            talk[behind]["content"] += f"\n{text}"
+            behind["content"] += f"\n{text}"
         else:
             talk.insert(at, {"role": "user", "content": text if number % 3 else f"By the way. {text}"})
     return talk
-
-
-def _speaks(message: dict[str, Any]) -> bool:
-    """True if a person speaks; no statement is hidden behind the output of a command."""
-    return message["role"] == "user" and not is_program_text(message["content"])

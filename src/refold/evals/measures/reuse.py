@@ -35,27 +35,24 @@ def measure_reuse(
     name: str, runs: Sequence[Run], comparison: Comparison, shares: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of each method at each share of the tokens behind the head."""
-    cases = [(run, _next_assistant(run.messages, at)) for run in runs for at in _choose_cuts(run)]
+    cases: list[tuple[Run, int]] = []
+    for run in runs:
+        places = [*((run.boundary,) if run.boundary else ()), *(int(len(run.messages) * cut) for cut in CUTS)]
+        cases += [(run, _next_assistant(run.messages, at)) for at in places]
     for share in shares:
         comparison.begin()
         tallies = {method.name: Tally() for method in comparison.methods}
         for number, (run, cut) in enumerate(cases):
             comparison.progress(f"re-use, {name}, {share:.0%}", number, len(cases))
-            _count_cut(run, cut, share, comparison, tallies)
+            before, wanted = run.messages[:cut], find_reused(run.messages, cut)
+            budget = int(count_tokens(before[count_head(before) :]) * share)
+            for method in comparison.methods:
+                _fold_once(method, (before, wanted), budget, comparison, tallies[method.name])
         for method_name, tally in tallies.items():
             yield make_row(f"re-use, {name}, {share:.0%}", method_name, tally)
     own = [run for run in runs if run.boundary]
     if own:
         yield from _compare_own_compactions(name, own, comparison)
-
-
-def _count_cut(run: Run, cut: int, share: float, comparison: Comparison, tallies: dict[str, Tally]) -> None:
-    before = run.messages[:cut]
-    head = count_head(before)
-    wanted = find_reused(run.messages, cut)
-    budget = int(count_tokens(before[head:]) * share)
-    for method in comparison.methods:
-        _fold_once(method, (before, wanted), budget, comparison, tallies[method.name])
 
 
 def _fold_once(
@@ -94,11 +91,6 @@ def _compare_own_compactions(
             _fold_once(method, (before, wanted), own, comparison, tallies[method.name])
     for method_name, tally in tallies.items():
         yield make_row(f"re-use, {name}, at their own compactions", method_name, tally)
-
-
-def _choose_cuts(run: Run) -> list[int]:
-    own = [run.boundary] if run.boundary else []
-    return [*own, *(int(len(run.messages) * cut) for cut in CUTS)]
 
 
 def _next_assistant(history: Wire, at: int) -> int:

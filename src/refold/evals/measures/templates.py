@@ -66,7 +66,12 @@ def make_case(template: dict[str, Any], seed: int) -> Case:
     for turn in template["transcript"]["turns"]:
         if turn["role"] != "distractor_block":  # real talk takes its place
             turns.append({"role": turn["role"], "content": _fill_template(turn["template"], values)})
-    items = [_make_item(item, values) for item in template.get("evaluation_items", ())]
+    items: list[Item] = []
+    for item in template.get("evaluation_items", ()):
+        expected = item["expected"]
+        wanted = expected.get("values") or [expected.get("value", "")]
+        filled = tuple(_fill_template(str(value), values) for value in wanted)
+        items.append(Item(_fill_template(item["prompt"], values), expected["check"], filled))
     return Case(str(template.get("key", "")), turns, tuple(items))
 
 
@@ -85,13 +90,6 @@ def _make_value(generator: str, chance: random.Random) -> str:
 
 def _fill_template(text: str, values: dict[str, str]) -> str:
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
-
-
-def _make_item(one: dict[str, Any], values: dict[str, str]) -> Item:
-    expected = one["expected"]
-    wanted = expected.get("values") or [expected.get("value", "")]
-    filled = tuple(_fill_template(str(value), values) for value in wanted)
-    return Item(_fill_template(one["prompt"], values), expected["check"], filled)
 
 
 def has_item(item: Item, text: str) -> bool:

@@ -4,7 +4,7 @@ Each statement goes unchanged into one section: forbidden, decided, deferred, op
 that got its answer goes into none. A decision that somebody took back goes among the forbidden, marked so.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -40,8 +40,10 @@ def make_state(messages: Wire, budget: int | None = None) -> dict[str, Any]:
         text = f"{fact.about} = {fact.text}" if fact.kind == "value" else fact.text
         part = "forbidden" if fact in back else _choose_section(fact, said, answered)
         parts[part].append((DROPPED + text if fact in back else text)[:LONGEST])
-    gone = {*parts[""], *(fact.text for fact in back)}
-    named = _find_entities([fact.text for fact in said], gone)
+    # Roles from statements that no longer hold are left out.
+    gone = {text.rstrip(".!? ") for text in (*parts[""], *(fact.text for fact in back))}
+    roles = find_roles([fact.text for fact in said])
+    named = dict([(name, role) for name, role in roles.items() if role not in gone][-MOST:])
     return {
         "immutable_facts": parts["facts"][-MOST:],
         "locked_decisions": parts["decided"][-MOST:],
@@ -50,13 +52,6 @@ def make_state(messages: Wire, budget: int | None = None) -> dict[str, Any]:
         "entity_map": named,
         "unresolved_items": parts["open"][-MOST:],
     }
-
-
-def _find_entities(said: Sequence[str], gone: Collection[str]) -> dict[str, str]:
-    """Return the names with their roles; roles from statements that no longer hold are left out."""
-    roles = find_roles(said)
-    wrong = {text.rstrip(".!? ") for text in gone}
-    return dict([(name, role) for name, role in roles.items() if role not in wrong][-MOST:])
 
 
 def _join_facts(facts: Iterable[Fact]) -> list[Fact]:
@@ -88,7 +83,8 @@ def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
     if fact.kind == "todo":
         return "" if fact.about in {"completed", "done", "cancelled"} else "open"
     if _takes_back(fact):
-        return "decided" if _says_something(fact) else ""
+        # What takes something back may say something else beside.
+        return "decided" if len(content_words(TAKES_BACK.sub(" ", text))) > 1 else ""
     if OPEN.search(text):
         return "open"
     if text.rstrip("\"')").endswith("?") and fact.kind not in RULE_KINDS:
@@ -107,12 +103,6 @@ def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
 def _takes_back(fact: Fact) -> bool:
     """True if a sentence takes back an earlier statement."""
     return fact.kind != "value" and bool(TAKES_BACK.search(fact.text))
-
-
-def _says_something(fact: Fact) -> bool:
-    """True if a sentence that takes something back says anything else."""
-    rest = TAKES_BACK.sub(" ", fact.text)
-    return len(content_words(rest)) > 1
 
 
 def _follows_correction(fact: Fact, said: Sequence[Fact]) -> bool:

@@ -43,6 +43,7 @@ def make_outcome(
     if result.repaired:
         reason = f"{reason}; mended {format_count(result.repaired, 'message')}"
     idle = make_idle_outcome(conversation.policy, budget, reason)
+    receipt = replace(idle.receipt, trigger=trigger, goal_tokens=goal, fits=fits, met_target=met_target)
     return replace(
         idle,
         messages=conversation.wire.render(result.messages) if touched else list(conversation.items),
@@ -58,15 +59,7 @@ def make_outcome(
         summary=_find_summary(result),
         history=conversation.messages,
         breakdown=replace(budget.breakdown, history=result.tokens),
-        receipt=replace(
-            idle.receipt,
-            trigger=trigger,
-            goal_tokens=goal,
-            fits=fits,
-            met_target=met_target,
-            stages=result.reports,
-            mended=result.repaired,
-        ),
+        receipt=replace(receipt, stages=result.reports, mended=result.repaired),
     )
 
 

@@ -50,7 +50,10 @@ def plan(
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
     ask = expected_answer if with_model else None
     call = parse_call(messages, measure, ask=ask, force=force, focus=focus, target=target, pins=pins)
-    conversation = _without_saving(call.conversation)
+    # Under a policy that writes no file.
+    own = call.conversation.policy
+    stages = (replace(stage, save_to=None) if isinstance(stage, Clip) else stage for stage in own.stages)
+    conversation = replace(call.conversation, policy=replace(own, stages=tuple(stages)))
     outcome = run(compaction_flow(conversation, call.options), call.answerer)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
@@ -58,13 +61,6 @@ def plan(
     bill = _bill(conversation, outcome, price, summariser_price)
     saving = find_saving(outcome.budget, price, summariser=summariser_price if with_model else None)
     return replace(_plan(conversation, outcome, bill, call.options.pins), thrifty=saving)
-
-
-def _without_saving(conversation: Conversation) -> Conversation:
-    """Return the conversation under a policy that writes no file."""
-    policy = conversation.policy
-    stages = (replace(stage, save_to=None) if isinstance(stage, Clip) else stage for stage in policy.stages)
-    return replace(conversation, policy=replace(policy, stages=tuple(stages)))
 
 
 def expected_answer(ask: Ask) -> Answer:

@@ -10,8 +10,10 @@ from typing import ClassVar, Final
 
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
+from refold.core.compaction.layout import find_height
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.message import Document, Part, Text, ToolResult
+from refold.core.messages.rewrite import replace_part_text
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
@@ -93,7 +95,7 @@ class Clamp:
         goal_units = goal * task.counter.divisor
         allowed = goal_units - (history - total)
         if self.margin is None:
-            height = _find_height(sorted(spots.values()), allowed)
+            height = find_height(spots.values(), allowed)
             yield {spot: max(LEAST_TOKENS, min(size, height)) for spot, size in spots.items()}
             return
         for share in (goal_units / history - self.margin, allowed / total - self.margin):
@@ -117,7 +119,7 @@ class Clamp:
                     inner = shorten_text(inner, left, task.counter)
                 else:  # the margin pays for the three dots
                     inner = fit_text(inner, left, count=task.counter.text, ellipsis="").text + "..."
-                parts[place] = _replace_text(parts[place], first + inner + last)
+                parts[place] = replace_part_text(parts[place], first + inner + last)
             clamped = replace(message, parts=tuple(parts))
             edits.append(replace_message(task.messages, index, clamped, self.name, "largest"))
         return tuple(edits)
@@ -130,29 +132,10 @@ def _find_wrapper(text: str) -> tuple[str, str]:
     return first, text[close:] if close >= len(first) else ""
 
 
-def _find_height(sizes: list[int], allowed: int) -> int:
-    """Return the height to which the largest texts must be cut, so that all together have `allowed` units."""
-    left = max(0, allowed)
-    for index, size in enumerate(sizes):
-        share = left // (len(sizes) - index)
-        if size > share:
-            return share
-        left -= size
-    return max(sizes)
-
-
 def _part_text(part: Part) -> str:
     if isinstance(part, Document):
         return part.text or ""
     return part.text if isinstance(part, Text | ToolResult) else ""
-
-
-def _replace_text(part: Part, text: str) -> Part:
-    """Replace the text of a part; pictures in a tool result stay."""
-    if isinstance(part, ToolResult):
-        media = tuple(inner for inner in part.content if not isinstance(inner, Text))
-        return replace(part, content=(Text(text), *media))
-    return replace(part, text=text) if isinstance(part, Text | Document) else part
 
 
 def shorten_text(text: str, height: int, counter: Counter) -> str:

@@ -248,7 +248,8 @@ def _find_last_words(messages: Sequence[Message]) -> list[str]:
     """Find what the model said last."""
     for message in reversed(messages):
         if find_speaker(message) == "assistant" and message.text.strip():
-            return [_format_item(message.text, head=600, tail=300)]
+            # Its lines are indented, so that none looks like a heading.
+            return ["- " + middle_out(message.text.strip(), head=600, tail=300).replace("\n", "\n  ")]
         if message.is_summary and (earlier := unwrap_summary(message).partition(f"## {LAST}\n")[2]):
             return [earlier.partition("\n\n")[0].strip()]
     return []
@@ -265,8 +266,3 @@ def _find_answers(messages: Sequence[Message]) -> Iterator[str]:
         if tells and first not in seen:
             seen.add(first)
             yield f"- {first}"
-
-
-def _format_item(text: str, *, head: int, tail: int) -> str:
-    """Format a text as an item of a list; its lines are indented, so that none looks like a heading."""
-    return "- " + middle_out(text.strip(), head=head, tail=tail).replace("\n", "\n  ")

@@ -102,8 +102,10 @@ class Grade:
         proposal = self._propose(task, self._plan(task))
         over = 0
         for _ in range(TRIES):
-            excess = _measure_excess(task, proposal)
-            if not excess:
+            if task.goal is None or not isinstance(proposal, Step) or not proposal.edits:
+                break
+            excess = _measure_step(task, proposal)[1] - task.goal
+            if excess <= 0:
                 break
             over += excess
             proposal = self._propose(task, self._plan(task, over=over))
@@ -138,21 +140,10 @@ class Grade:
         """
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
-        share = self.work_share if _is_work(task) else self.talk_share
+        outputs = sum(1 for message in task.messages if message.results or is_observation(message))
+        # Tools do the work where a fifth of the messages are their output.
+        share = self.work_share if outputs * 5 >= len(task.messages) else self.talk_share
         share = max(share, SUMMARY_SHARE) if self.asks else share
-        history = SizedHistory(
-            sizes=task.sizes,
-            actions=_find_places(task, "assistant"),
-            undivided=_find_places(task, "user", "summary"),
-            guarded=task.protected | frozenset(range(head)),
-            fixed=task.pinned | _find_places(task, "system"),
-            head=head,
-            cuts=task.index.cuts,
-            unit=unit,
-            without_media=_measure_without_media(task),
-            firm=_measure_firm(task),
-        )
-
         said = _measure_user_words(task)
 
         def text_size(free: int, leaving: int) -> int:
@@ -163,7 +154,7 @@ class Grade:
             return words + WRAPPER_TOKENS * unit if leaving else 0
 
         layout = plan_layout(
-            history,
+            _measure_history(task),
             goal * unit - task.counter.per_conversation,
             text_size,
             guarded_share=GUARDED_SHARE if task.target is None else GUARDED_SHARE_NAMED,
@@ -215,24 +206,32 @@ class Grade:
         return replace(step, edits=tuple(edits), note=f"{step.note}, {note}")
 
 
-def _is_work(task: Task) -> bool:
-    """True if tools do the work: a fifth of the messages are their output."""
-    outputs = sum(1 for message in task.messages if message.results or is_observation(message))
-    return outputs * 5 >= len(task.messages)
+def _measure_history(task: Task) -> SizedHistory:
+    """Measure the messages, also as they are with markers in place of pictures and files."""
+    head = task.measured.head
+    slim = ((index, map_parts(message, make_marker)) for index, message in enumerate(task.messages))
+    return SizedHistory(
+        sizes=task.sizes,
+        actions=_find_places(task, "assistant"),
+        undivided=_find_places(task, "user", "summary"),
+        guarded=task.protected | frozenset(range(head)),
+        fixed=task.pinned | _find_places(task, "system"),
+        head=head,
+        cuts=task.index.cuts,
+        unit=task.counter.divisor,
+        without_media={
+            index: task.counter.message(message)
+            for index, message in slim
+            if message is not task.messages[index]
+        },
+        firm=_measure_firm(task),
+    )
 
 
 def _find_places(task: Task, *speakers: str) -> frozenset[int]:
     return frozenset(
         index for index, message in enumerate(task.messages) if find_speaker(message) in speakers
     )
-
-
-def _measure_without_media(task: Task) -> dict[int, int]:
-    """Measure messages with pictures or files as they are with markers in their place."""
-    slim = ((index, map_parts(message, make_marker)) for index, message in enumerate(task.messages))
-    return {
-        index: task.counter.message(message) for index, message in slim if message is not task.messages[index]
-    }
 
 
 def _measure_firm(task: Task) -> dict[int, int]:
@@ -245,13 +244,6 @@ def _measure_firm(task: Task) -> dict[int, int]:
             size = task.counter.message(replace(message, parts=parts)) + others
             firm[index] = min(task.sizes[index], size)
     return firm
-
-
-def _measure_excess(task: Task, proposal: Proposal) -> int:
-    """Measure the tokens by which the shortened messages of a step miss the goal."""
-    if task.goal is None or not isinstance(proposal, Step) or not proposal.edits:
-        return 0
-    return max(0, _measure_step(task, proposal)[1] - task.goal)
 
 
 def _measure_user_words(task: Task) -> int:

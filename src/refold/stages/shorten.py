@@ -15,7 +15,7 @@ from refold.core.facts.extraction import SAID_CHARS, find_facts
 from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text, json_text
-from refold.core.messages.rewrite import map_parts
+from refold.core.messages.rewrite import map_parts, replace_part_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
@@ -103,9 +103,7 @@ def _name_in_part(part: Part, words: str) -> Part | None:
     if isinstance(part, ToolCall):
         is_text = isinstance(part.arguments, str)
         return replace(part, arguments=named if is_text else cast("dict[str, Any]", parse_arguments(named)))
-    if isinstance(part, ToolResult):
-        return replace(part, content=(Text(named), *(p for p in part.content if not isinstance(p, Text))))
-    return replace(cast("Text | Document", part), text=named)
+    return replace_part_text(part, named)
 
 
 def _part_text(part: Part) -> str:
@@ -120,11 +118,8 @@ def _shorten_part(part: Part, limit: int, counter: Counter, shorten: Shorten) ->
     """Return a part with a shorter text."""
     if isinstance(part, ToolCall):
         return _shorten_call(part, limit, counter)
-    if isinstance(part, ToolResult):
-        text = shrink_output(part.text, limit, counter.text)
-        return replace(part, content=(Text(text), *(p for p in part.content if not isinstance(p, Text))))
-    text = shorten(_part_text(part), limit, counter.text)
-    return replace(cast("Text | Document", part), text=text)  # no other part has a size
+    shorten = shrink_output if isinstance(part, ToolResult) else shorten
+    return replace_part_text(part, shorten(_part_text(part), limit, counter.text))
 
 
 def keep_both_ends(text: str, limit: int, count: Count) -> str:
@@ -139,8 +134,9 @@ def keep_both_ends(text: str, limit: int, count: Count) -> str:
     chars = len(text) * max(0, limit - MARKER_TOKENS) // total
     for _ in range(TRIES):
         short = _join_ends(lines, chars)
-        if len(short) < chars * LINES_FILL:
-            short = _join_pieces(text, chars) or short
+        if len(short) < chars * LINES_FILL and chars >= LEAST_PIECES:
+            head = int(chars * HEAD_SHARE)
+            short = middle_out(text, head=head, tail=chars - head) or short
         if short and count(short) <= limit:
             return short
         chars = chars * 9 // 10
@@ -156,12 +152,6 @@ def _join_ends(lines: Sequence[str], chars: int) -> str:
         return ""
     marker = mark_gap(count_lines(lines[first : len(lines) - last]), "line")
     return "\n".join([*lines[:first], marker, *lines[len(lines) - last :]])
-
-
-def _join_pieces(text: str, chars: int) -> str:
-    """Join so many characters from both ends of a text of long lines; "" for fewer than say something."""
-    head = int(chars * HEAD_SHARE)
-    return middle_out(text, head=head, tail=chars - head) if chars >= LEAST_PIECES else ""
 
 
 def _count_lines(lines: Sequence[str], chars: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from refold.core.messages.message import Message, Part, Text, ToolResult
+from refold.core.messages.message import Document, Message, Part, Text, ToolResult
 
 
 def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Message:
@@ -20,3 +20,11 @@ def replace_result_text(result: ToolResult, text: str) -> ToolResult:
     return ToolResult(
         result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
     )
+
+
+def replace_part_text(part: Part, text: str) -> Part:
+    """Return a part with another text, the same one if it has none; pictures in a tool result stay."""
+    if isinstance(part, ToolResult):
+        media = tuple(inner for inner in part.content if not isinstance(inner, Text))
+        return replace(part, content=(Text(text), *media))
+    return replace(part, text=text) if isinstance(part, Text | Document) else part

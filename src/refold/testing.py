@@ -120,7 +120,17 @@ def shape(messages: Sequence[Message], *, limit: int = 80) -> str:
     assistant: -> read(path=a.py) #c1
     tool #c1: x = 1
     """
-    return "\n".join(_format_message(message, limit) for message in messages)
+    lines: list[str] = []
+    for message in messages:
+        head: str = message.role
+        if message.is_summary:
+            head += f" ({message.meta.get('kind', SUMMARY)})"
+        if message.pinned:
+            head += " (pinned)"
+        said = " | ".join(_format_part(part, limit) for part in message.parts)
+        joint = " " if message.parts and isinstance(message.parts[0], ToolResult) else ": "
+        lines.append(f"{head}{joint}{said}" if said else f"{head}:")
+    return "\n".join(lines)
 
 
 def loose_ends(messages: Sequence[Message]) -> list[str]:
@@ -176,17 +186,6 @@ class Scripted:
 
 def _parts(content: Sequence[Content]) -> tuple[Part, ...]:
     return tuple(Text(piece) if isinstance(piece, str) else piece for piece in content)
-
-
-def _format_message(message: Message, limit: int) -> str:
-    head: str = message.role
-    if message.is_summary:
-        head += f" ({message.meta.get('kind', SUMMARY)})"
-    if message.pinned:
-        head += " (pinned)"
-    said = " | ".join(_format_part(part, limit) for part in message.parts)
-    joint = " " if message.parts and isinstance(message.parts[0], ToolResult) else ": "
-    return f"{head}{joint}{said}" if said else f"{head}:"
 
 
 def _format_part(part: Part, limit: int) -> str:

@@ -25,7 +25,11 @@ def compact(conversation: Conversation, argument: str) -> None:
     if strategy == "help":
         _show_strategies(conversation)
         return
-    _check_strategy(strategy)
+    known = presets.names()
+    if strategy and strategy not in known:
+        near = get_close_matches(strategy, known, 1)
+        hint = f"did you mean {near[0]}?" if near else "/compact help lists them"
+        raise RefoldError(f"there is no strategy {strategy!r}; {hint}")
     session = conversation.session
     if not session.view():
         raise RefoldError("nothing was said yet: there is nothing to compact")
@@ -72,15 +76,6 @@ def _find_model_failure(outcome: Outcome) -> str:
     """Return why the model that was asked gave no summary; "" if it gave one or was not asked."""
     failed = (report for report in outcome.receipt.stages if report.calls and not report.accepted)
     return next((report.reason for report in failed), "")
-
-
-def _check_strategy(strategy: str) -> None:
-    known = presets.names()
-    if not strategy or strategy in known:
-        return
-    near = get_close_matches(strategy, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "/compact help lists them"
-    raise RefoldError(f"there is no strategy {strategy!r}; {hint}")
 
 
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:

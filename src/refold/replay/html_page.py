@@ -40,7 +40,13 @@ def render_page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
             _draw_dollars(same_window),
         ]
         parts += [_render_folds(run) for run in same_window if run.folds]
-    parts.append(f'<p class="note">{escape(_footnote(runs))}</p>')
+    models = sorted({run.model for run in runs if run.model})
+    note = (
+        f"Summaries: {', '.join(models) or 'none'}. Dots are folds. "
+        "Came: turns until the next fold or the end. "
+        "Facts kept: names and values that the model uses again and that were still in its view."
+    )
+    parts.append(f'<p class="note">{escape(note)}</p>')
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     return f"<!doctype html>\n<html lang=en><head>{head}<style>{STYLE}</style></head>\n<body>\n" + (
         "\n".join(parts) + "\n</body></html>\n"
@@ -174,12 +180,3 @@ def _render_table(names: Sequence[str], rows: Sequence[Sequence[str]], caption: 
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
-
-
-def _footnote(runs: Sequence[Run]) -> str:
-    models = sorted({run.model for run in runs if run.model})
-    return (
-        f"Summaries: {', '.join(models) or 'none'}. Dots are folds. "
-        "Came: turns until the next fold or the end. "
-        "Facts kept: names and values that the model uses again and that were still in its view."
-    )

@@ -34,8 +34,11 @@ def write_export(folder: Path, files: Mapping[str, str], session: str) -> None:
         written = {name: _write_hidden(folder / name, text) for name, text in files.items()}
         for path in (*folder.glob("*"), *folder.glob("history/*")):
             name = path.relative_to(folder).as_posix()
-            if is_export_file(name) and not _stays(path, name, files):
-                _set_aside(path)
+            # A file stays if it is written again, a part only if its messages are the same.
+            stays = name in files and ("/" not in name or path.read_bytes() == files[name].encode())
+            if is_export_file(name) and not stays:
+                old = (path.with_name(f"{path.name}.old{number or ''}") for number in count())
+                path.rename(next(other for other in old if not other.exists()))
         for name in sorted(written, key=lambda name: name in MARKERS):
             written[name].replace(folder / name)
         for path in leftovers:
@@ -90,15 +93,3 @@ def _write_hidden(target: Path, text: str) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return path
-
-
-def _stays(path: Path, name: str, files: Mapping[str, str]) -> bool:
-    """True if a file is written again; a part only if its messages are the same."""
-    if name not in files:
-        return False
-    return "/" not in name or path.read_bytes() == files[name].encode()
-
-
-def _set_aside(path: Path) -> None:
-    names = (path.with_name(f"{path.name}.old" + (str(number) if number else "")) for number in count())
-    path.rename(next(name for name in names if not name.exists()))

@@ -11,7 +11,7 @@ from refold.core.compaction.flow import Ask, Failed, Flow, Reply
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.models.prices import Spent, find_client_price, request_cost
 from refold.core.models.spending_limits import total_spent
-from refold.core.overflow.detect import OverflowInfo, overflow
+from refold.core.overflow.detect import overflow
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.usage import Usage
 
@@ -85,29 +85,20 @@ def find_next_window(ask: Ask, reply: Reply, window: int) -> int | None:
     >>> find_next_window(Ask("word " * 20_000), refused, 32_768)
     1923
     """
-    refusal = _find_refusal(reply)
+    if not isinstance(reply, Failed):
+        return None
+    refusal = overflow(reply.error) or overflow(getattr(reply.error, "cause", None))
     if refusal is None:
         return None
-    size = _estimate_size(ask)
+    asked = estimate(ask.system) + estimate(ask.text)
+    if ask.prefix is not None:
+        asked = ask.prefix.tokens + estimate(ask.closing)
+    size = asked + (ask.max_tokens or 0)
     limit = refusal.limit or window
     if refusal.requested:  # the provider may count more than we do; then less of our tokens fits
         limit = int(limit * min(1.0, size / refusal.requested))
     # A question that should have fitted was refused: only a much shorter one is another question.
     return min(window, limit if limit < size else size // 2)
-
-
-def _find_refusal(reply: Reply) -> OverflowInfo | None:
-    if not isinstance(reply, Failed):
-        return None
-    return overflow(reply.error) or overflow(getattr(reply.error, "cause", None))
-
-
-def _estimate_size(ask: Ask) -> int:
-    """Estimate the tokens of a question and its answer."""
-    asked = estimate(ask.system) + estimate(ask.text)
-    if ask.prefix is not None:
-        asked = ask.prefix.tokens + estimate(ask.closing)
-    return asked + (ask.max_tokens or 0)
 
 
 def _estimate_usage(ask: Ask, task: Task, output: int, *, prefixed: bool = True) -> Usage:

@@ -173,7 +173,12 @@ class FactCollector:
         is_search = _FILE_AT_LINE_START.match(text.lstrip()[:220]) or _FILE_AT_LINE_START.match(
             _TAGS.sub("", text[:400]).lstrip("0123456789\n")[:220]
         )
-        file_of = _files_of_names(text) if is_search else {}
+        file_of = {
+            name: where[1]
+            for line in (text.split("\n") if is_search else ())
+            if (where := _FILE_AT_LINE_START.match(line))
+            for name, _ in find_entities(line[where.end() : 400])
+        }
         bonuses = _KIND_BONUS if weight >= SEEN_ONLY else _KIND_BONUS_SEEN
         for (name, kind), times in entities.items():
             about = kind if kind in {PATH, FILE} else file_of.get(name, file) or kind
@@ -191,13 +196,3 @@ def _without_instruction(line: str) -> str:
     # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes.
     said = (line, *line.split(": ")[1:])
     return INSTRUCTION_LEFT_OUT if any(find_instructions(part, 1) for part in said) else line
-
-
-def _files_of_names(text: str) -> dict[str, str]:
-    """Return for each name that a search printed the file before it."""
-    return {
-        name: where[1]
-        for line in text.split("\n")
-        if (where := _FILE_AT_LINE_START.match(line))
-        for name, _ in find_entities(line[where.end() : 400])
-    }

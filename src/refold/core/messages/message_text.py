@@ -38,13 +38,13 @@ def arguments_text(call: ToolCall) -> str:
 def json_text(value: Any) -> str:
     """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=_to_json)
+        return json.dumps(
+            value,
+            ensure_ascii=False,
+            default=lambda inner: dict(inner) if isinstance(inner, Mapping) else str(inner),
+        )
     except (TypeError, ValueError, RecursionError):
         return "[nested too deeply to show, or no JSON at all]"
-
-
-def _to_json(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def visible_text_and_large_calls(message: Message) -> str:

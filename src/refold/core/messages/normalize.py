@@ -39,7 +39,11 @@ def normalize(
     links: Links | None = None,
 ) -> Normalized:
     """Fix everything that a provider would refuse; idempotent. `links`: of these messages, if known."""
-    plain = make_call_ids_unique(_fix_content(messages, shape), shape)
+    fixed = messages
+    if not shape.system_inside or not shape.allows_empty or shape.needs_content:
+        fixed = [_fix_message(message, shape) for message in messages]
+        fixed = messages if all(new is old for new, old in zip(fixed, messages, strict=True)) else fixed
+    plain = make_call_ids_unique(fixed, shape)
     links = links if plain is messages else None
     repaired = repair_tool_pairs(plain, shape=shape, orphans=orphans, missing=missing, links=links)
     done = _insert_user_turns(repaired.messages, shape)
@@ -48,14 +52,6 @@ def normalize(
     old = {id(message) for message in messages}
     new = sum(id(message) not in old for message in done)
     return Normalized(done, max(1, new), repaired.calls, repaired.results)
-
-
-def _fix_content(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
-    """Return the list with system messages and empty text as the wire format wants them."""
-    if shape.system_inside and shape.allows_empty and not shape.needs_content:
-        return messages
-    fixed = [_fix_message(message, shape) for message in messages]
-    return messages if all(new is old for new, old in zip(fixed, messages, strict=True)) else fixed
 
 
 def _fix_message(message: Message, shape: Shape) -> Message:

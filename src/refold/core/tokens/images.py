@@ -77,11 +77,6 @@ class Size:
         return math.ceil(self.width / side) * math.ceil(self.height / side)
 
 
-def _openai_tokens(size: Size) -> int:
-    """Return 85 and 170 for each tile of 512 pixels, inside 2,048 and with the short side at most 768."""
-    return 85 + 170 * size.within(2_048, 768).tiles(512)
-
-
 def _anthropic_tokens(size: Size) -> int:
     """Return a token for 750 pixels, the long side at most 1,568, about 1,600 at most.
 
@@ -89,13 +84,6 @@ def _anthropic_tokens(size: Size) -> int:
     """
     inside = size.within(1_568)
     return min(1_600, math.ceil(inside.width * inside.height / 750))
-
-
-def _gemini_tokens(size: Size) -> int:
-    """Return 258 up to 384 pixels, else 258 for each tile of 768 pixels, inside 3,072."""
-    if max(size.width, size.height) <= 384:
-        return 258
-    return 258 * size.within(3_072).tiles(768)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +103,16 @@ class Rule:
         return self.tokens(size or self.dearest)
 
 
-_OPENAI: Final = Rule(_openai_tokens, Size(2_048, 768), 85)
+# 85, and 170 for each tile of 512 pixels, inside 2,048 and with the short side at most 768
+_OPENAI: Final = Rule(
+    lambda size: 85 + 170 * size.within(2_048, 768).tiles(512), Size(2_048, 768), low_detail=85
+)
 _ANTHROPIC: Final = Rule(_anthropic_tokens, Size(1_568, 1_568))
-_GEMINI: Final = Rule(_gemini_tokens, Size(3_072, 3_072))
+# 258 up to 384 pixels, else 258 for each tile of 768 pixels, inside 3,072
+_GEMINI: Final = Rule(
+    lambda size: 258 if max(size.width, size.height) <= 384 else 258 * size.within(3_072).tiles(768),
+    Size(3_072, 3_072),
+)
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {

@@ -11,7 +11,14 @@ from refold.formats.shared.writing import own_wire
 
 def check(messages: Sequence[Message]) -> list[Problem]:
     """Report why the Responses API would refuse a history."""
-    pairs = checks.pairs(messages, _ends_calls, adjacent=False, unique=True)
+    running = (ToolCall, ToolResult, Thinking)
+    pairs = checks.pairs(
+        messages,
+        # behind anything else the calls before it are not about to run
+        lambda message, _: not any(isinstance(part, running) for part in message.parts),
+        adjacent=False,
+        unique=True,
+    )
     parts = (part for message in messages for part in message.parts)
     if any(isinstance(part, Opaque) and part.kind == "item_reference" for part in parts):
         # the call may be one that the server remembers
@@ -22,11 +29,6 @@ def check(messages: Sequence[Message]) -> list[Problem]:
         checks.arguments(messages, as_text=True, is_free=lambda call: "type" in call.extra),
         _check_items(messages),
     )
-
-
-def _ends_calls(message: Message, _: Message) -> bool:
-    """True if this is neither call nor output nor reasoning: the calls before it are not about to run."""
-    return not any(isinstance(part, (ToolCall, ToolResult, Thinking)) for part in message.parts)
 
 
 def _check_items(messages: Sequence[Message]) -> Iterator[Problem]:

@@ -42,12 +42,11 @@ OPAL_TOOLS: Final = Vocabulary(
 """Its document, "File operations": three tools, one argument."""
 
 
-def _quarter_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass")) // 4
-
-
 OPAL_COUNTER: Final = Counter(
-    name="opal", text=_quarter_bytes, visible=visible_text_and_large_calls, per_message=10
+    name="opal",
+    text=lambda text: len(text.encode("utf-8", "surrogatepass")) // 4,
+    visible=visible_text_and_large_calls,
+    per_message=10,
 )
 """Four bytes a token, rounded down, and ten a message."""
 

@@ -80,11 +80,12 @@ def register_strategy(
     Takes an id and a function, or an object or mapping with `id`, `name`, `description` and `compact`.
     """
     if not isinstance(id, str):
-        get_field = id.get if isinstance(id, Mapping) else partial(_get_attribute, id)
-        name = name or get_field("name") or ""
-        description = description or get_field("description") or ""
-        compact = compact or get_field("compact")
-        id = get_field("id")  # noqa: A001  # the same word
+        words = ("id", "name", "description", "compact")
+        found = id if isinstance(id, Mapping) else {word: getattr(id, word, None) for word in words}
+        name = name or found.get("name") or ""
+        description = description or found.get("description") or ""
+        compact = compact or found.get("compact")
+        id = found.get("id")  # noqa: A001  # the same word
     if not isinstance(id, str) or not id or not callable(compact):
         raise RefoldError("a strategy needs an id and a function: register_strategy(id, compact)")
     strategy_id, run = id, compact
@@ -95,10 +96,6 @@ def register_strategy(
     strategy = Strategy(id=id, name=name or id, description=description, make=make)
     _BY_ID[id] = strategy
     return strategy
-
-
-def _get_attribute(value: Any, name: str) -> Any:
-    return getattr(value, name, None)
 
 
 def list_strategies() -> tuple[Strategy, ...]:

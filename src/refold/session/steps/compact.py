@@ -59,7 +59,10 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     if budget.used > budget.room:
         options = CompactionOptions(why_no_model=f"no model is asked: {why}", spare=spare)
         attempt = yield from attempt_compaction(state, context, options, "emergency")
-        return _add_reason(attempt, why)
+        outcome = attempt.outcome
+        if why not in outcome.reason:
+            outcome = replace(outcome, reason=f"{outcome.reason}; no model is asked: {why}")
+        return replace(attempt, outcome=outcome)
     state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
     return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
 
@@ -75,14 +78,6 @@ def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:
         return "a fold is being prepared in the background"
     wait = explain_wait(state, budget) if crowded else ""
     return f"not now: {wait}" if wait else ""
-
-
-def _add_reason(attempt: Attempt, why: str) -> Attempt:
-    """Return an attempt whose reason says why it was made without a model."""
-    outcome = attempt.outcome
-    if why in outcome.reason:
-        return attempt
-    return replace(attempt, outcome=replace(outcome, reason=f"{outcome.reason}; no model is asked: {why}"))
 
 
 def attempt_compaction(

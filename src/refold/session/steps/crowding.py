@@ -45,19 +45,15 @@ def explain_wait(state: SessionState, budget: Budget) -> str:
     # A policy that leaves no room for the answer cannot wait until the room is full.
     if not budget.used <= budget.room < budget.window:
         return ""
-    turns = _count_turns_since_fold(state)
-    if turns is None or turns >= LEAST_TURNS:
-        return ""
-    return f"the last fold was {format_count(turns, 'turn')} ago, and the context still fits"
-
-
-def _count_turns_since_fold(state: SessionState) -> int | None:
-    """Count the model's turns since the last fold; None if nothing was folded."""
     folds = state.shortening_folds()
     if not folds:
-        return None
+        return ""
     new = min(state.view.said - folds[-1].said, len(state.loaded.messages))
-    return sum(message.role == "assistant" for message in state.loaded.messages[-new:]) if new > 0 else 0
+    since = state.loaded.messages[-new:] if new > 0 else ()
+    turns = sum(message.role == "assistant" for message in since)
+    if turns >= LEAST_TURNS:
+        return ""
+    return f"the last fold was {format_count(turns, 'turn')} ago, and the context still fits"
 
 
 def measure_next_turns(state: SessionState) -> int:

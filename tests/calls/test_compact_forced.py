@@ -10,6 +10,7 @@ import refold
 from fake_provider import FakeProvider, says, status
 from refold.cli import main
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
+from refold.testing import call, result, user
 
 WINDOWS = [8_000, 32_000, 128_000, 200_000]
 SUMMARY = "Ships are moored at berths; the tide decides when the pilot comes."
@@ -262,7 +263,8 @@ def test_half_of_the_history_does_not_count_the_system_messages(share):
 def test_a_failure_of_the_model_is_named_also_where_the_target_is_missed():
     """The pinned request alone is larger than the target."""
     messages = [*talk(20), {"role": "user", "content": "Moor the ship at berth 7, please. " * 500}]
-    outcome = refold.compact(messages, window=8_000, pins=[-1], ask=Model(RuntimeError("out of order")))
+    broken = Model(RuntimeError("out of order"))
+    outcome = refold.compact(messages, window=8_000, target=1_000, pins=[-1], ask=broken)
     assert not outcome.met_target
     assert "the model failed: RuntimeError: out of order" in outcome.reason
 
@@ -274,3 +276,32 @@ def test_a_picture_that_was_just_sent_stays():
     outcome = refold.compact([{"role": "user", "content": "Hello."}, asked], window=128_000, force=True)
     assert outcome.messages[-1] is asked
     assert outcome.reason.startswith("nothing to compact")
+
+
+def test_a_forced_fold_keeps_the_request_whole():
+    """The last request has a room of its own: only a target that somebody names may shorten it."""
+    wanted = [f"Requirement {number}: field f{number} is checked by rule R{number}." for number in range(60)]
+    work = [
+        message
+        for number in range(6)
+        for message in (
+            call("read", id=f"c{number}", path=f"a{number}.py"),
+            result(f"c{number}", f"line of file {number}\n" * 40),
+        )
+    ]
+    messages = [user("\n".join(wanted)), *work]
+    outcome = refold.compact(messages, window=128_000, force=True)
+    assert outcome.compacted
+    assert outcome.messages[0] == messages[0]
+
+
+def test_what_is_mended_is_part_of_the_target():
+    """A missing result is put in afterwards; the view with it is within the target."""
+    messages = [
+        message
+        for number in range(12)
+        for message in (call("read", id=f"c{number}"), user("go on with the work please " * 4))
+    ]
+    outcome = refold.compact(messages, window=8_000, target=400)
+    assert outcome.tokens_after <= 400
+    assert outcome.met_target

@@ -260,7 +260,8 @@ class TestView:
         lines = [f"Step {at}: tell the harbour master about ship {at}." for at in range(400)]
         lines[200] = "Never touch the file config/prod.yaml."
         request = user("\n".join(lines))
-        view, _ = graded(task(request, *steps(60), goal=4_000, protected=[0]))
+        history = [request, *steps(60), user("Go on.")]
+        view, _ = graded(task(*history, goal=4_000, protected=[0, len(history) - 1]))
         assert len(view[0].text) < len(request.text)
         assert "- Never touch the file config/prod.yaml." in view[0].text
 

@@ -16,7 +16,7 @@ from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import facts_of_summaries
 from refold.core.messages.message import Opaque, Thinking
 from refold.core.messages.rewrite import map_parts
-from refold.core.messages.speakers import find_speaker, is_observation
+from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
 from refold.stages.offload import make_marker
@@ -206,6 +206,11 @@ class Grade:
         return replace(step, edits=tuple(edits), note=f"{step.note}, {note}")
 
 
+def _find_request(task: Task) -> frozenset[int]:
+    """Find the user's last message: only a target that the caller named may shorten it."""
+    return frozenset(find_user_turns(task.messages)[-1:] if task.target is None else ())
+
+
 def _measure_history(task: Task) -> SizedHistory:
     """Measure the messages, also as they are with markers in place of pictures and files."""
     head = task.measured.head
@@ -215,7 +220,7 @@ def _measure_history(task: Task) -> SizedHistory:
         actions=_find_places(task, "assistant"),
         undivided=_find_places(task, "user", "summary"),
         guarded=task.protected | frozenset(range(head)),
-        fixed=task.pinned | _find_places(task, "system"),
+        fixed=task.pinned | _find_places(task, "system") | _find_request(task),
         head=head,
         cuts=task.index.cuts,
         unit=task.counter.divisor,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,7 +42,13 @@ def iter_texts(value: Any) -> Iterator[str]:
 
 def join_texts(messages: Sequence[Any]) -> str:
     """Join the texts of a view; arguments in JSON text are unescaped."""
-    return "\n".join(_unescape_json(text) for text in iter_texts(list(messages)))
+    shown: list[str] = []
+    for text in iter_texts(list(messages)):
+        shown.append(text)
+        if text.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                shown[-1] = "\n".join(iter_texts(json.loads(text)))
+    return "\n".join(shown)
 
 
 def find_entities(text: str) -> set[str]:
@@ -97,12 +104,3 @@ def has_name(view: str, name: str) -> bool:
             return True
         at = view.find(name, at + 1)
     return False
-
-
-def _unescape_json(text: str) -> str:
-    if text.startswith("{"):
-        try:
-            return "\n".join(iter_texts(json.loads(text)))
-        except (ValueError, RecursionError):
-            return text
-    return text

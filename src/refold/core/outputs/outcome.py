@@ -233,9 +233,12 @@ def _describe_change(arguments: Mapping[str, Any], paths: Sequence[str]) -> str:
     first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], Mapping) else arguments
     old, new = (_find_text(first, keys) for keys in (_OLD, _NEW))
     if old:
-        before, after = _find_difference(old, new)
+        before, after = old.strip("\n").split("\n"), new.strip("\n").split("\n")
+        pairs = enumerate(zip(before, after, strict=False))
+        changed = next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)) - 1)
+        shown = [cut_words(lines[changed].strip(), VALUE_CHARS) for lines in (before, after)]
         more = f" and {len(edits) - 1} more" if isinstance(edits, list) and len(edits) > 1 else ""
-        return f'edit {where}: "{before}" -> "{after}"{more}'
+        return f'edit {where}: "{shown[0]}" -> "{shown[1]}"{more}'
     content = _find_text(arguments, _CONTENTS)
     verb = "insert into" if "insert_line" in arguments else "write"
     if content or new:
@@ -246,15 +249,6 @@ def _describe_change(arguments: Mapping[str, Any], paths: Sequence[str]) -> str:
 
 def _find_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), "")
-
-
-def _find_difference(old: str, new: str) -> tuple[str, str]:
-    """Return the first lines that differ, cut to a length that can be read."""
-    before, after = old.strip("\n").split("\n"), new.strip("\n").split("\n")
-    same = 0
-    while same < min(len(before), len(after)) - 1 and before[same] == after[same]:
-        same += 1
-    return cut_words(before[same].strip(), VALUE_CHARS), cut_words(after[same].strip(), VALUE_CHARS)
 
 
 def _find_extent(arguments: Mapping[str, Any]) -> str:

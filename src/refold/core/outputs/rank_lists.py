@@ -108,8 +108,14 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
             *end_places(0, len(lines), 4, 1),
         )
     )
+
+    def name_files(start: int, stop: int) -> str:
+        names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
+        names = [name for name in names if name not in {".", ".."}]
+        return " ".join((*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)))
+
     if sum(bool(_LONG_ROW.match(line)) for line in lines) * 2 > len(lines):
-        return LinePlan(lines, list(order), _tell_names(lines))
+        return LinePlan(lines, list(order), name_files)
     if len(groups) > 1:
         return LinePlan(lines, list(order), _tell_groups(folders, "in "))
     return LinePlan(lines, list(order), _tell_groups([_find_ending(line) for line in lines], ""))
@@ -119,17 +125,6 @@ def find_entry_name(line: str) -> str:
     """Return the name in an entry: the last word of a long row, else the whole line."""
     line = line.strip()
     return line.rsplit(" ", 1)[-1] if _LONG_ROW.match(line) else line
-
-
-def _tell_names(lines: Sequence[str]) -> Describe:
-    """Say which files the long rows of a gap name."""
-
-    def describe(start: int, stop: int) -> str:
-        names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
-        names = [name for name in names if name not in {".", ".."}]
-        return " ".join((*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)))
-
-    return describe
 
 
 def _find_folders(lines: Sequence[str]) -> Iterator[str]:

@@ -55,8 +55,11 @@ def split_frame(text: str) -> list[Piece]:
         spans.append(line.span())
         at = line.end()
     tag = _TAG.search(text, at, at + GAP_CHARS + 1_000)
-    if tag and not text[at : tag.start()].strip():
-        spans += _find_tags(text, at)
+    for found in _TAG.finditer(text, at) if tag and not text[at : tag.start()].strip() else ():
+        before = text[max(at, found.start() - GAP_CHARS) : found.start()]
+        start = found.start() - (len(before) - len(before.rstrip()))
+        at = found.end() + text.startswith("\n", found.end())
+        spans.append((start, at))
     end = spans[-1][1] if spans else 0
     last = _LAST_LINE.search(text, max(end - 1, len(text) - 200, 0))
     if last:
@@ -64,17 +67,6 @@ def split_frame(text: str) -> list[Piece]:
     if len(spans) > MOST_TAGS:
         spans = _take_outer(text, spans)
     return list(_cut_spans(text, spans))
-
-
-def _find_tags(text: str, at: int) -> list[tuple[int, int]]:
-    """Return the tags behind a place, with the line ends around them."""
-    spans: list[tuple[int, int]] = []
-    for tag in _TAG.finditer(text, at):
-        before = text[max(at, tag.start() - GAP_CHARS) : tag.start()]
-        start = tag.start() - (len(before) - len(before.rstrip()))
-        at = tag.end() + text.startswith("\n", tag.end())
-        spans.append((start, at))
-    return spans
 
 
 def _take_outer(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -78,7 +78,9 @@ def find_roles(sentences: Iterable[str]) -> dict[str, str]:
     for sentence in filter(_ENGLISH.search, sentences):
         for clause in split_clauses(sentence):
             for name, acts in _find_names(clause, starts=sentence.startswith(clause)):
-                said = clause if acts else _cut_after_name(clause, name)
+                # Up to the name; all of the clause if it is in the genitive, as in "Ines's".
+                end = clause.index(name) + len(name)
+                said = clause if acts or clause[end : end + 2] in {"'s", "’s"} else clause[:end]
                 if name not in roles or (acts and not roles[name].startswith(name)):
                     roles[name] = said.strip()[:LONGEST]
     return roles
@@ -103,9 +105,3 @@ def _find_names(clause: str, *, starts: bool) -> Iterator[tuple[str, bool]]:
 def _is_name(text: str) -> bool:
     first = text.split(maxsplit=1)[0]
     return first not in _NO_NAMES and first.lower() not in word_lists()["stop"]
-
-
-def _cut_after_name(clause: str, name: str) -> str:
-    """Return a clause up to its name; all of it if the name is in the genitive, as in "Ines's"."""
-    end = clause.index(name) + len(name)
-    return clause if clause[end : end + 2] in {"'s", "’s"} else clause[:end]

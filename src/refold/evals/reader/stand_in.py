@@ -89,7 +89,12 @@ def answer_question(artifact: str, question: str) -> str:
         asked = {"decided", "open"}
         said = [statement for statement in said if "forbidden" not in statement.kinds]
     wanted = _word_stems(question)
-    scores = [_score_statement(statement, asked, wanted) for statement in said]
+    unasked = {"forbidden", "question"} - asked - ({"question"} if "open" in asked else set())
+    # Two for each kind that is asked for, one for each word.
+    scores = [
+        2 * len(asked & one.kinds) + len(wanted & _word_stems(one.text)) - 2 * len(unasked & one.kinds)
+        for one in said
+    ]
     best = max([1, *scores])
     fitting = [statement.text for statement, score in zip(said, scores, strict=True) if score == best]
     return "\n".join(list(dict.fromkeys(fitting))[-MOST:]) or UNKNOWN
@@ -129,12 +134,6 @@ def _statement_kinds(heading: str, text: str) -> frozenset[str]:
         "question": text.endswith("?"),
     }
     return frozenset(kind for kind, holds in tests.items() if holds)
-
-
-def _score_statement(said: Statement, asked: set[str], wanted: set[str]) -> int:
-    """Score how well a sentence answers: two for each kind that is asked for, one for each word."""
-    unasked = {"forbidden", "question"} & said.kinds - asked - ({"question"} if "open" in asked else set())
-    return 2 * len(asked & said.kinds) + len(wanted & _word_stems(said.text)) - 2 * len(unasked)
 
 
 def _answer_yes_or_no(said: Sequence[Statement], question: str) -> str:

@@ -97,17 +97,14 @@ def _choose_section(fact: Fact, said: Sequence[Fact], answered: int) -> str:
         return "decided"
     if ASKS.match(text):
         return "open"
-    return "decided" if DECIDES.search(text) or _follows_correction(fact, said) else "facts"
+    # Where another sentence of the same message takes something back, this one holds now.
+    corrects = any(other.at == fact.at and other is not fact and _takes_back(other) for other in said)
+    return "decided" if corrects or DECIDES.search(text) else "facts"
 
 
 def _takes_back(fact: Fact) -> bool:
     """True if a sentence takes back an earlier statement."""
     return fact.kind != "value" and bool(TAKES_BACK.search(fact.text))
-
-
-def _follows_correction(fact: Fact, said: Sequence[Fact]) -> bool:
-    """True if another sentence of the same message takes something back: then this one holds now."""
-    return any(other.at == fact.at and other is not fact and _takes_back(other) for other in said)
 
 
 def find_taken_back(said: Sequence[Fact]) -> list[Fact]:

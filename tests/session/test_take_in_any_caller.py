@@ -265,7 +265,7 @@ def test_words_that_were_said_and_hidden_before_are_said_again():
     session = opened(**machine)
     said += [user("ok"), reply(GAMMA)]
     session.prepare(list(said))
-    said += [user("ok"), reply(GAMMA), user(ALPHA), reply(GAMMA)]
+    said += [user("ok"), reply(GAMMA), user(ALPHA), reply(GAMMA), user("ok"), reply(GAMMA)]
     shown = session.prepare(list(said)).messages
     assert len(shown) < len(said)
     assert session.compact().compacted

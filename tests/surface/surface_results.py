@@ -30,7 +30,7 @@ VARIANTS = ("plain", "target", "ask", "ask+target")
 FIELDS = ("messages", "tokens_after", "fits", "stages", "reason", "asked", "rest", "receipt")
 PLAN_FIELDS = ("measure", "plan", "leaves", "refuses")
 KNOBS: dict[str, dict[str, Any]] = {
-    "refold": {"keep_fraction": 0.1, "target_fraction": 0.3, "prune_minimum_savings": 200},
+    "refold": {"keep_tokens": 400, "target_fraction": 0.3},
     "ripple": {"keep_recent_messages": 3, "trigger_fraction": 0.5},
     "codebuddy": {"keep_recent_messages": 2, "tool_result_limit": 80},
     "umwelten": {"strategy": "truncate", "keep_turns": 1},

@@ -233,7 +233,8 @@ def open_store(
 ) -> Store:
     """Open the store at an address; `sqlite:FILE?durability=full` sets an option in the address.
 
-    A path object is the file of a SQLite store, whatever characters its name has.
+    A path object is the file of a SQLite store, whatever characters its name has. Other schemes come from the
+    entry-point group `refold.stores`; their options go into the address.
 
     durability     "normal" survives a kill of the process, "full" also a loss of power
     busy_seconds   how long to wait for others (sqlite, postgresql)
@@ -241,8 +242,6 @@ def open_store(
     driver         "apsw" or "sqlite3" (sqlite)
     now            clock, for tests
     scope          tenant (postgresql)
-
-    Other schemes come from the entry-point group `refold.stores`; their options go into the address.
     """
     is_path = not isinstance(address, str)
     scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")

@@ -152,14 +152,16 @@ def test_the_refusal_itself_is_recognised_with_its_numbers(client):
 def test_a_compaction_asks_it_and_is_sound_whether_or_not_the_summary_is_let_in():
     before = [dict(message) for message in HISTORY]
     outcome = refold.compact(HISTORY, ask="local", window=1_000, force=True)
-    assert outcome.compacted
+    assert outcome.compacted == (
+        "summarize" in outcome.stages
+    )  # a forced fold tells by the model, or not at all
+    assert outcome.compacted or outcome.messages == HISTORY
     assert refold.validate(outcome.messages) == []
     assert outcome.messages[-1] == HISTORY[-1]
     assert before == HISTORY
     (call, *_) = outcome.receipt.calls
     assert call.model == model_path().stem
     assert call.answer_tokens > 0
-    assert {"summarize", "digest"} & set(outcome.stages)
 
 
 def test_a_session_asks_it_and_keeps_all_that_was_said(client):
@@ -168,7 +170,7 @@ def test_a_session_asks_it_and_keeps_all_that_was_said(client):
         outcome = session.compact()
         said = [entry for entry in session.log() if entry.kind == "said"]
         view = session.view()
-    assert outcome.compacted
+    assert outcome.compacted == ("summarize" in outcome.stages)
     assert outcome.receipt.calls
     assert len(said) == len(HISTORY)
     assert view[-1] == HISTORY[-1]

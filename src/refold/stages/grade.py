@@ -163,11 +163,9 @@ class Grade:
             most=None if self.keep_tokens is None else self.keep_tokens * unit,
         )
         start, leaving = layout.start, task.leaving(Segment(head, layout.start))
-        while leaving and all(task.messages[index].is_summary for index in leaving):
-            following = task.index.cuts.after(start + 1)
-            if following <= start:
-                break
-            start, leaving = following, task.leaving(Segment(head, following))
+        while start < len(task.messages) and leaving and all(task.messages[at].is_summary for at in leaving):
+            start = task.index.cuts.after(start + 1)
+            leaving = task.leaving(Segment(head, start))
         return replace(layout, start=start)
 
     def _choose_stage(self, task: Task, layout: Layout) -> Summarize | Truncate:
@@ -181,16 +179,16 @@ class Grade:
 
     def _rewrite(self, task: Task, layout: Layout) -> dict[int, Edit]:
         """Make the edits that shorten messages."""
-        edits = {}
+        shortened = {}
         for index, limit in sorted(layout.limits.items()):
-            if index < layout.start and index not in task.protected:
-                continue
-            message = task.messages[index]
-            handle = f"#{task.number(index)}" if task.recallable else ""
-            short = shorten_message(message, limit, task.counter, handle)
-            if short is not message:
-                edits[index] = replace_message(task.messages, index, short, SHORTEN, "shortened")
-        return edits
+            if index >= layout.start or index in task.protected:
+                handle = f"#{task.number(index)}" if task.recallable else ""
+                shortened[index] = shorten_message(task.messages[index], limit, task.counter, handle)
+        return {
+            index: replace_message(task.messages, index, short, SHORTEN, "shortened")
+            for index, short in shortened.items()
+            if short is not task.messages[index]
+        }
 
     def _follow(self, proposal: Flow[Step], rewrites: dict[int, Edit]) -> Flow[Step]:
         return self._finish((yield from proposal), rewrites)

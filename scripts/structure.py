@@ -574,6 +574,16 @@ def clock_assertions() -> Check:
     return Check("clocks", "assertions on elapsed time in tests", len(found), (0, 0), tuple(found))
 
 
+def equal_test_names() -> Check:
+    """Test files with one name; pytest collects only the first of them in one process."""
+    seen: dict[str, list[str]] = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        seen.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
+    exempt = ("__init__.py", "conftest.py")
+    found = [", ".join(paths) for name, paths in seen.items() if len(paths) > 1 and name not in exempt]
+    return Check("test-names", "names that two test files share", len(found), (0, 0), tuple(found))
+
+
 def reasons() -> Check:
     """Comments of four words or more; a directive such as noqa does not count, the words after it do."""
     found = []
@@ -607,6 +617,7 @@ CHECKS: Final[dict[str, Callable[[], Check]]] = {
     "repr": repr_length,
     "internals": internal_tests,
     "clocks": clock_assertions,
+    "test-names": equal_test_names,
     "reasons": reasons,
 }
 

@@ -270,6 +270,14 @@ def test_a_count_knows_provider_and_code():
     assert refold.count(text, policy="neurolink", model="claude-sonnet-4-20250514") == 354
     assert refold.count(text, policy="neurolink", code=True) == 385
     assert refold.count(text, policy=presets.get("neurolink", provider="mistral")) == 363
+    assert refold.count(text, policy=presets.get("neurolink"), code=True) == 385
+    assert refold.count([{"role": "user", "content": text}], policy="neurolink", code=True) == 385 + 28
+
+
+@pytest.mark.parametrize("policy", ["refold", "opal", "ripple"])
+def test_code_is_refused_where_it_would_change_nothing(policy):
+    with pytest.raises(refold.RefoldError, match="counts code like any other text"):
+        refold.count("x" * 1_000, policy=policy, code=True)
 
 
 def test_the_provider_of_a_model_may_be_told_apart_from_its_name():

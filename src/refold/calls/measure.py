@@ -69,9 +69,11 @@ def count(
     """Count the tokens of a text or of messages.
 
     `provider` names who serves the model, where its name does not say so. `code` says that the text is source
-    code, for policies that count code differently.
+    code; a policy that counts code like any other text refuses it. Of the policies that come with refold
+    `neurolink` counts code differently.
     """
-    counter = _text_counter(policy, model, provider, code=code)
+    counter = _text_counter(policy, model, provider)
+    counter = counter.for_code() if code else counter
     if isinstance(text_or_messages, str):
         return counter.plain(text_or_messages)
     messages = [text_or_messages] if isinstance(text_or_messages, Mapping | Message) else text_or_messages
@@ -88,7 +90,7 @@ def fit_text(
     policy: str | Policy = "refold",
 ) -> str:
     """Cut a text at a sentence or a word so that it has at most `max_tokens` tokens."""
-    counter = _text_counter(policy, model, provider, count=count)
+    counter = _text_counter(policy, model, provider, count)
     return text_cutting.fit_text(text, max_tokens, count=counter.plain).text
 
 
@@ -116,8 +118,8 @@ def fit_files(
 
 
 def _text_counter(
-    policy: str | Policy, model: str | None, provider: str | None, *, count: Count = None, code: bool = False
+    policy: str | Policy, model: str | None, provider: str | None, count: Count = None
 ) -> Counter:
     """Return the counter for a model of a provider."""
-    chosen = presets.get_for_text(policy, provider=provider, code=code)
-    return choose_counter(chosen, f"{provider}:{model or 'any'}" if provider else model, count)
+    named = f"{provider}:{model or 'any'}" if provider else model
+    return choose_counter(presets.get(policy), named, count)

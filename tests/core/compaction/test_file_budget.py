@@ -92,13 +92,13 @@ class TestOneFile:
 
 class TestTogether:
     def test_what_fits_is_untouched(self):
-        """NeuroLink, "enforceAggregateFileBudget": nothing to do under the budget, 5 MB or not."""
-        files = [{"content": words(10), "path": "a"}, "plain", FileText(words(1_400_000), "big")]
-        got = fit_files(files, budget_tokens=10 + 2 + 1_400_000, count=by_fours)
-        assert [file.content for file in got] == [words(10), "plain", words(1_400_000)]
+        """NeuroLink, "enforceAggregateFileBudget": nothing to do under the budget, up to 5 MB."""
+        files = [{"content": words(10), "path": "a"}, "plain", FileText(words(1_300_000), "big")]
+        got = fit_files(files, budget_tokens=10 + 2 + 1_300_000, count=by_fours)
+        assert [file.content for file in got] == [words(10), "plain", words(1_300_000)]
         assert [file.path for file in got] == ["a", None, "big"]
         assert {file.action for file in got} == {"kept"}
-        assert [file.tokens for file in got] == [10, 2, 1_400_000]
+        assert [file.tokens for file in got] == [10, 2, 1_300_000]
         assert fit_files([], budget_tokens=0, count=by_fours) == ()
 
     def test_small_files_are_served_first(self):
@@ -125,10 +125,11 @@ class TestTogether:
         assert sum(file.tokens for file in got) <= 49_920
         assert all(file.action == "clipped" and file.tokens > 9_000 for file in got)
 
-    def test_a_very_large_file_is_previewed(self):
-        """NeuroLink, "File Token Budget": over 5 MB only a preview."""
+    @pytest.mark.parametrize("budget", [10_000, 10_000_000])
+    def test_a_very_large_file_is_previewed(self, budget):
+        """NeuroLink, "shouldTruncateFile": over 5 MB only a preview, whatever the budget."""
         files = [{"content": "x" * 5_242_881, "path": "dump.sql"}, {"content": words(300)}]
-        big, small = fit_files(files, budget_tokens=10_000, count=by_fours)
+        big, small = fit_files(files, budget_tokens=budget, count=by_fours)
         assert big.action == "previewed"
         assert big.content == preview(FileText("x" * 5_242_881, "dump.sql"))
         assert big.tokens == by_fours(big.content)
@@ -194,6 +195,19 @@ class TestTogether:
             assert (file.action == "kept") == (file.content == content and file.action != "left out")
         if sum(map(count, contents)) <= budget:
             assert {file.action for file in got} <= {"kept"}
+        assert fit_files(got, budget_tokens=budget, count=count) == got
+
+    def test_fitted_files_are_taken_again(self):
+        """What was done to a file, and what it was, is still told when the room becomes smaller."""
+        files = [words(400), words(4_000), "x" * 5_242_881]
+        first = fit_files(files, budget_tokens=2_000, count=by_fours)
+        assert fit_files(first, budget_tokens=2_000, count=by_fours) == first
+        again = fit_files(first, budget_tokens=900, count=by_fours)
+        assert [file.action for file in again] == ["clipped", "clipped", "previewed"]
+        assert [file.original_tokens for file in again] == [400, 4_000, 1_310_721]
+        assert sum(file.tokens for file in again) <= 900
+        nothing = fit_files(first, budget_tokens=0, count=by_fours)
+        assert fit_files(nothing, budget_tokens=2_000, count=by_fours) == nothing
 
 
 class TestEstimateByType:

@@ -24,7 +24,7 @@ FILE_READ_BUDGET_FRACTION: Final = 0.6
 FAST_PATH_BYTES: Final = 102_400
 """Files below this size are not checked one by one; together they can still be too much."""
 PREVIEW_BYTES: Final = 5_242_880
-"""Files above this size are only previewed: five million bytes fit no window anyway."""
+"""Files above this size are only previewed, as the document says: they would fill the largest windows."""
 PREVIEW_CHARS: Final = 2_000
 """Characters of a preview, and the least that a single clipped file keeps."""
 BYTES_PER_TOKEN: Final = 4
@@ -87,23 +87,17 @@ def should_clip(size_bytes: int, budget_tokens: int) -> FilePlan:
 
 
 def fit_files(
-    files: Sequence[Mapping[str, Any] | str | FileText],
+    files: Sequence[Mapping[str, Any] | str | FileText | FittedFile],
     *,
     budget_tokens: int,
     count: Callable[[str], int],
 ) -> tuple[FittedFile, ...]:
-    """Shorten files so that together they stay in the budget; in their order, every one accounted for."""
-    texts = [_read_file(file, index) for index, file in enumerate(files)]
-    sizes = [count(text.content) for text in texts]
-    fits = sum(sizes) <= budget_tokens
-    wanted = []
-    for text, size in zip(texts, sizes, strict=True):
-        file = FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
-        if not fits and byte_size(text.content) > PREVIEW_BYTES:
-            shown = preview(text)
-            file = replace(file, content=shown, action="previewed", tokens=count(shown))
-        wanted.append(file)
-    if fits:
+    """Shorten files so that together they stay in the budget; in their order, every one accounted for.
+
+    Files that were fitted before may be given again.
+    """
+    wanted = [_to_fitted(file, index, count) for index, file in enumerate(files)]
+    if sum(file.tokens for file in wanted) <= budget_tokens:
         return tuple(wanted)
     shares = _share_budget([file.tokens for file in wanted], budget_tokens)
     return tuple(_shorten(file, share, count) for file, share in zip(wanted, shares, strict=True))
@@ -134,6 +128,20 @@ def estimate_by_type(path_or_type: str, size_bytes: int) -> int:
 
 
 # -- sharing a budget ---------------------------------------------------------------------------------------
+
+
+def _to_fitted(
+    file: Mapping[str, Any] | str | FileText | FittedFile, index: int, count: Callable[[str], int]
+) -> FittedFile:
+    """Measure a file; a very large one becomes its preview."""
+    if isinstance(file, FittedFile):
+        return replace(file, tokens=0 if file.action == "left out" else count(file.content))
+    text = _read_file(file, index)
+    size = count(text.content)
+    if byte_size(text.content) <= PREVIEW_BYTES:
+        return FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
+    shown = preview(text)
+    return FittedFile(shown, text.path, action="previewed", tokens=count(shown), original_tokens=size)
 
 
 def _read_file(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:

@@ -30,6 +30,7 @@ from refold.core.messages.message import (
 from refold.core.messages.message_text import full_text
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.images import document_tokens, image_tokens
+from refold.errors import RefoldError
 
 UNSERIALISABLE_TOOL: Final = 200
 """Tokens of a tool definition that is not JSON, from the documents of the compared systems; low for a
@@ -53,6 +54,8 @@ class Counter:
     per_conversation: int = 0
     divisor: int = 1
     """Units in a token."""
+    code: TextCount | None = None
+    """Returns the units of source code, where code counts differently from other text."""
     tool: Callable[[Mapping[str, Any]], str] | None = None
     """Returns a tool definition as text; None means its JSON."""
     joins_tools: bool = False
@@ -103,7 +106,13 @@ class Counter:
 
     def with_text_count(self, text: TextCount, *, name: str = "given") -> "Counter":
         """Return the same way of counting with another count of text."""
-        return replace(self, text=text, divisor=1, name=name)
+        return replace(self, text=text, code=None, divisor=1, name=name)
+
+    def for_code(self) -> "Counter":
+        """Return the same way of counting for source code; raises `RefoldError` if it makes no difference."""
+        if self.code is None:
+            raise RefoldError(f"code=True: the counter {self.name!r} counts code like any other text")
+        return replace(self, text=self.code)
 
 
 def count_media_tokens(message: Message, provider: str | None = None) -> int:

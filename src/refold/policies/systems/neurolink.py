@@ -167,10 +167,11 @@ def _output_saver(save: bool | Callable[[str], str], folder: str | None) -> Call
 def neurolink_counter(model: str | None, *, provider: str | None = None, is_code: bool = False) -> Counter:
     """Count characters by four (code: three), times the provider's factor and a margin of 1.15."""
     served = canonical_provider(provider) if provider else provider_of(model) if model else None
-    factor = PROVIDER_FACTORS.get(served or "", 1.0)
+    scaled = partial(scaled_counter, PROVIDER_FACTORS.get(served or "", 1.0), margin=1.15)
     return Counter(
         name="neurolink",
-        text=scaled_counter(factor, chars_per_token=3 if is_code else 4, margin=1.15),
+        text=scaled(chars_per_token=3 if is_code else 4),
+        code=scaled(chars_per_token=3),
         visible=visible_text_and_large_calls,
         media=_image_tokens,
         per_message=4,

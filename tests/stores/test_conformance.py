@@ -315,6 +315,20 @@ def test_find_looks_on_all_branches(forked):
     assert forked.find("nobody", [trunk[0].name]) == {}
 
 
+def test_marks_of_one_kind_are_found_on_all_branches(store, reopen_or_same):
+    """In the order in which they were stored, with their places; other kinds and sessions are left out."""
+    trunk = chain("1", "2")
+    early = mark("checkpoint", {"name": "a", "said": 2}, trunk[1])
+    head = store.append("a", [*trunk, early], expect=None)
+    late = mark("checkpoint", {"name": "a", "said": 1}, trunk[0])
+    store.append("a", [mark("pin", {"said": 1, "pinned": True}, trunk[0]), late], expect=head, at=Place(0, 1))
+    store.append("b", [*trunk, early], expect=None)
+    again = reopen_or_same()
+    assert again.find_marks("a", "checkpoint") == [(Place(0, 3), early), (Place(1, 5), late)]
+    assert again.find_marks("a", "fold") == []
+    assert again.find_marks("nobody", "checkpoint") == []
+
+
 # -- what is stored ------------------------------------------------------------------------------------------
 
 
@@ -738,6 +752,7 @@ USES = {
     "append": lambda store, head: store.append("a", [], expect=head),
     "read": lambda store, head: list(store.read("a", head.place)),
     "find": lambda store, head: store.find("a", [head.name]),
+    "find_marks": lambda store, head: store.find_marks("a", "pin"),
     "search": lambda store, head: store.search("one"),
     "note": lambda store, head: store.note("k"),
     "put_note": lambda store, head: store.put_note("k", "v"),

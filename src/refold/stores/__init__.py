@@ -148,6 +148,9 @@ class Log(Protocol):
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
         """Find entries by name on all branches; names that do not exist are left out."""
 
+    def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
+        """Find the entries of a kind on all branches, in the order they were stored; not for messages."""
+
 
 class Search(Protocol):
     """Full-text search over every message."""

@@ -127,6 +127,16 @@ class BranchIndex:
 
         return extents()
 
+    def find_kind(self, kind: Kind) -> list[tuple[Place, Extent]]:
+        """Return the places and locations of the entries of a kind on all lines, oldest first."""
+        found = [
+            (Place(number, line.seqs[index]), Extent(line.at[index], line.sizes[index]))
+            for number, line in self._lines.items()
+            for index, code in enumerate(line.kinds)
+            if code == _CODES[kind]
+        ]
+        return sorted(found, key=lambda each: each[0].seq)
+
     def _select(
         self, number: int, after: int, through: int, first: int, last: int | None
     ) -> tuple[_Line, int, int]:

@@ -162,6 +162,12 @@ class MemoryStore:
             known = self._sessions[session].names if session in self._sessions else {}
             return {name: known[name] for name in names if name in known}
 
+    def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
+        """Find the entries of a kind on all branches, in the order they were stored."""
+        with self._hold_lock():
+            stored = self._sessions.get(session)
+            return [] if stored is None else [each for each in stored.entries if each[1].kind == kind]
+
     # -- search, notes, leases ---------------------------------------------------------------------------
 
     def search(

@@ -175,6 +175,14 @@ class JsonlStore:
             file = self._file(session)
             return file.find(names) if file.refresh() else {}
 
+    def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
+        """Find the entries of a kind on all branches, in the order they were stored."""
+        with self._hold_lock():
+            file = self._file(session)
+            found = file.index.find_kind(kind) if file.refresh() else []
+        entries = file.entries(iter([extent for _, extent in found]), self._require_open)
+        return list(zip((place for place, _ in found), entries, strict=True))
+
     # -- search, notes, leases ---------------------------------------------------------------------------
 
     def search(

@@ -34,6 +34,12 @@ _PAGE: Final = """
     ) AS page WHERE before < {bytes} ORDER BY seq {order}
 """
 
+MARKS: Final = f"""
+    SELECT {COLUMNS} FROM refold.entries WHERE scope = %(scope)s AND session =
+    (SELECT id FROM refold.sessions WHERE scope = %(scope)s AND key = %(key)s)
+    AND kind = %(kind)s AND kind <> 'said' ORDER BY seq
+"""  # noqa: S608  # constants only
+
 
 def decode_damaged_text(data: bytes) -> str:
     """Decode a text of `encode_text`; damaged characters in the database are replaced."""

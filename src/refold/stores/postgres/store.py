@@ -184,6 +184,11 @@ class PostgresStore:
         """Find entries by name on all branches."""
         return self._run(lambda connection: log.find_names(connection, self._scope, session, names))
 
+    def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
+        """Find the entries of a kind on all branches, in the order they were stored."""
+        values = {"scope": self._scope, "key": name_hash(session), "kind": kind}
+        return [log.parse_entry_row(row) for row in self._run(log.fetch_all(log.MARKS, values))]
+
     # -- search and notes --------------------------------------------------------------------------------
 
     def search(

@@ -55,6 +55,10 @@ _NEXT_TURN: Final = (
 _MOVED: Final = f"{_MOVE}, turn = {_NEXT_TURN} WHERE id = ?1 AND name = ?2"
 _SESSION: Final = sqlite_rows.select_sessions("WHERE name = ?")
 _LAST_OF_LINE: Final = "SELECT max(seq) FROM entries WHERE session = ? AND line = ?"
+# The index leaves messages out; SQLite uses it only for a query that repeats its condition.
+_MARKS: Final = sqlite_rows.select_entries(
+    "INDEXED BY marks WHERE session = ? AND kind = ? AND kind <> 'said' ORDER BY seq"
+)
 _FIND: Final = (  # two indexes have to agree, because either may be damaged
     "SELECT a.line, a.seq, a.id = b.id FROM entries a INDEXED BY entries_by_name"
     " LEFT JOIN entries b INDEXED BY entries_by_place"
@@ -184,6 +188,12 @@ class SQLiteStore:
                 batch = names[start : start + _NAMES]
                 places |= self._connection.read(partial(_find_names, session=row.id, names=batch))
         return places
+
+    def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
+        """Find the entries of a kind on all branches, in the order they were stored."""
+        row = self._read_session(session)
+        rows = [] if row is None else self._connection.fetch(_MARKS, (row.id, kind))
+        return [(found.place, found.entry) for found in map(sqlite_rows.parse_intact_row, rows)]
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

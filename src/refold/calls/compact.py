@@ -21,7 +21,7 @@ from refold.calls.summariser import (
     summariser_window,
 )
 from refold.calls.target import TargetSize, parse_target
-from refold.core.compaction.budget import Budget
+from refold.core.compaction.budget import count_fitting_tokens
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answerer, Flow, arun, run
 from refold.core.compaction.guards import find_guarded
@@ -291,8 +291,9 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
     budget, policy = conversation.budget, conversation.policy
     fixed = budget.breakdown.fixed
     if options.target is not None:
+        asked = options.target - (fixed if policy.tokens_of_all else 0)
         # A target above the room would leave a context that no provider takes.
-        return min(max(0, options.target - (fixed if policy.tokens_of_all else 0)), _tokens_that_fit(budget))
+        return min(max(0, asked), count_fitting_tokens(budget))
     if policy.target is None:
         return None
     estimated = budget.breakdown.total
@@ -305,9 +306,9 @@ def _history_goal(conversation: Conversation, options: CompactionOptions) -> int
     goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
     if policy.target.of_free:
         beside = floor((goal - system) * BESIDE_REQUEST)
-        goal = max(goal, min(system + _request_tokens(conversation) + beside, _tokens_that_fit(budget)))
+        goal = max(goal, min(system + _request_tokens(conversation) + beside, count_fitting_tokens(budget)))
     if options.spare:
-        free = max(0, _tokens_that_fit(budget) - system)
+        free = max(0, count_fitting_tokens(budget) - system)
         goal = min(goal, system + max(free - options.spare, floor(free * LEAST_FREE_SHARE)))
     if options.force and budget.breakdown.history <= goal:
         if policy.forced_once:
@@ -345,7 +346,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         window=budget.window,
         room=budget.room,
         fixed=budget.breakdown.fixed,
-        fitting=_tokens_that_fit(budget),
+        fitting=count_fitting_tokens(budget),
         goal=goal,
         target=named_goal,
         least=_history_least(conversation, options, goal),
@@ -355,7 +356,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         force=options.force,
         due=due,
         tells=tells,
-        untold_above=_tokens_that_fit(budget) if manual and (not due or (tells and model)) else None,
+        untold_above=count_fitting_tokens(budget) if manual and (not due or (tells and model)) else None,
         focus=options.focus,
         model=model,
         why_no_model=options.why_no_model,
@@ -381,13 +382,6 @@ def _request_tokens(conversation: Conversation) -> int:
     """Return the tokens of the user's last message; 0 if there is none."""
     turns = find_user_turns(conversation.messages)
     return conversation.counter.tokens(conversation.sizes[turns[-1]]) if turns else 0
-
-
-def _tokens_that_fit(budget: Budget) -> int:
-    """Return how many tokens of history fit into the room, less where the provider counts more than we do."""
-    estimated, fixed = budget.breakdown.total, budget.breakdown.fixed
-    scale = min(1.0, estimated / budget.used) if budget.used else 1.0
-    return max(0, floor(budget.room * scale) - fixed)
 
 
 def _assumed_ask_window(conversation: Conversation) -> int:

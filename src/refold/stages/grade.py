@@ -100,24 +100,23 @@ class Grade:
         if self.asks and not task.model:
             return Step(note=task.why_no_model, failed=True)
         proposal = self._propose(task, self._plan(task))
-        over = 0
-        for _ in range(TRIES):
-            if task.goal is None or not isinstance(proposal, Step) or not proposal.edits:
+        return proposal if task.goal is None else self._fit_to_goal(task, task.goal, proposal)
+
+    def _fit_to_goal(self, task: Task, goal: int, proposal: Proposal) -> Proposal:
+        """Plan again while a view is larger than the goal, and once where it leaves much of it unused."""
+        over = tries = 0
+        while isinstance(proposal, Step):  # a text that a model has yet to write has room planned for it
+            written, view = _measure_step(task, proposal)
+            if view > goal and proposal.edits and tries < TRIES:
+                over, tries = over + view - goal, tries + 1
+                proposal = self._propose(task, self._plan(task, over=over))
+                continue
+            if not written or goal - view < goal * UNUSED_SHARE:
                 break
-            excess = _measure_step(task, proposal)[1] - task.goal
-            if excess <= 0:
-                break
-            over += excess
-            proposal = self._propose(task, self._plan(task, over=over))
-        if not isinstance(proposal, Step) or task.goal is None:
-            return proposal
-        written, view = _measure_step(task, proposal)
-        unused = task.goal - view
-        if not written or unused < task.goal * UNUSED_SHARE:
-            return proposal
-        again = self._propose(task, self._plan(task, written), unused)
-        fits = isinstance(again, Step) and _measure_step(task, again)[1] <= task.goal
-        return again if fits else proposal
+            again = self._propose(task, self._plan(task, written), goal - view)
+            fits = isinstance(again, Step) and _measure_step(task, again)[1] <= goal
+            return again if fits else proposal
+        return proposal
 
     def _propose(self, task: Task, layout: Layout, spare: int = 0) -> Proposal:
         """Propose the edits of a layout. `spare`: tokens that the text may plan with and does not need."""

@@ -1,15 +1,20 @@
-"""Requests to a summariser that fit its window, and the merging of their answers. Knows no history."""
+"""Requests to a summariser that fit its window: what they are about, and the merging of their answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Final
 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Ask, Asks, Failed, Flow, Reply
+from refold.core.compaction.keep_rules import Segment
 from refold.core.compaction.model_calls import find_next_window
+from refold.core.compaction.task import Task
+from refold.core.messages.message import Message
 from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
 from refold.core.messages.transcript import neutralise
 from refold.core.summaries.acceptance import reject_reply
+from refold.core.summaries.wrappers import Covered
 from refold.core.tokens.estimate import estimate
 from refold.stages.prompts import fill
 
@@ -42,6 +47,53 @@ class Rejected:
     """True if asking again may help."""
     window: int | None = None
     """The window that the next question has to fit, if this one was refused for its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The messages that leave in one fold, for a summariser with a window."""
+
+    task: Task
+    segment: Segment
+    places: tuple[int, ...]
+    covered: Covered
+
+    def in_window(self, window: int) -> "Leaving":
+        """Return the same messages for a summariser with a smaller window, asked apart from the cache."""
+        return replace(self, task=replace(self.task, ask_window=window, prefix=None))
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages as cheaper stages have left them."""
+        return [self.task.messages[index] for index in self.places]
+
+    @property
+    def originals(self) -> list[Message]:
+        """The messages before any stage rewrote them."""
+        return [self.task.original(index) for index in self.places]
+
+    @property
+    def units(self) -> int:
+        """The size of the messages, in units of the counter."""
+        return sum(self.task.sizes[index] for index in self.places)
+
+    @property
+    def nonce(self) -> str:
+        """A mark that no author of a message can guess: it is made from all messages."""
+        seed = blake2b(str(self.task.tokens).encode(), digest_size=6)
+        for message in self.messages:
+            for text in (message.text, *(result.text for result in message.results)):
+                seed.update(text.encode("utf-8", "surrogatepass"))
+        return seed.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The text of a summary as it was answered, or why there is none."""
+
+    text: str | Rejected
+    leaving: Leaving
+    """What was asked about, with the window in which it was answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

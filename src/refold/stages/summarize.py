@@ -7,11 +7,10 @@ chunks, or with the middle left out), ask, accept or reject the answer, append t
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import ClassVar, Final, Literal
 
 from refold.core.compaction.flow import Ask, Flow, run_together
-from refold.core.compaction.keep_rules import Keep, Segment
+from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.facts.complete_summary import append_missing_facts
@@ -42,6 +41,8 @@ from refold.stages.requests import (
     JOINT,
     LEAST_ROOM,
     MOST_REASKS,
+    Draft,
+    Leaving,
     Rejected,
     Request,
     answer_text,
@@ -64,53 +65,6 @@ FACTS_SHARE: Final = 0.25
 """Share of the room of a summary that a long one leaves for the facts it lacks."""
 FACTS_SLACK: Final = 8
 """Tokens that a summary and its facts may take more together than alone; too high leaves a fact out."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Leaving:
-    """The messages that leave in one fold."""
-
-    task: Task
-    segment: Segment
-    places: tuple[int, ...]
-    covered: Covered
-
-    def in_window(self, window: int) -> "_Leaving":
-        """Return the same messages for a summariser with a smaller window, asked apart from the cache."""
-        return replace(self, task=replace(self.task, ask_window=window, prefix=None))
-
-    @property
-    def messages(self) -> list[Message]:
-        """The messages as cheaper stages have left them."""
-        return [self.task.messages[index] for index in self.places]
-
-    @property
-    def originals(self) -> list[Message]:
-        """The messages before any stage rewrote them."""
-        return [self.task.original(index) for index in self.places]
-
-    @property
-    def units(self) -> int:
-        """The size of the messages, in units of the counter."""
-        return sum(self.task.sizes[index] for index in self.places)
-
-    @property
-    def nonce(self) -> str:
-        """A mark that no author of a message can guess: it is made from all messages."""
-        seed = blake2b(str(self.task.tokens).encode(), digest_size=6)
-        for message in self.messages:
-            for text in (message.text, *(result.text for result in message.results)):
-                seed.update(text.encode("utf-8", "surrogatepass"))
-        return seed.hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """The text of a summary as it was answered, or why there is none."""
-
-    text: str | Rejected
-    leaving: _Leaving
-    """What was asked about, with the window in which it was answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +128,7 @@ class Summarize:
             span=task.span(places),
             request=task.request(segment),
         )
-        leaving = _Leaving(task, segment, places, covered)
+        leaving = Leaving(task, segment, places, covered)
         # Asking costs money: the words around a summary alone may be as large as what would leave.
         if _size(task, self._wrap("", covered)) >= leaving.units:
             return Step(note="even an empty summary would not be smaller")
@@ -182,7 +136,7 @@ class Summarize:
             leaving = replace(leaving, covered=replace(covered, state=find_state(leaving.messages)))
         return self._summarise(leaving)
 
-    def _summarise(self, leaving: _Leaving) -> Flow[Step]:
+    def _summarise(self, leaving: Leaving) -> Flow[Step]:
         """Ask for a summary, accept or reject it, and append the facts it lacks."""
         draft = yield from self._write_draft(leaving)
         text, leaving = draft.text, draft.leaving
@@ -214,7 +168,7 @@ class Summarize:
         edits = replace_runs(leaving.task, leaving.places, put, self.name, why)
         return Step(edits, why, facts=facts.counts)
 
-    def _reject(self, leaving: _Leaving, text: str | Rejected) -> str:
+    def _reject(self, leaving: Leaving, text: str | Rejected) -> str:
         """Return why a text is no summary, if asking again may help; else ""."""
         if isinstance(text, Rejected):
             return text.why if text.worth_retry else ""
@@ -233,7 +187,7 @@ class Summarize:
         asked = "\n".join(load(self.prompt).values())
         return reject_text(text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked)
 
-    def _fit_text(self, leaving: _Leaving, text: str) -> str:
+    def _fit_text(self, leaving: Leaving, text: str) -> str:
         """Return the text without its middle where the view has no room for all of it."""
         if self.room_tokens is None:
             return text
@@ -242,7 +196,7 @@ class Summarize:
         room = int((self.room_tokens - around) * (1 - FACTS_SHARE))
         return keep_both_ends(text, max(LEAST_SUMMARY, room), counter.plain)
 
-    def _append_facts(self, leaving: _Leaving, text: str) -> tuple[list[Message], FactReport]:
+    def _append_facts(self, leaving: Leaving, text: str) -> tuple[list[Message], FactReport]:
         """Make the messages to put, with the facts that the text lacks, and report on each fact."""
         task, covered = leaving.task, leaving.covered
         put = self._wrap(text, covered)
@@ -263,7 +217,7 @@ class Summarize:
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._wrap(text, covered, shown=completed.text, data=data), completed.report
 
-    def _write_draft(self, leaving: _Leaving) -> Flow[_Draft]:
+    def _write_draft(self, leaving: Leaving) -> Flow[Draft]:
         """Ask for the text of the summary, and again in a smaller window if that was too much to read."""
         text = yield from self._write_text(leaving)
         for _ in range(MOST_REASKS):
@@ -273,9 +227,9 @@ class Summarize:
             text = yield from self._write_text(leaving)
             if isinstance(text, Rejected) and text.window is None:
                 text = replace(text, why=f"{refusal}; {text.why}")
-        return _Draft(text, leaving)
+        return Draft(text, leaving)
 
-    def _write_text(self, leaving: _Leaving) -> Flow[str | Rejected]:
+    def _write_text(self, leaving: Leaving) -> Flow[str | Rejected]:
         """Ask for the text of the summary; for a split turn ask for two."""
         if (ask := self._ask_behind(leaving)) is not None:
             (reply,) = yield (ask,)
@@ -302,7 +256,7 @@ class Summarize:
         head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in texts[:-1] if text)
         return f"{head}## Turn Context (split turn)\n\n{texts[-1]}"
 
-    def _ask_behind(self, leaving: _Leaving) -> Ask | None:
+    def _ask_behind(self, leaving: Leaving) -> Ask | None:
         """Ask as one more turn of the cached conversation; None where that is impossible or not cheaper."""
         task = leaving.task
         if task.prefix is None or self.instructions is not None or "behind" not in load(self.prompt):
@@ -315,7 +269,7 @@ class Summarize:
         last_text = self.style(task.number(last), task.original(last))
         return request.behind(task.prefix, load(self.prompt)["behind"], pieces[0], last_text)
 
-    def _write_part(self, leaving: _Leaving, places: tuple[int, ...], occasion: str) -> Flow[str | Rejected]:
+    def _write_part(self, leaving: Leaving, places: tuple[int, ...], occasion: str) -> Flow[str | Rejected]:
         """Ask for one summary, in as many requests as it needs."""
         messages = leaving.task.messages
         updates = self.updates and self.instructions is None and occasion != "turn"
@@ -329,7 +283,7 @@ class Summarize:
         pieces = self._split_pieces(leaving.task, shown, request)
         if not pieces:
             return ""
-        asks = request.asks(pieces, occasion)
+        asks = request.asks(pieces, "update" if previous else occasion)
         replies = yield asks
         smaller = find_smaller_window(asks, replies, request.window)
         for reply in replies:
@@ -343,7 +297,7 @@ class Summarize:
         omitted = [note for index in shown if (note := self._note_omission(leaving.task, index))]
         return "\n\n".join([text, *omitted])
 
-    def _make_request(self, leaving: _Leaving, previous: str, occasion: str) -> Request:
+    def _make_request(self, leaving: Leaving, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)
         task, nonce = leaving.task, leaving.nonce
         request = Request(

@@ -226,3 +226,10 @@ def make_budget(
         window_source=window_source,
         trigger_tokens=None if line is None else math.ceil(line),
     )
+
+
+def count_fitting_tokens(budget: Budget) -> int:
+    """Count the tokens of history that fit into the room; fewer where a provider counts more than we do."""
+    estimated, fixed = budget.breakdown.total, budget.breakdown.fixed
+    scale = min(1.0, estimated / budget.used) if budget.used else 1.0
+    return max(0, math.floor(budget.room * scale) - fixed)

@@ -213,6 +213,7 @@ def test_compact_lists_the_strategies():
     assert "through-line-and-facts – Summarize segment" in text
     assert "truncate – Replace segment" in text
     assert "thrifty – the default with at most 48,000 tokens of history" in text
+    assert "opal – one structured summary that is updated each time, a split turn told in two" in text
     assert "Usage: /compact [strategyId]" in text
 
 

@@ -488,7 +488,7 @@ class TestSummary:
         model = Scripted(["FIRST GIST", "SECOND GIST"])
         once = compact(pairs(6, 200), keep=200, ask=model)
         twice = compact(once.messages + pairs(6, 200), keep=200, ask=model)
-        assert len(model.asked) == 2
+        assert [ask.purpose for ask in model.asked] == ["initial", "update"]
         ask = model.asked[1]
         assert "<previous-summary>\nFIRST GIST\n</previous-summary>" in ask
         assert ask.count("FIRST GIST") == 1

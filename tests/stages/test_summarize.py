@@ -303,7 +303,7 @@ def test_an_earlier_summary_is_brought_up_to_date():
     assert "<previous-summary>\nWHAT WAS\n</previous-summary>" in ask
     assert ask.count("WHAT WAS") == 1
     assert edit.put[0].meta["generation"] == 3
-    assert ask.purpose == "initial"
+    assert ask.purpose == "update"
 
 
 def test_an_acknowledgement_is_no_summary():

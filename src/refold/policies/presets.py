@@ -30,7 +30,6 @@ __all__ = [
     "codebuddy",
     "find_knob",
     "get",
-    "get_for_text",
     "names",
     "neurolink",
     "opal",
@@ -73,7 +72,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "ripple": "one prose summary and the recent turns",
     "codebuddy": "strip tool traffic, summarise in chunks, then the older half, then plain words",
     "neurolink": "prune, deduplicate reads, a summary in ten sections, then cut",
-    "opal": "clear old tool results, then one structured summary",
+    "opal": "one structured summary that is updated each time, a split turn told in two",
 }
 """One line for each preset that is not itself made of a strategy; the list of strategies describes those."""
 
@@ -119,10 +118,3 @@ def find_knob(name: str, knob: str) -> Knob:
 def _hint(word: str, known: Collection[str], intro: str) -> str:
     near = get_close_matches(word, known, 1)
     return f"did you mean {near[0]}?" if near else f"{intro}: {', '.join(known)}"
-
-
-def get_for_text(name: str | Policy, *, provider: str | None = None, code: bool = False) -> Policy:
-    """Return the policy that counts a text; only NeuroLink counts by provider and kind of text."""
-    if name == "neurolink":
-        return neurolink(provider=provider, is_code=code)
-    return get(name)

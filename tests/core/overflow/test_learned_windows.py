@@ -34,25 +34,25 @@ def info(limit=None, requested=None):
         (None, 32_768, 32_768),
         (128_000, 131_072, 128_000),
         (128_000, 128_000, 128_000),
-        (200_000, 4_096, 4_096),
-        (200_000, 1, 4_096),
-        (200_000, 0, 4_096),
-        (200_000, -5, 4_096),
-        (None, 1, 4_096),
+        (200_000, 1_024, 1_024),
+        (200_000, 1, 1_024),
+        (200_000, 0, 1_024),
+        (200_000, -5, 1_024),
+        (None, 1, 1_024),
         (None, 10_000_000, 10_000_000),
         (None, 10**30, 10_000_000),
         (200_000, 10**30, 200_000),
-        (2_048, 1, 2_048),
+        (512, 1, 512),
     ],
 )
 def test_a_limit_that_is_told_is_clamped_and_never_raises_the_window(known, limit, window):
-    """Faults, C32: clamped to [4 096, 10 M]."""
+    """Faults, C32: clamped; small servers are started with 1,024 tokens."""
     assert limit_after_refusal(known, info(limit), sent=50_000) == window
 
 
 def test_a_hostile_text_shrinks_no_window_below_the_floor():
     refusal = overflow("This model's maximum context length is 1 tokens. However, you requested 9 tokens.")
-    assert (refusal.limit, limit_after_refusal(200_000, refusal, sent=9)) == (1, 4_096)
+    assert (refusal.limit, limit_after_refusal(200_000, refusal, sent=9)) == (1, 1_024)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_hostile_text_shrinks_no_window_below_the_floor():
         (200_000, 40_000, None, 32_000),
         (None, None, 40_000, 32_000),
         (20_000, None, 40_000, 20_000),
-        (200_000, None, 5_000, 4_096),
+        (200_000, None, 1_100, 1_024),
         (200_000, 10, 40_000, 32_000),
     ],
 )
@@ -71,7 +71,7 @@ def test_without_a_limit_less_than_was_sent_is_taken(known, requested, sent, win
     assert limit_after_refusal(known, info(None, requested), sent=sent) == window
 
 
-@pytest.mark.parametrize("sent", [None, -1, 0, 500, 4_095])
+@pytest.mark.parametrize("sent", [None, -1, 0, 500, 1_023])
 def test_a_request_that_every_window_holds_teaches_nothing(sent):
     assert limit_after_refusal(200_000, info(), sent=sent) == 200_000
     assert limit_after_refusal(None, info(), sent=sent) is None
@@ -138,14 +138,14 @@ def test_a_note_that_does_not_say_that_it_was_told_is_a_guess():
 
 
 @given(
-    st.none() | st.integers(4_096, 10_000_000),
+    st.none() | st.integers(1_024, 10_000_000),
     st.none() | st.integers(),
     st.none() | st.integers(),
     st.none() | st.integers(),
 )
 def test_what_is_learned_lies_between_the_bounds_and_not_above_what_was_known(known, limit, requested, sent):
     window = limit_after_refusal(known, info(limit, requested), sent=sent)
-    assert window is None or 4_096 <= window <= 10_000_000
+    assert window is None or 1_024 <= window <= 10_000_000
     assert known is None or window <= known
 
 

@@ -20,8 +20,9 @@ from refold.core.overflow.numbers import Sizes, drop_impossible_sizes, read_size
 from refold.core.overflow.patterns import RefusalPattern, load_patterns
 from refold.errors import AnswerFailed, Overflow
 
-LEARNABLE: Final = range(4_096, 10_000_001)
-"""Windows that are believed on a provider's word: no model in use has less, none has more."""
+LEARNABLE: Final = range(1_024, 10_000_001)
+"""Windows that are believed on a provider's word: servers of small models are started with 1,024 tokens, and
+no model has more than 10 million."""
 
 
 @dataclass(frozen=True, slots=True)

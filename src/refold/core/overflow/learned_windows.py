@@ -1,7 +1,7 @@
 """Learn windows from refusals for size: how much of a refusal is believed, and for how long.
 
 An error text can be forged, and a window that is too small compacts for nothing. So a learned window lies
-between 4,096 and 10,000,000 tokens and never above the window that was known before. It is valid for one
+between 1,024 and 10,000,000 tokens and never above the window that was known before. It is valid for one
 endpoint and one model only, and expires.
 """
 
@@ -74,7 +74,7 @@ def limit_after_refusal(known: int | None, info: OverflowInfo, *, sent: int | No
     >>> limit_after_refusal(200_000, OverflowInfo("vllm", 32_768, 40_000), sent=39_000)
     32768
     >>> limit_after_refusal(200_000, OverflowInfo(None, 1, None), sent=39_000)
-    4096
+    1024
     >>> limit_after_refusal(200_000, OverflowInfo("cerebras", None, None), sent=40_000)
     32000
     """

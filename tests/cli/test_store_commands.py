@@ -431,6 +431,20 @@ def test_secrets_stay_out_of_an_export(address, monkeypatch):
     assert secret not in text["clean"]
 
 
+def test_a_tagged_list_is_imported_with_its_fold(store):
+    """A list as NeuroLink leaves it: the hidden messages come back with `unfold`."""
+    hidden = [{**message, "condenseParent": "c"} for message in talk(2)]
+    summary = {"role": "system", "content": "GIST", "condenseId": "c", "metadata": {"isSummary": True}}
+    Path("list.json").write_text(json.dumps([*hidden, summary, {"role": "user", "content": "on"}]))
+    assert run_cli("import", "tagged", "list.json").out.startswith(
+        f"{len(hidden) + 1} messages said and 1 fold"
+    )
+    assert "2 seen" in run_cli("show", "tagged").out
+    assert "2 seen" in run_cli("show", "list.json").out
+    assert run_cli("unfold", "tagged").status == 0
+    assert f"{len(hidden) + 1} seen" in run_cli("show", "tagged").out
+
+
 @pytest.mark.parametrize("file", [LONG, ANTHROPIC], ids=["openai", "anthropic"])
 def test_a_list_of_messages_becomes_a_session(file, address, monkeypatch):
     monkeypatch.setenv("REFOLD_STORE", address)

@@ -6,6 +6,7 @@ The page's numbers were computed with a later counter than the document's; `LATE
 
 import json
 import math
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -1383,8 +1384,60 @@ class TestHostile:
             )
 
 
+class TestTaggedLists:
+    """Document, "ChatMessage Compaction Fields" and "Non-Destructive History"; case 25, on a caller's list."""
+
+    HIDDEN = ({**user("first"), "condenseParent": "c"}, {**assistant("second"), "condenseParent": "c"})
+    GIST = "Ships.\n\nBerths."
+    SUMMARY: ClassVar = {
+        "role": "system",
+        "content": GIST,
+        "condenseId": "c",
+        "metadata": {"isSummary": True},
+    }
+
+    def test_only_the_effective_history_counts(self):
+        given = [*self.HIDDEN, self.SUMMARY, user("third")]
+        budget = refold.measure(given, policy="neurolink", window=9_000)
+        assert budget.messages == 2
+        assert budget == refold.measure(given[2:], policy="neurolink", window=9_000)
+        assert refold.compact(given, policy="neurolink").messages == given[2:]
+        assert refold.measure(given, window=9_000).messages == 4  # tags mean nothing to other policies
+
+    def test_a_list_without_tags_comes_back_itself(self):
+        given = talk(6)
+        assert all(
+            one is two
+            for one, two in zip(refold.compact(given, policy="neurolink").messages, given, strict=True)
+        )
+
+    def test_a_tagged_summary_is_merged(self):
+        """Section "Stage 3": any previous summary is found, by its tag alone, and told whole and once."""
+        model = Scripted("NEW GIST")
+        outcome = compact([*self.HIDDEN, self.SUMMARY, *talk(20)], ask=model, force=True)
+        assert model.asked[0].purpose == "update"
+        assert model.asked[0].count(self.GIST) == 1
+        assert outcome.messages_before == 21
+        assert [message["role"] for message in outcome.messages].count("system") == 1
+
+    def test_a_tagged_marker_is_replaced(self):
+        marker = {"role": "system", "content": MARKER, "truncationId": "t", "isTruncationMarker": True}
+        hidden = [{**message, "truncationParent": "t"} for message in talk(4)]
+        outcome = compact([*talk(2), *hidden, marker, *talk(20)], window=5_000, **ONLY_SLIDE)
+        assert [message["content"] for message in outcome.messages].count(MARKER) == 1
+
+    def test_pins_are_positions_in_the_given_list(self):
+        given = [*self.HIDDEN, *talk(2), user("PIN"), *talk(20)]
+        for pin in (4, -21, given[4]):
+            outcome = refold.compact(given, policy="neurolink", pins=pin, target=1_200)
+            assert user("PIN") in outcome.messages
+            assert outcome.messages_after < 23
+        with pytest.raises(refold.RefoldError, match="no message of this conversation"):
+            refold.compact(given, policy="neurolink", pins=0)
+
+
 # Belongs to sessions: retry loop and time-outs ("Non-Retryable Error Handling"), recovery at 0.7 of the room
 # ("Post-Failure Compaction Passthrough"), events and their phases (case 29), requests sent (case 30), the
-# watermark for each session (case 33), tags and effective history (case 25, "Non-Destructive History"),
+# watermark for each session (case 33), tags that are set and removed (case 25, "Non-Destructive History"),
 # stored sessions (NEUROLINK_MEMORY_ENABLED, NEUROLINK_MEMORY_MAX_SESSIONS), the notice and the warning of
 # the terminal loop.

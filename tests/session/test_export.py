@@ -287,3 +287,54 @@ def test_an_imported_checkpoint_stands_where_it_was(tmp_path):
 def test_a_path_with_a_null_character_is_refused():
     with opened() as session, pytest.raises(StoreError, match="cannot be written"):
         session.export("a\0b")
+
+
+# -- a list as NeuroLink leaves it -----------------------------------------------------------------------------
+
+TAG = "11111111-2222-3333-4444-555555555555"
+TAGGED = [
+    {"role": "user", "content": "first", "condenseParent": TAG},
+    {"role": "assistant", "content": "second", "condenseParent": TAG},
+    {"role": "system", "content": "SUMMARY", "condenseId": TAG, "metadata": {"isSummary": True}},
+    {"role": "user", "content": "third"},
+]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_what_tags_hide_becomes_a_fold(is_file, tmp_path):
+    """NeuroLink, "Non-Destructive History": tagged rather than deleted, so that it can be unwound."""
+    file = tmp_path / "tagged.json"
+    file.write_text(json.dumps(TAGGED))
+    with opened(policy="neurolink") as session:
+        assert session.import_from(str(file if is_file else tmp_path)) == 3
+        assert session.view() == [{"role": "system", "content": "SUMMARY"}, user("third")]
+        (fold,) = session.folds()
+        assert (fold.handle, fold.stages, fold.standing) == ("#1-#2", ("summarize",), True)
+        assert fold.tokens_before > fold.tokens_after > 0
+        assert session.unfold() == fold.name
+        assert session.view() == [user("first"), reply("second"), user("third")]
+
+
+def test_a_truncation_is_unwound_too(tmp_path):
+    hidden = [{**message, "truncationParent": "t"} for message in talk(6)]
+    marker = {"role": "system", "content": "[...]", "truncationId": "t", "isTruncationMarker": True}
+    (tmp_path / "list.json").write_text(json.dumps([user("a"), *hidden, marker, user("b")]))
+    with opened(policy="neurolink") as session:
+        session.import_from(str(tmp_path / "list.json"))
+        assert [message["content"] for message in session.view()] == ["a", "[...]", "b"]
+        assert session.folds()[0].stages == ("truncate",)
+        session.unfold()
+        assert session.view() == [user("a"), *talk(6), user("b")]
+
+
+def test_a_repair_is_no_fold_after_an_import_either(tmp_path):
+    """Only folds that do not tell their sizes are measured; a repair is nothing for people to undo."""
+    broken = values(4)
+    del broken[2]
+    with opened() as session:
+        session.prepare(wired(broken, "anthropic"))
+        session.export(str(tmp_path / "out"))
+    with opened() as session:
+        session.import_from(str(tmp_path / "out"))
+        assert session.folds() == []
+        assert session.unfold() is None

@@ -182,6 +182,10 @@ def parse_call(
         pins = ()
     elif isinstance(pins, int | str | Mapping | Message):
         pins = (pins,)  # a single pin need not be in a list
+    conversation = read_conversation(messages, measure)
+    if len(conversation.items) < len(messages):  # positions count hidden messages too
+        count = len(messages)
+        pins = [messages[p] if isinstance(p, int) and -count <= p < count else p for p in pins]
     options = CompactionOptions(
         force=bool(force),
         focus=focus or "",
@@ -192,7 +196,7 @@ def parse_call(
         ask_window=summariser_window(summariser),
         ask_price=summariser_price(summariser),
     )
-    return ParsedCall(read_conversation(messages, measure), options, answerer or _refuse_question)
+    return ParsedCall(conversation, options, answerer or _refuse_question)
 
 
 def _refuse_question(_question: str) -> str:

@@ -5,7 +5,7 @@ asks no model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
-from refold.core.messages.message import Message
+from refold.core.messages.message import SUMMARY, Message
 from refold.core.models.windows import Window, provider_of
 from refold.core.tokens.counting import Counter, MemoizedCount
 from refold.core.tokens.estimate import FAMILY
@@ -86,7 +86,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     options = options or MeasureOptions()
     policy = presets.get(options.policy or "refold")
     wire = choose_format(messages, options.format)
-    parsed = wire.parse(messages)
+    messages, parsed = _read_messages(policy, wire, messages)
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
     sizes = tuple(map(counter.count_with_text, parsed, visible))
@@ -125,6 +125,24 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         budget=budget,
         scale=budget.used / breakdown.total if used is not None and breakdown.total else 1.0,
     )
+
+
+def _read_messages(
+    policy: Policy, wire: Format, items: Sequence[Any]
+) -> tuple[Sequence[Any], tuple[Message, ...]]:
+    """Return the messages of a list that the model sees: as the caller has them, and as values."""
+    if policy.read_list is None:
+        return items, wire.parse(items)
+    shown = policy.read_list(items)
+    if len(shown) < len(items):
+        items = [item for item, _ in shown]
+    parsed = (
+        message
+        if about is None or message.is_summary
+        else replace(message, source=SUMMARY, meta={**about, "text": message.text})
+        for message, (_, about) in zip(wire.parse(items), shown, strict=True)
+    )
+    return items, tuple(parsed)
 
 
 def _break_down(counter: Counter, sizes: Sequence[int], options: MeasureOptions) -> Breakdown:

@@ -207,7 +207,10 @@ class AsyncSession:
         return await self.run_flow(export(self.state, directory, form))
 
     async def import_from(self, directory: str) -> int:
-        """Read exported files into this session, which must be empty; returns the number of messages."""
+        """Read an exported folder into this session, which must be empty; returns the number of messages.
+
+        A file with a list that has NeuroLink's tags is read too: what they hide becomes a fold.
+        """
         return await self.run_flow(import_from(self.state, directory))
 
     async def run_flow(self, flow: SessionFlow[T]) -> T:

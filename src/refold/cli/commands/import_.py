@@ -8,7 +8,7 @@ from refold import formats
 from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.raw import STDIN
 from refold.cli.input.sources import read_source
-from refold.cli.input.stores import import_transcript, open_session, use_store
+from refold.cli.input.stores import import_list, import_transcript, open_session, use_store
 from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_store
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
@@ -48,9 +48,7 @@ def run(args: Namespace, screen: Screen) -> int:
         elif source.transcript is not None and source.document.format == source.transcript.format:
             said, folds = import_transcript(store, args.session, source.transcript, args.file)
         else:
-            session = open_session(store, args.session, format=source.document.format)
-            session.say(source.document.messages)
-            said = session.state.view.said
+            said, folds = import_list(store, args.session, source.document, args.file)
     if source is not None:
         transcript, document = source.transcript, source.document
         is_own_shape = transcript is not None and document.format == transcript.format

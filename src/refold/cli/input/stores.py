@@ -14,6 +14,7 @@ from refold.errors import RefoldError, RefoldWarning, StoreError
 from refold.stores import Head, Store, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
+    from refold.formats.shared.documents import Document
     from refold.session.session import Session
     from refold.transcripts import Transcript
 
@@ -116,13 +117,26 @@ def store_file(name: str) -> Store:
     transcript, document = source.transcript, source.document
     store = open_store("memory:")
     if transcript is None:
-        open_session(store, name, format=document.format).say(document.messages)
+        import_list(store, name, document, name)
         return store
     if transcript.problems:
         more = f" and {len(transcript.problems) - 1:,} more" * (len(transcript.problems) > 1)
         warnings.warn(f"{name}: {transcript.problems[0].message}{more}", RefoldWarning, stacklevel=2)
     import_transcript(store, name, transcript, name)
     return store
+
+
+def import_list(store: Store, session: str, document: "Document", source: str) -> tuple[int, int]:
+    """Write a list of messages into a new session; returns how many messages and folds it has."""
+    from refold.formats.systems.file_forms import read_list
+    from refold.session.steps.export import import_exported
+
+    begun = open_session(store, session, format=document.format)
+    exported = read_list(document.messages)
+    if exported is None:
+        begun.say(document.messages)
+        return begun.state.view.said, 0
+    return begun.run_flow(import_exported(begun.state, exported, source)), len(exported.folds)
 
 
 def import_transcript(store: Store, session: str, transcript: "Transcript", source: str) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """A policy: when to compact, what to keep, how to shrink. A value; it does nothing by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.task import Stage
@@ -13,6 +13,9 @@ from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 Guard: TypeAlias = Literal[
     "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
 ]
+
+ReadList: TypeAlias = Callable[[Sequence[Any]], Sequence[tuple[Any, Mapping[str, Any] | None]]]
+"""Returns the messages that are shown, each with what is known of it as a summary, None for any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +60,5 @@ class Policy:
     """The model that summarises, where the system names one."""
     file_fraction: float = 0.6
     """The share of what remains that files may take."""
+    read_list: ReadList | None = None
+    """Gives the messages of a caller's list that the model sees, where a system keeps hidden ones in it."""

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from refold.errors import RefoldError
 from refold.formats.shared.exported import Exported
 from refold.formats.systems.neurolink_list import from_tagged, to_tagged
+from refold.formats.systems.neurolink_tags import has_tags
 from refold.formats.systems.ripple_archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
 
 FORMS: Final = ("ripple", "neurolink")
@@ -36,6 +37,11 @@ def read_files(files: Mapping[str, str]) -> Exported:
     if TAGGED in files:
         return from_tagged(json.loads(files[TAGGED]))
     return read_archive(files)
+
+
+def read_list(items: Sequence[Any]) -> Exported | None:
+    """Read a list of messages with the tags of one of the forms; None for any other list."""
+    return from_tagged(items) if has_tags(items) else None
 
 
 def is_export_file(name: str) -> bool:

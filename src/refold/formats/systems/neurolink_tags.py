@@ -21,13 +21,15 @@ class Kind:
     id: str
     parent: str
     stages: tuple[str, ...]
+    puts: str
+    """What stands for the hidden messages, in the words of `core.messages.summary_headers`."""
 
 
 Tag: TypeAlias = tuple[Kind, str]
 """A kind and an id, which together name a fold in a list."""
 
-CONDENSED: Final = Kind("condenseId", "condenseParent", ("summarize",))
-TRUNCATED: Final = Kind("truncationId", "truncationParent", ("truncate",))
+CONDENSED: Final = Kind("condenseId", "condenseParent", ("summarize",), "summary")
+TRUNCATED: Final = Kind("truncationId", "truncationParent", ("truncate",), "notice")
 KINDS: Final = (CONDENSED, TRUNCATED)
 MARKER: Final = "isTruncationMarker"
 IS_SUMMARY: Final = "isSummary"
@@ -43,6 +45,19 @@ def get_effective_history(messages: Sequence[Any]) -> list[Any]:
     [{'content': 'b'}]
     """
     return [message for message in messages if parent_tag(message) is None]
+
+
+def read_shown(messages: Sequence[Any]) -> list[tuple[Any, Mapping[str, Any] | None]]:
+    """Return the messages that are not hidden, each with what its tags say of it as a summary or marker."""
+    return [
+        (message, None if (tag := own_tag(message)) is None else {"kind": tag[0].puts, "by": "neurolink"})
+        for message in get_effective_history(messages)
+    ]
+
+
+def has_tags(messages: Sequence[Any]) -> bool:
+    """True if a message of the list is hidden, or is the summary or marker of others."""
+    return any(parent_tag(message) or own_tag(message) for message in messages)
 
 
 def tag_for_condensation(messages: Sequence[Any], start: int, end: int, condense_id: str) -> list[Any]:

@@ -21,6 +21,7 @@ from refold.core.models.model_names import canonical_provider
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
+from refold.formats.systems.neurolink_tags import read_shown
 from refold.policies.clip_files import saver
 from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
 from refold.policies.systems.keep_rules import RecentShare
@@ -151,6 +152,7 @@ def neurolink(
         missing=MissingTexts(folded=FOLDED_TEXTS),
         tokens_of_all=False,
         file_fraction=file_read_budget_percent,
+        read_list=read_shown,
         summariser=f"{summarization_provider}:{summarization_model}",
     )
 

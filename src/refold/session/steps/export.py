@@ -1,13 +1,17 @@
 """Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
 from refold import formats
 from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, changes_to_json, project
+from refold.core.messages.message import Message
+from refold.core.tokens.counting import Counter
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
@@ -70,7 +74,10 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
 
 
 def import_from(state: SessionState, directory: str) -> SessionFlow[int]:
-    """Read an exported folder into a session that is empty; returns the number of messages."""
+    """Read an exported folder, or a file with a tagged list, into a session that is empty.
+
+    Returns the number of messages.
+    """
     exported: Exported = yield StoreCall(partial(_read_folder, Path(directory)))
     return (yield from import_exported(state, exported, directory))
 
@@ -83,6 +90,7 @@ def import_exported(state: SessionState, exported: Exported, name: str) -> Sessi
     own = exported.format == canonical.FORMAT.name
     items = [canonical.from_json(item) for item in exported.said] if own else list(exported.said)
     wire = formats.get(exported.format) if exported.format else formats.detect(items)
+    exported = replace(exported, format=wire.name)
     yield from fill_view(state, (), wire)
     try:
         entries = _to_entries(state, exported, items)
@@ -98,6 +106,8 @@ def import_exported(state: SessionState, exported: Exported, name: str) -> Sessi
 
 def _read_folder(folder: Path) -> Exported:
     try:
+        if folder.is_file():  # a list as NeuroLink leaves it
+            return read_files({TAGGED: folder.read_text(encoding="utf-8")})
         if (folder / TAGGED).exists():
             paths = [folder / TAGGED]
         else:
@@ -118,7 +128,9 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         system = [state.to_stored(item) for item in exported.system]
         entries.append(mark_entry(state, "system", system, {"format": state.wire.name}))
         state.wire.parse(system_items(entries[0]))
-    messages = message_entries(state, items, state.wire.parse(items))
+    parsed = state.wire.parse(items)
+    messages = message_entries(state, items, parsed)
+    meter = _Meter(state.counter(), parsed)
     names: dict[str, str] = {}
     number = 0
     for said, kind, value in _order_marks(exported):
@@ -127,8 +139,10 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         parent, at = entries[-1].name if entries else ROOT, state.now()
         if kind == "fold":
             body, about = _to_fold_body(exported, value, names), {"format": exported.format}
-            entry = make_entry("fold", body, parent=parent, said=number, about=about, at=value.at or at)
-            fold_messages(entry)
+            make = partial(make_entry, "fold", parent=parent, said=number, about=about, at=value.at or at)
+            sizes = meter.add_fold(value, number, fold_messages(make(body)))
+            tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
+            entry = make(body if tells else body | sizes)
             names[value.name] = entry.name
         else:
             body = {"fold": names[value]} if kind == "unfold" else value
@@ -137,6 +151,34 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
     entries += messages[number:]
     project(entries)
     return entries
+
+
+class _Meter:
+    """Measures the history before and after each fold, for folds that do not tell their sizes."""
+
+    def __init__(self, counter: Counter, said: Sequence[Message]) -> None:
+        self.counter = counter
+        self.units = list(accumulate(counter.sizes(said), initial=0))
+        """Units of the messages before each place."""
+        self.put: dict[ViewItem, int] = {}
+        self.shown = self.counted = 0
+        """Units of the view, and how many messages that were said are counted in it."""
+
+    def add_fold(self, fold: ExportedFold, said: int, put: Sequence[Message]) -> dict[str, int]:
+        """Return the tokens of the history before and after a fold that was made behind `said` messages."""
+        self.put |= {Replacement(fold.name, n): size for n, size in enumerate(self.counter.sizes(put))}
+        before = self.shown + self.units[said] - self.units[self.counted]
+        removed = sum(self._size(item) for change in fold.changes for item in change.removed)
+        inserted = sum(self._size(item) for change in fold.changes for item in change.inserted)
+        self.shown, self.counted = before - removed + inserted, said
+        sizes = {"before": before, "after": self.shown}
+        around = self.counter.per_conversation
+        return {name: self.counter.tokens(units + around) for name, units in sizes.items()}
+
+    def _size(self, item: ViewItem) -> int:
+        if isinstance(item, MessageRange):
+            return self.units[item.last] - self.units[item.first - 1]
+        return self.put[item]
 
 
 def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:

@@ -47,6 +47,11 @@ class TestPatched:
         found = ledger(Fact("file", "a.py", "read", 1), Fact("file", "a.py", "changed", 2))
         assert found.facts[0].about == "changed"
 
+    def test_the_number_of_a_changed_file_is_that_of_the_change(self):
+        found = ledger(Fact("file", "a.py", "changed", 5), Fact("file", "a.py", "read", 9))
+        assert (found.facts[0].about, found.facts[0].at) == ("changed", 5)
+        assert found.merge([Fact("file", "a.py", "changed", 12)]).facts[0].at == 12
+
     def test_a_name_stays_with_the_file_it_came_from(self):
         found = ledger(Fact("name", "get_user", "a.py", 1), Fact("name", "get_user", "b.py", 2))
         assert found.facts[0].about == "a.py"
@@ -71,6 +76,28 @@ class TestPatched:
         assert ledger(error, Fact("done", "pytest", "5 passed", 4)).of("error") == []
         assert ledger(error, Fact("done", "pytest", FAILED + "1 failed", 4)).of("error") == [error]
         assert ledger(Fact("done", "pytest", "ok", 1), error).of("error") == [error]
+
+    def test_of_two_errors_of_one_command_the_newer_holds(self):
+        old, new = Fact("error", "NameError: a", "pytest", 2), Fact("error", "TypeError: b", "pytest", 6)
+        assert ledger(old, new).of("error") == [new]
+        of_nobody = [Fact("error", "a b", at=2), Fact("error", "c d", at=6)]
+        assert ledger(*of_nobody).of("error") == of_nobody
+
+    @pytest.mark.parametrize(
+        ("command", "outcome", "settles"),
+        [
+            ("run pytest -v", "25 passed in 0.8s", True),
+            ("run pytest -q tests/test_a.py | tail -3", "5 passed in 0.8s", True),
+            ("run pytest -v", "1 failed, 24 passed in 0.8s", False),
+            ("run pytest tests/test_b.py", "25 passed in 0.8s", False),
+            ("run ls", "3 entries: a, b, c", False),
+        ],
+    )
+    def test_an_error_leaves_when_the_same_tests_or_more_pass(self, command, outcome, settles):
+        error = Fact("error", "NameError: a", "run pytest -x tests/test_a.py", 2)
+        left = ledger(error, Fact("done", command, outcome, 4)).of("error")
+        assert left == ([] if settles else [error])
+        assert ledger(Fact("done", command, outcome, 1), error).of("error") == [error]
 
     def test_without_words_the_text_itself_is_the_key(self):
         assert len(ledger(Fact("request", "!!!"), Fact("request", "???"))) == 2

@@ -222,6 +222,16 @@ def log_lines(number):
 
 
 class TestLogs:
+    @pytest.mark.parametrize("limit", [40, 60])
+    def test_the_state_of_a_service_that_failed_stays(self, limit):
+        status = """catalogue-import.service - nightly import of catalogue records
+     Loaded: loaded (/etc/systemd/system/catalogue-import.service; enabled)
+     Active: failed (Result: exit-code) since Mon 2025-03-03 02:41:07 UTC; 6h ago
+    Process: 20417 ExecStart=/opt/catalogue/bin/import (code=exited, status=3)
+   Main PID: 20417 (code=exited, status=3)"""
+        assert recognise_kind(status.split("\n")) == "log"
+        assert "     Active: failed (Result: exit-code)" in shrink(status, limit)
+
     @pytest.mark.parametrize("place", [0, 1, 7, 1_499, 2_500, 2_998, 2_999])
     @pytest.mark.parametrize("limit", [12, 40, 150])
     @pytest.mark.parametrize("noise", ["log", "prose", "code", "names"])
@@ -469,12 +479,25 @@ class TestJson:
         assert value["error"] == REPLY["error"]
         assert value["status"] == "partial"
 
-    def test_keys_first_items_and_a_count_stay(self):
+    def test_keys_both_ends_of_a_list_and_a_count_stay(self):
         value = json.loads(shrink(json.dumps(REPLY), 100))
         assert list(value) == list(REPLY)
         assert value["items"][0]["name"] == "item 0"
-        assert re.fullmatch(r"\[\.\.\. \d+ items left out\]", value["items"][-1])
-        assert MARKER.search(value["items"][0]["text"])
+        assert value["items"][-1]["name"] == "item 499"
+        assert re.fullmatch(r"\[\.\.\. \d+ items left out\]", value["items"][-2])
+
+    def test_an_item_that_differs_from_the_others_stays(self):
+        events = [{"at": i, "where": "LEJ", "event": ("loaded", "sorted")[i % 2]} for i in range(60)]
+        events[47] = {"at": 47, "where": "KS", "event": "label cannot be read"}
+        value = json.loads(shrink(json.dumps({"events": events}), 90))
+        assert events[47] in value["events"]
+        assert events[0] in value["events"]
+        assert events[59] in value["events"]
+
+    def test_values_that_differ_everywhere_make_no_item_odd(self):
+        value = json.loads(shrink(json.dumps([{"id": i, "hash": f"{i:x}" * 9} for i in range(60)]), 70))
+        shown = [item["id"] for item in value if isinstance(item, dict)]
+        assert shown == [*range(len(shown) - 1), 59]
 
     def test_an_item_that_failed_stays(self):
         items = [{"id": i, "status": "ok"} for i in range(400)]

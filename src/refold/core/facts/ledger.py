@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.core.facts.words import assigned_name
+from refold.core.outputs.trouble import TEST_SUMMARY
 from refold.core.tokens.estimate import estimate
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
@@ -54,6 +55,9 @@ FAILED: Final = "failed: "
 _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
+_TESTS_FAILED: Final = re.compile(r"\b(?!0 )\d{1,7} (?:failed|failures?|failing|errors?)\b|FAIL|not ok")
+MOST_PASSED: Final = 20
+"""Test runs that are compared with each error; bounds the work, and only the newest tell what holds now."""
 _HALF_LIFE: Final = 400
 """Messages after which recency counts half; a tie-breaker among facts of one weight, no more."""
 _SEEN_HALF_LIFE: Final = 12
@@ -92,12 +96,13 @@ class Fact:
 
     def join(self, old: "Fact") -> "Fact":
         """Give this fact the weight and the uses of an older, equal one too."""
-        about = self.about or old.about
-        if self.kind == "file" and "changed" in old.about:
-            about = old.about
+        about, at = self.about or old.about, self.at
+        if self.kind == "file" and "changed" in old.about and "changed" not in self.about:
+            about, at = old.about, old.at  # the number belongs to the change
         if self.kind == "name" and old.about != self.about:
             about = old.about or self.about
-        return replace(self, about=about, weight=max(old.weight, self.weight), uses=old.uses + self.uses)
+        weight, uses = max(old.weight, self.weight), old.uses + self.uses
+        return replace(self, about=about, at=at, weight=weight, uses=uses)
 
     def is_in(self, text: str, low: str, words: set[str]) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
@@ -151,8 +156,8 @@ class Ledger:
         for fact in new:
             old = known.pop(fact.key, None)
             known[fact.key] = fact if old is None else fact.join(old)
-        corrected, succeeded = _find_replaced(known.values())
-        left = [fact for fact in known.values() if not _is_stale(fact, corrected, succeeded)]
+        corrected = _find_corrected(known.values())
+        left = _drop_settled_errors(fact for fact in known.values() if not _is_corrected(fact, corrected))
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 
     def of(self, *kinds: str) -> list[Fact]:
@@ -204,27 +209,49 @@ def rank_value(fact: Fact, newest: int) -> float:
     return fact.weight + 0.25 * uses + 0.5 * _HALF_LIFE / (_HALF_LIFE + age)
 
 
-def _find_replaced(facts: Iterable[Fact]) -> tuple[dict[str, int], dict[str, int]]:
-    """Find words that a correction replaced and commands that went well, each with its message."""
+def _find_corrected(facts: Iterable[Fact]) -> dict[str, int]:
+    """Find words that a correction replaced, each with the message of the correction."""
     corrected: dict[str, int] = {}
-    succeeded: dict[str, int] = {}
     for fact in facts:
         if fact.kind == "correction":
             for word in _REPLACED_WORD.findall(fact.text.lower()):
                 corrected[word.strip(".:")] = max(fact.at, corrected.get(word.strip(".:"), 0))
-        elif fact.kind == "done" and not fact.about.startswith(FAILED):
-            succeeded[fact.text] = fact.at
-    return corrected, succeeded
+    return corrected
 
 
-def _is_stale(fact: Fact, corrected: dict[str, int], succeeded: dict[str, int]) -> bool:
-    """True if a newer fact made this one untrue."""
-    if fact.kind == "error":
-        return succeeded.get(fact.about, -1) > fact.at
+def _is_corrected(fact: Fact, corrected: dict[str, int]) -> bool:
+    """True if a correction made a fact untrue."""
     if not corrected or fact.kind not in _REPLACEABLE:
         return False
     words = f"{fact.text} {fact.about}".lower().replace(",", " ").replace("`", " ").split()
     return any(corrected.get(word.strip(".:"), -1) > fact.at for word in words)
+
+
+def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
+    """Drop the errors of commands that went well later, or failed in another way."""
+    left = list(facts)
+    settled: dict[str, int] = {}
+    passed: list[tuple[frozenset[str], int]] = []
+    for fact in left:
+        if fact.kind == "error":
+            settled[fact.about] = max(fact.at, settled.get(fact.about, -1))
+        elif fact.kind == "done" and not fact.about.startswith(FAILED):
+            settled[fact.text] = max(fact.at, settled.get(fact.text, -1))
+            if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
+                passed.append((_find_operands(fact.text), fact.at))
+
+    def is_settled(error: Fact) -> bool:
+        # A later run of the same tests, or of more, names no more than the one that failed.
+        operands = _find_operands(error.about)
+        covers = (at > error.at and wider <= operands for wider, at in passed[-MOST_PASSED:])
+        return error.about != "" and (settled[error.about] > error.at or any(covers))
+
+    return [fact for fact in left if fact.kind != "error" or not is_settled(fact)]
+
+
+def _find_operands(command: str) -> frozenset[str]:
+    """Return the words of a command without its options and without the programs that read its output."""
+    return frozenset(word for word in command.partition("|")[0].split() if not word.startswith(("-", "2>")))
 
 
 # -- kept, repaired, reachable ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Make JSON shorter so that it stays JSON: keys are kept, long lists and strings are cut; reads no file."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,6 +18,12 @@ FIRST_ROOM: Final = 120
 """Characters that the value of a first key gets before the others: a message of one line."""
 MOST_TROUBLE: Final = 3
 """Items with trouble that come before the first ones of a list."""
+MOST_ODD: Final = 3
+"""Items that differ from the others of a list and come right behind its first and its last one."""
+RARE_SHARE: Final = 8
+"""A value is rare if at most one of so many items has it."""
+LEAST_ITEM: Final = 80
+"""Characters of an item that tells something: a name or an id, and its state."""
 FIRST_KEYS: Final = frozenset(
     {
         *("error", "errors", "message", "msg", "detail", "details", "reason", "status", "state", "code"),
@@ -43,6 +50,8 @@ class JsonPlan:
     """What stands behind a colon or a comma on one line: a space or nothing."""
     sizes: Mapping[int, int] = field(repr=False)
     """Characters of each list and object when written whole, by identity."""
+    odd: Mapping[int, frozenset[str]] = field(repr=False)
+    """Keys of an object whose values hardly any other object of its list has, by identity."""
 
     def render(self, max_chars: int) -> str:
         """Return the value as JSON in about this many characters."""
@@ -83,7 +92,8 @@ class JsonPlan:
 
     def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
         """Return the characters for each key that is kept: those that say most first, small values whole."""
-        keys = sorted(value, key=lambda key: key.lower() not in FIRST_KEYS)
+        odd = self.odd.get(id(value), frozenset())
+        keys = sorted(value, key=lambda key: (key not in odd) + (key.lower() not in FIRST_KEYS))
         kept: list[str] = []
         free = room - 2
         for key in keys:
@@ -114,22 +124,20 @@ class JsonPlan:
         return self._join("[", [*pieces, *self._mark(left_out)], "]", depth)
 
     def _choose_items(self, value: list[Any], room: int, depth: int) -> dict[int, int]:
-        """Return the characters for each item that is kept: those with trouble, and the first ones."""
+        """Return the characters for each item that is kept: trouble, both ends, odd ones, then the first."""
         kept: dict[int, int] = {}
-        free = room - 2
-        trouble = (
-            place
-            for place, item in enumerate(value)
-            if isinstance(item, dict) and any(_tells_trouble(key, field) for key, field in item.items())
-        )
-        for place in (*islice(trouble, MOST_TROUBLE), *range(len(value))):
-            gap = self._gap(depth + 1) + 1
-            share = min(self._size(value[place]), max(SMALLEST, free // 2 if place else free * 2 // 3))
+        free, gap = room - 2, self._gap(depth + 1) + 1
+        trouble = (place for place, item in enumerate(value) if _has_trouble(item))
+        first = dict.fromkeys(islice(trouble, MOST_TROUBLE))
+        odd = (place for place, item in enumerate(value) if id(item) in self.odd)
+        telling = first | dict.fromkeys((0, len(value) - 1, *islice(odd, MOST_ODD)) if value else ())
+        for number, place in enumerate(telling | dict.fromkeys(range(len(value)))):
+            fair = free // max(2, 0 if place in first else len(telling) - number)
+            share = min(self._size(value[place]), max(LEAST_ITEM if kept else SMALLEST, fair))
             if free - gap < share and (kept or free < SMALLEST):
                 break
-            if place not in kept:  # trouble may be among the first ones
-                kept[place] = share
-                free -= share + gap
+            kept[place] = share
+            free -= share + gap
         return kept
 
     def _mark(self, left_out: int) -> Iterator[str]:
@@ -158,8 +166,9 @@ def parse_json(text: str) -> JsonPlan | None:
     second = text.partition("\n")[2]
     indent = min(8, len(second) - len(second.lstrip(" ")))
     sizes: dict[int, int] = {}
+    odd: dict[int, frozenset[str]] = {}
     gap = " " if indent or '": ' in text else ""
-    return JsonPlan(value, indent, gap, sizes) if _measure(value, indent, 1, sizes) else None
+    return JsonPlan(value, indent, gap, sizes, odd) if _measure(value, indent, 1, sizes, odd) else None
 
 
 def is_json_lines(lines: Sequence[str]) -> bool:
@@ -177,19 +186,51 @@ def cut_json_line(line: str, max_chars: int) -> str:
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
 
 
-def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int]) -> int:
+def _measure(
+    value: Any, indent: int, depth: int, sizes: dict[int, int], odd: dict[int, frozenset[str]]
+) -> int:
     """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep."""
     if not isinstance(value, dict | list):
         return len(_write_scalar(value))
     if depth > DEEPEST:
         return 0
     items = value.values() if isinstance(value, dict) else value
-    inner = [_measure(item, indent, depth + 1, sizes) for item in items]
+    inner = [_measure(item, indent, depth + 1, sizes, odd) for item in items]
     if not all(inner):
         return 0
+    if isinstance(value, list):
+        odd.update(_find_odd([item for item in value if isinstance(item, dict)]))
     keys = sum(len(_write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0
     sizes[id(value)] = 2 + keys + sum(inner) + len(inner) * (2 + indent * depth) + indent * (depth - 1)
     return sizes[id(value)]
+
+
+def _find_odd(items: Sequence[dict[str, Any]]) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yield the objects that have a rare value under a key with few values, each with these keys.
+
+    An id differs in every item and tells of none that it is special.
+    """
+    texts = [
+        {key: str(item[key])[:200] for key in item if not isinstance(item[key], dict | list)}
+        for item in items
+    ]
+    counts: dict[str, Counter[str]] = {}
+    for text in texts:
+        for key, shown in text.items():
+            counts.setdefault(key, Counter())[shown] += 1
+    rare = {
+        key: {shown for shown, number in values.items() if number * RARE_SHARE <= len(items)}
+        for key, values in counts.items()
+        if len(values) * 2 <= len(items)
+    }
+    for item, text in zip(items, texts, strict=True):
+        keys = frozenset(key for key, shown in text.items() if shown in rare.get(key, ()))
+        if keys:
+            yield id(item), keys
+
+
+def _has_trouble(item: Any) -> bool:
+    return isinstance(item, dict) and any(_tells_trouble(key, field) for key, field in item.items())
 
 
 def _tells_trouble(key: str, value: Any) -> bool:

@@ -15,7 +15,7 @@ from refold.core.outputs.rank_lists import (
     rank_search,
     rank_table,
 )
-from refold.core.outputs.rank_runs import is_log, rank_log, rank_tests
+from refold.core.outputs.rank_runs import is_log, is_status, rank_log, rank_tests
 from refold.core.outputs.trouble import TEST_SUMMARY, find_traces, is_failure, is_report, plain_line
 
 SAMPLE: Final = 150
@@ -61,6 +61,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("json lines", lambda _found: is_json_lines(sample)),
         ("table", is_table),
         ("log", is_log),
+        ("log", is_status),
         ("listing", is_listing),
         ("code", lambda found: is_code(found) and not any(map(is_report, lines))),
         ("prose", lambda found: is_prose(found) and not any(is_failure(plain_line(line)) for line in lines)),

@@ -36,6 +36,7 @@ _LOG_LINE: Final = re.compile(
     r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
     r"|.{0,80}\b(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL|CRITICAL)\b"
 )
+_LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
 _SPACE: Final = re.compile(r"\s{1,400}")
 
 # -- logs ---------------------------------------------------------------------------------------------------
@@ -45,6 +46,12 @@ def is_log(lines: Sequence[str]) -> bool:
     """True if a third of the lines begin with a time or name a level."""
     shown = [line for line in lines if line.strip()]
     return sum(bool(_LOG_LINE.match(line)) for line in shown) * 3 >= len(shown) > 0
+
+
+def is_status(lines: Sequence[str]) -> bool:
+    """True if most lines are a label and its value, as where a program tells the state of something."""
+    shown = [line for line in lines if line.strip()]
+    return sum(bool(_LABEL.match(line)) for line in shown) * 3 >= len(shown) * 2 > 2
 
 
 def rank_log(lines: Sequence[str]) -> LinePlan:

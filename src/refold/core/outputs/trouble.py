@@ -22,6 +22,7 @@ STRONG: Final = re.compile(
     r"|(?:Error|Exception)(?:\b(?!\w)|:)(?!\()"
     r"|\b(?:Error|Exception)\("
     r"|^\s{0,20}(?:Caused by:|Traceback \(most)"
+    r"|[:=] ?\"?(?i:failed|failure|crashed|unhealthy)\b"  # a state, as in `Active: failed`
     r"|\b(?i:command not found|no such file|permission denied|segmentation fault|connection refused"
     r"|core dumped|undefined reference|unhandled|uncaught|syntax error)\b"
 )

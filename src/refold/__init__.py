@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from refold.policies.systems.strategies import Strategy, Thread, list_strategies, register_strategy
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
     from refold.session.async_session import AsyncSession
-    from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
+    from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
     from refold.session.session import Session
     from refold.stores import open_store
 
@@ -88,7 +88,7 @@ _MODULES: Final = {
     "refold.policies.clip_files": "clip",
     "refold.policies.systems.strategies": "Strategy Thread list_strategies register_strategy",
     "refold.session": "aopen open work",
-    "refold.session.results": "FoldMade Hit Observed Ready Stats",
+    "refold.session.results": "Checkpoint CompactionSegment FoldMade Hit Observed Ready Stats",
     "refold.session.async_session": "AsyncSession",
     "refold.session.session": "Session",
     "refold.stores": "open_store",
@@ -124,8 +124,10 @@ __all__ = [
     "AsyncSession",
     "Breakdown",
     "Budget",
+    "Checkpoint",
     "Client",
     "Clipped",
+    "CompactionSegment",
     "Conflict",
     "Document",
     "DoesNotFit",

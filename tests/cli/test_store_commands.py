@@ -392,12 +392,30 @@ def test_checkpoints_have_names(store):
     assert run_cli("checkpoint", FOLDED, "--json").json["checkpoint"] == "checkpoint-3"
     assert run_cli("rewind", FOLDED, "end").status == 0
     run_cli("rewind", FOLDED, "half")
-    done = run_cli("rewind", FOLDED, "end")
-    assert done.status == 1
-    assert done.err.startswith("refold: there is no checkpoint 'end' on this branch; it has 'half'; ")
+    assert run_cli("rewind", FOLDED, "end").out.startswith("stands behind #27 now, before it was #26;")
     run_cli("rewind", FOLDED, "start")
-    assert "on this branch; it has none; " in run_cli("rewind", FOLDED, "half").err
+    done = run_cli("rewind", FOLDED, "middle")
+    assert done.status == 1
+    assert done.err.startswith("refold: 'middle' is no checkpoint of this session, which has 'half', 'end', ")
     assert run_cli("folds", FOLDED).out == "nothing is folded on this branch\n"
+
+
+def test_checkpoints_of_every_branch_are_listed(store):
+    run_cli("import", "plain", str(LONG))
+    assert run_cli("checkpoint", "plain", "--list").out == "no checkpoint was set\n"
+    run_cli("rewind", FOLDED, "start")
+    run_cli("checkpoint", FOLDED, "half")
+    lines = run_cli("checkpoint", FOLDED, "--list").out.splitlines()
+    assert [line.split()[:4] for line in lines[1:]] == [
+        ["half", "#26", "another", "b2:" + lines[1].split("b2:")[1]],
+        ["half", "#0", "this", "one"],
+    ]
+    listed = run_cli("checkpoint", FOLDED, "--list", "--json").json["checkpoints"]
+    assert [(each["name"], each["handle"], each["on_branch"]) for each in listed] == [
+        ("half", "#26", False),
+        ("half", "#0", True),
+    ]
+    assert run_cli("checkpoint", FOLDED, "half", "--list").status == 2
 
 
 # -- files -----------------------------------------------------------------------------------------------

@@ -73,6 +73,9 @@ def test_a_whole_life(client, tmp_path):
         "said": 43,
     }
     before = client.call("session/view", session_id="task")["messages"]
+    segment = client.call("session/segment", session_id="task")["segment"]
+    assert 0 <= segment["start"] < segment["end"] <= 43
+    assert segment["handle"].startswith("#")
     done = client.call("session/compact", session_id="task", keep_recent=1_500)
     assert done["compacted"]
     assert done["messages_after"] < done["messages_before"] == 43
@@ -93,6 +96,9 @@ def test_a_whole_life(client, tmp_path):
     assert client.event("unfolded")["fold"] == done["fold"]
     assert client.call("session/view", session_id="task")["messages"] == before
     assert client.call("session/unfold", session_id="task")["fold"] is None
+    client.call("session/checkpoint", session_id="task", name="end")
+    (listed,) = client.call("session/checkpoints", session_id="task")["checkpoints"]
+    assert (listed["name"], listed["said"], listed["on_branch"]) == ("end", 43, True)
     assert client.call("session/pin", session_id="task", handle="#41") == {
         "session_id": "task",
         "handle": "#41",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refold.calls.compact import compaction_flow, parse_call
+from refold.calls.compact import CompactionOptions, compaction_flow, parse_call
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
 from refold.calls.savings import EXPECTED_SHARE, find_saving
@@ -50,17 +50,22 @@ def plan(
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
     ask = expected_answer if with_model else None
     call = parse_call(messages, measure, ask=ask, force=force, focus=focus, target=target, pins=pins)
-    # Under a policy that writes no file.
-    own = call.conversation.policy
-    stages = (replace(stage, save_to=None) if isinstance(stage, Clip) else stage for stage in own.stages)
-    conversation = replace(call.conversation, policy=replace(own, stages=tuple(stages)))
-    outcome = run(compaction_flow(conversation, call.options), call.answerer)
+    conversation = call.conversation
+    outcome = dry_run(conversation, call.options)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
     summariser_price = find_price(summariser) or price
     bill = _bill(conversation, outcome, price, summariser_price)
     saving = find_saving(outcome.budget, price, summariser=summariser_price if with_model else None)
     return replace(_plan(conversation, outcome, bill, call.options.pins), thrifty=saving)
+
+
+def dry_run(conversation: Conversation, options: CompactionOptions) -> Outcome:
+    """Run a compaction without a model: a stand-in answers its questions, and no file is written."""
+    own = conversation.policy
+    stages = (replace(stage, save_to=None) if isinstance(stage, Clip) else stage for stage in own.stages)
+    conversation = replace(conversation, policy=replace(own, stages=tuple(stages)))
+    return run(compaction_flow(conversation, options), expected_answer)
 
 
 def expected_answer(ask: Ask) -> Answer:

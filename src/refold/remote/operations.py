@@ -222,6 +222,20 @@ async def checkpoint(registry: SessionRegistry, session_id: str, *, name: str = 
         return {"session_id": session_id, "name": word, "said": session.state.view.said}
 
 
+async def list_checkpoints(registry: SessionRegistry, session_id: str) -> dict[str, Any]:
+    """List the checkpoints of every branch, oldest first."""
+    async with registry.reading(session_id) as session:
+        return plain_record(session_id=session_id, checkpoints=await session.checkpoints())
+
+
+async def read_segment(
+    registry: SessionRegistry, session_id: str, *, strategy: str | None = None
+) -> dict[str, Any]:
+    """Return the messages that a compaction would fold now; null where it would fold none."""
+    async with registry.reading(session_id) as session:
+        return plain_record(session_id=session_id, segment=await session.segment(strategy))
+
+
 async def unfold(registry: SessionRegistry, session_id: str, *, fold: str | None = None) -> dict[str, Any]:
     """Undo a fold, the latest by default; `fold` is None if nothing is folded."""
     async with registry.writing(session_id) as session:
@@ -350,6 +364,8 @@ _ACTS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     "session/stats": read_stats,
     "session/view": read_view,
     "session/checkpoint": checkpoint,
+    "session/checkpoints": list_checkpoints,
+    "session/segment": read_segment,
     "session/unfold": unfold,
     "session/rewind": rewind,
     "session/recall": recall,

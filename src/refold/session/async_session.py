@@ -15,13 +15,15 @@ from refold.session import operations
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
-from refold.session.results import FoldMade, Hit, Observed, Ready, Stats
+from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
+from refold.session.steps.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.steps.export import export, import_from
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
+from refold.session.steps.outage import Result, run_with_store, run_without_store
 from refold.session.steps.prepare import prepare
 from refold.session.steps.recall import answer_recall, original, recall, recall_tool
 
@@ -125,7 +127,7 @@ class AsyncSession:
             files=files,
             start_background=self._start_background,
         )
-        return await self.run_flow(flow)
+        return await self._run_without_store(flow)
 
     async def observe(self, answer: Any) -> Observed:
         """Take in a provider's response, or the exception that came instead.
@@ -134,7 +136,7 @@ class AsyncSession:
         without a model; then the result is true and has the messages to send again. A second refusal of the
         same turn raises `Overflow`.
         """
-        return await self.run_flow(observe(self.state, answer))
+        return await self._run_without_store(observe(self.state, answer))
 
     async def compact(
         self,
@@ -157,7 +159,15 @@ class AsyncSession:
 
     async def checkpoint(self, name: str = "") -> str:
         """Mark this place by a name; the current thread begins here. Returns the name."""
-        return await self.run_flow(operations.checkpoint(self.state, name))
+        return await self.run_flow(checkpoint(self.state, name))
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """Return the checkpoints of every branch, in the order in which they were set."""
+        return await self.run_flow(checkpoints(self.state))
+
+    async def segment(self, strategy: str | Policy | None = None) -> CompactionSegment | None:
+        """Return the messages that `compact` would fold now, or None if it would fold none; asks nobody."""
+        return await self.run_flow(operations.segment(self.state, strategy))
 
     async def unfold(self, fold: str | FoldMade | None = None) -> str | None:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
@@ -166,9 +176,10 @@ class AsyncSession:
     async def rewind(self, to: Any) -> int:
         """Go back to a message (`#12`), a checkpoint or an entry, and return the number of messages there.
 
-        What came after stays on its own branch.
+        What came after stays on its own branch. A checkpoint may stand on any branch. Pins stay on the
+        messages that are there.
         """
-        return await self.run_flow(operations.rewind(self.state, to))
+        return await self.run_flow(rewind(self.state, to))
 
     async def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
         """Search everything that was ever said, folded or not; the best hits come first."""
@@ -217,7 +228,16 @@ class AsyncSession:
         """Run a flow of this session in the event loop."""
         state = self.state
         ask = state.summariser.ask or refuse_question
+        flow = run_with_store(state, flow)
         return await run_async(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
+
+    async def _run_without_store(self, flow: SessionFlow[Result]) -> Result:
+        """Run a flow that goes on from memory while the store fails."""
+        state = self.state
+        ask = state.summariser.ask or refuse_question
+        flow = run_without_store(state, flow)
+        flush, mark_stale, guard = state.events.flush, state.position.mark_stale, state.log.run_in_memory
+        return await run_async(flow, self._lock, ask, flush, mark_stale, guard=guard)
 
     def _start_background(self) -> None:
         """Prepare a fold in a task of its own."""

@@ -1,20 +1,20 @@
-"""The operations of a session that are not steps of others: say, look, compact, mark, unfold, rewind.
+"""The operations of a session that are not steps of others: say, look, compact, pin, unfold.
 
 Each is a flow: it yields store calls and questions to a model, and a driver answers them.
 """
 
 from dataclasses import replace
-from itertools import count
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
 from refold.calls.outcome import Outcome
+from refold.calls.plan import dry_run
 from refold.calls.savings import Saving, find_saving
 from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.cached_prefix import same_model
 from refold.core.compaction.policy import Policy
-from refold.core.log.entries import SAID, Entry, Kind
+from refold.core.log.entries import SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.models.prices import Spent, find_client_price
@@ -24,13 +24,13 @@ from refold.formats.shared import canonical
 from refold.policies import presets
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
-from refold.session.results import FoldMade, Stats
+from refold.session.results import CompactionSegment, FoldMade, Stats
 from refold.session.state.caller_history import copy_item
 from refold.session.state.message_keys import KEY
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, commit, mark_entry
-from refold.session.steps.compact import attempt_compaction, latest_checkpoint
-from refold.session.steps.context import context_state
+from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
+from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.load import (
     FOLDS,
     fill_view,
@@ -39,11 +39,10 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
-from refold.session.steps.recall import HANDLE, find_folds, parse_handle, removed_messages
+from refold.session.steps.recall import find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system
-from refold.stores import START, Head, Place
+from refold.stores import Head
 
-CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
 SAME: Final = ""
 """Stands for the model that the session has."""
 
@@ -118,7 +117,7 @@ def _find_key(state: SessionState, key: str) -> SessionFlow[int | None]:
 
 def _read_keys(state: SessionState, head: Head, first: int) -> dict[str, int]:
     found: dict[str, int] = {}
-    for entry in state.store.read(state.name, head.place, kinds=SAID, first=first):
+    for entry in state.log.read(state.name, head.place, kinds=SAID, first=first):
         if f'"{KEY}":' in entry.about:  # reading the JSON of every entry would take longer
             found.setdefault(entry.beside[KEY], entry.said)
     return found
@@ -127,6 +126,7 @@ def _read_keys(state: SessionState, head: Head, first: int) -> dict[str, int]:
 def view(state: SessionState) -> SessionFlow[list[Any]]:
     """Return what the model sees."""
     yield from reload_if_stale(state)
+    state.accounting.note_shown(current_request(state))  # the caller may send it
     return state.send_view(new_copies=True)
 
 
@@ -153,44 +153,54 @@ def compact(
     named = parse_target(target)
     yield from reload_if_stale(state)
     context = yield from context_state(state)
-    policy = state.settings.policy if strategy is None else presets.get(strategy)
-    loaded, name = state.loaded, latest_checkpoint(state)
-    if name is not None:  # the current thread begins at the first message behind the checkpoint
-        at = state.view.checkpoints[name]
-        places = enumerate(loaded.view_items)
-        behind = (place for place, item in places if isinstance(item, MessageRange) and item.first > at)
-        policy = replace(policy, checkpoint=next(behind, len(loaded.view_items)))
-    end = len(loaded.items)
-    recent = tuple(range(max(loaded.fixed, end - keep), end)) if keep else ()
-    has_model = state.summariser.ask is not None
+    policy, end = choose_policy(state, strategy), len(state.loaded.items)
+    recent = tuple(range(max(state.loaded.fixed, end - keep), end)) if keep else ()
     options = CompactionOptions(
         force=True,
         focus=focus,
         target=named.high,
         target_low=named.low,
         pins=recent,
-        model=has_model,
+        model=state.summariser.ask is not None,
     )
-    return (yield from attempt_compaction(state, context, options, "forced", policy=policy)).outcome
+    attempt = yield from attempt_compaction(state, context, options, "forced", policy=policy)
+    state.accounting.note_shown(current_request(state))  # the outcome has the messages to send
+    return attempt.outcome
 
 
-def checkpoint(state: SessionState, name: str) -> SessionFlow[str]:
-    """Mark this place by a name; a name that was used before moves here."""
-    chosen = str(name) if name else ""
-    if chosen and (not chosen.strip() or chosen.startswith("b2:") or HANDLE.fullmatch(chosen.strip())):
-        raise RefoldError(
-            f"{chosen!r} names a message or an entry, or nothing: give the checkpoint another name"
-        )
+def choose_policy(state: SessionState, strategy: str | Policy | None) -> Policy:
+    """Return the policy of a fold that people ask for, with the place where the current thread begins."""
+    policy = state.settings.policy if strategy is None else presets.get(strategy)
+    name, view_items = latest_checkpoint(state), state.loaded.view_items
+    if name is None:
+        return policy
+    at = state.view.checkpoints[name]  # the thread begins at the first message behind the checkpoint
+    places = enumerate(view_items)
+    behind = (place for place, item in places if isinstance(item, MessageRange) and item.first > at)
+    return replace(policy, checkpoint=next(behind, len(view_items)))
 
-    def act() -> SessionFlow[str]:
-        known = state.view.checkpoints
-        word = str(state.to_stored(chosen)) if chosen else ""
-        if not word:
-            word = next(free for n in count(len(known) + 1) if (free := f"checkpoint-{n}") not in known)
-        yield from commit(state, [mark_entry(state, "checkpoint", {"name": word, "said": state.view.said})])
-        return word
 
-    return (yield from retry_on_conflict(state, act))
+def segment(state: SessionState, strategy: str | Policy | None) -> SessionFlow[CompactionSegment | None]:
+    """Return the messages that `compact` would fold now; None if it would fold none."""
+    yield from reload_if_stale(state)
+    context = yield from context_state(state)
+    policy = choose_policy(state, strategy)
+    conversation = replace(to_conversation(state, context.window, context.budget), policy=policy)
+    has_model = state.summariser.ask is not None
+    options = complete_options(state, context, CompactionOptions(force=True, model=has_model))
+    outcome = dry_run(conversation, options)
+    if not outcome.compacted and not has_model:  # then what would be folded if there were a model
+        outcome = dry_run(conversation, replace(options, model=True))
+    if not outcome.compacted:
+        return None
+    start, end = min(edit.start for edit in outcome.edits), max(edit.end for edit in outcome.edits)
+    numbers = [pair for pair in options.numbers[start:end] if pair is not None]
+    return CompactionSegment(
+        start=start,
+        end=end,
+        handle=f"#{min(first for first, _ in numbers)}-#{max(last for _, last in numbers)}",
+        checkpoint=latest_checkpoint(state) if policy.begins_at_checkpoint else None,
+    )
 
 
 def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow[str]:
@@ -238,55 +248,6 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         return name
 
     return (yield from retry_on_conflict(state, act))
-
-
-def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
-    """Go back to a message, an entry or a checkpoint; what came after stays on its own branch."""
-
-    def act() -> SessionFlow[tuple[int, dict[str, Any]]]:
-        yield from reload_if_stale(state)
-        place = yield from _find_place(state, to)
-        accounting = state.accounting
-        before = accounting.replace_spending(accounting.spending.without_sums())
-        try:
-            yield from commit(state, [], at=place)
-            yield from load_at_head(state)
-        finally:
-            there = accounting.replace_spending(accounting.spending.merge(before))
-        return state.view.said, before.missing_from(there)
-
-    number, about = yield from retry_on_conflict(state, act)
-    if about:  # money is spent on every branch, so this branch has to record it as well
-        value = {"trigger": "rewind", "reason": "spent before", "counted": False}
-        yield from retry_on_conflict(
-            state, lambda: commit(state, [mark_entry(state, "attempt", value, about)])
-        )
-    return number
-
-
-def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
-    """Return the place of a message, an entry or a checkpoint in the log."""
-    checkpoints = state.view.checkpoints
-    if to in (0, "#0") or (to == "start" and to not in checkpoints):
-        return START
-    head = START if state.head is None else state.head.place
-    if isinstance(to, str) and to in checkpoints:
-        marks: list[Entry] = yield StoreCall(
-            lambda: list(state.store.read(state.name, head, kinds=CHECKPOINTS, newest=True))
-        )
-        name = next(entry.name for entry in marks if entry.value["name"] == to)
-    elif isinstance(to, str) and to.startswith("b2:"):
-        name = to
-    else:
-        last = parse_handle(state, to).last
-        newest: Entry = yield StoreCall(
-            lambda: next(state.store.read(state.name, head, first=last, last=last, newest=True))
-        )
-        name = newest.name  # the message, or the last mark right behind it
-    places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
-    if name not in places:
-        raise RefoldError(f"there is no entry {to!r} in session {state.name!r}: `log()` lists its entries")
-    return places[name]
 
 
 def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:

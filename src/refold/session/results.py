@@ -23,6 +23,8 @@ class Ready:
     outcome: Outcome
     fold: str | None = None
     """The name of the fold that was made for it."""
+    unsaved: int = 0
+    """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
 
     def __repr__(self) -> str:
         budget, messages = self.budget, format_count(len(self.messages), "message")
@@ -53,6 +55,8 @@ class Observed:
     outcome: Outcome | None = None
     reverted: str | None = None
     """The fold that was undone because it did not help."""
+    unsaved: int = 0
+    """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
 
     __repr__ = short_repr
 
@@ -147,6 +151,37 @@ class Stats:
             notebook.line(str(self.thrifty)) if self.thrifty else "",
             notebook.table(("", "calls", "tokens read", "tokens written", "cost"), rows),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A named place of a session, as `checkpoints` lists it; `rewind` takes it."""
+
+    name: str
+    handle: str
+    """The message right before it, such as `#12`; `#0` at the start."""
+    said: int
+    """Number of messages before it."""
+    entry: str
+    """Name of its entry in the log; it tells checkpoints of one name on two branches apart."""
+    on_branch: bool
+    """True if it stands on this branch."""
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionSegment:
+    """The messages that `compact` would fold now, from the first to the last of them."""
+
+    start: int
+    """Position of the first one in `view()`."""
+    end: int
+    """Position behind the last one."""
+    handle: str
+    """The same messages by number, such as `#3-#57`."""
+    checkpoint: str | None = None
+    """The checkpoint where the segment begins; None if the policy does not begin at one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

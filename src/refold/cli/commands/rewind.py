@@ -4,12 +4,11 @@ from argparse import ArgumentParser, Namespace
 from shlex import quote
 from typing import Final
 
-from refold.cli.exit_status import DONE, Refused
+from refold.cli.exit_status import DONE
 from refold.cli.input.stores import find_head, use_session
 from refold.cli.options.common import add_session, add_store
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
-from refold.errors import RefoldError, StoreError
 
 EXAMPLES: Final = """\
   refold rewind task '#12'
@@ -21,27 +20,16 @@ EXAMPLES: Final = """\
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_session(parser)
-    text = "a message (#12), a checkpoint, the name of an entry, or start"
+    text = "a message (#12), a checkpoint of any branch, the name of an entry, or start"
     parser.add_argument("to", metavar="TO", help=text)
     add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Move the head, and show how to return."""
-    to = args.to
     with use_session(args) as session:
         head = find_head(session.state.store, args.session)
-        try:
-            said = session.rewind(to)
-        except StoreError:
-            raise
-        except RefoldError:
-            if to.lstrip("[").startswith(("#", "b2:")) or to.strip().isdigit():
-                raise
-            # Any other word can only be a checkpoint.
-            names = ", ".join(map(repr, session.state.view.checkpoints)) or "none"
-            hint = f"it has {names}; a message is '#12', an entry b2:..."
-            raise Refused(f"there is no checkpoint {to!r} on this branch; {hint}") from None
+        said = session.rewind(args.to)
     if args.json:
         screen.json({"session": args.session, "said": said, "from": head.name or None})
         return DONE

@@ -39,6 +39,8 @@ class Policy:
     """When compaction is forced below its target: the share of the history to aim at; None: do nothing."""
     forced_once: bool = False
     """When compaction is forced below its target: one successful stage is enough."""
+    refused_asks: bool = False
+    """After a refusal for size: True if the summariser is asked before the stages that need none."""
     stages: tuple[Stage, ...] = ()
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
     """Messages that stay in every view."""
@@ -62,3 +64,8 @@ class Policy:
     """The share of what remains that files may take."""
     read_list: ReadList | None = None
     """Gives the messages of a caller's list that the model sees, where a system keeps hidden ones in it."""
+
+    @property
+    def begins_at_checkpoint(self) -> bool:
+        """True if it compacts from the checkpoint on, and leaves what stands before it."""
+        return any(getattr(getattr(stage, "keep", None), "from_checkpoint", False) for stage in self.stages)

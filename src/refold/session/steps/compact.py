@@ -11,6 +11,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.message import Message
+from refold.core.tokens.calibration import Calibration
 from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
@@ -93,10 +94,13 @@ def attempt_compaction(
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
     conversation = to_conversation(state, context.window, context.budget)
     conversation = replace(conversation, policy=policy or conversation.policy)
+    if options.refused and (estimated := context.budget.breakdown.total):
+        ratio = context.budget.used / estimated
+        conversation = replace(conversation, calibration=Calibration(ratio=ratio, scale=ratio))
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
-    options = _complete_options(state, context, options)
+    options = complete_options(state, context, options)
     outcome = yield from compaction_flow(conversation, options)
     outcome = replace(outcome, receipt=replace(outcome.receipt, trigger=trigger))
     state.accounting.note_questions(outcome.receipt.calls)
@@ -152,7 +156,7 @@ def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:
     return ""
 
 
-def _complete_options(
+def complete_options(
     state: SessionState, context: ContextState, options: CompactionOptions
 ) -> CompactionOptions:
     """Add what the session knows: pins, message numbers, the summariser's price, caps, the cached prefix."""
@@ -162,6 +166,7 @@ def _complete_options(
         if item is None or (isinstance(item, MessageRange) and item.first in view.pins):
             pins.append(index)  # system messages stay as well
         numbers.append(None if item is None else _find_numbers(state, item, state.loaded.messages[index]))
+    asks_behind = options.model and not options.refused  # a refused prefix can only be refused again
     windows = (options.ask_window or state.summariser.window, state.accounting.ask_window)
     return replace(
         options,
@@ -169,7 +174,7 @@ def _complete_options(
         ask_window=min((window for window in windows if window), default=None),
         ask_price=state.summariser.price,
         allowance=state.accounting.spending.allowance_left(state.settings.caps, state.now()),
-        prefix=find_cached_prefix(state, context.budget.used) if options.model else None,
+        prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
     )
 

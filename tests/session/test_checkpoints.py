@@ -1,0 +1,214 @@
+"""Checkpoints on every branch, the segment that a fold would take, and pins that go along with a rewind."""
+
+import asyncio
+
+import pytest
+
+import refold
+from refold import RefoldError
+from refold.testing import assistant, user
+
+WORDS = "words about the parser " * 40
+
+
+def open_talk(name="t", **options):
+    return refold.open(name, **{"store": "memory:", "window": 3000, **options})
+
+
+def say_turns(session, count, text="turn", words="term " * 80):
+    for number in range(count):
+        session.say([user(f"{text} {number} {words}"), assistant(f"done {number} {words}")])
+
+
+# -- pins ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pin_stays_with_its_message_after_a_rewind():
+    rule = user("RULE: deploy only to cluster blue-7")
+    with open_talk() as session:
+        session.say([user("start"), assistant("ok"), rule])
+        for number in range(6):
+            session.say([assistant(f"a{number} {WORDS}"), user(f"u{number} {WORDS}")])
+        session.pin("#3")
+        session.pin("#14")
+        assert session.rewind("#12") == 12
+        assert session.state.view.pins == {3}, "the pin of a message that is gone is gone"
+        for number in range(15):
+            session.say([user(f"n{number} {WORDS}"), assistant(f"m{number} {WORDS}")])
+        ready = session.prepare()
+        assert ready.outcome.compacted
+        assert rule in ready.messages
+
+
+def test_an_unpinned_message_is_not_pinned_again_by_a_rewind():
+    with open_talk() as session:
+        say_turns(session, 2)
+        session.pin("#2")
+        say_turns(session, 1)
+        session.unpin("#2")
+        session.rewind("#4")
+        assert session.state.view.pins == frozenset()
+
+
+def test_a_pin_goes_to_another_branch_only_with_its_message():
+    store = refold.open_store("memory:")
+    with open_talk(store=store) as session:
+        say_turns(session, 3)
+        end = session.log()[-1].name
+        session.rewind("#2")
+        say_turns(session, 2, "other")
+        session.pin("#1")
+        session.pin("#4")
+        assert session.rewind(end) == 6
+        assert session.state.view.pins == {1}
+    with open_talk(store=store) as again:
+        again.view()
+        assert again.state.view.pins == {1}
+
+
+def test_a_rewind_that_changes_no_pin_writes_nothing():
+    with open_talk() as session:
+        say_turns(session, 2)
+        session.pin("#1")
+        say_turns(session, 1)
+        entries = session.state.store.sessions()[0].entries
+        session.rewind("#5")
+        assert session.state.view.pins == {1}
+        assert session.state.store.sessions()[0].entries == entries
+
+
+# -- checkpoints -----------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_found_after_a_rewind_to_before_it():
+    with open_talk() as session:
+        say_turns(session, 2)
+        session.checkpoint("cp1")
+        say_turns(session, 1)
+        session.rewind("#2")
+        (listed,) = session.checkpoints()
+        assert (listed.name, listed.handle, listed.on_branch) == ("cp1", "#4", False)
+        assert session.rewind("cp1") == 4
+        assert [(each.name, each.on_branch) for each in session.checkpoints()] == [("cp1", True)]
+
+
+def test_a_name_on_two_branches_is_listed_with_both():
+    with open_talk() as session:
+        say_turns(session, 2)
+        session.checkpoint("here")
+        session.rewind("#2")
+        say_turns(session, 2, "other")
+        session.checkpoint("here")
+        assert [(each.handle, each.on_branch) for each in session.checkpoints()] == [
+            ("#4", False),
+            ("#6", True),
+        ]
+        assert session.rewind("here") == 6, "the checkpoint of this branch wins"
+        session.rewind("#2")
+        first, second = session.checkpoints()
+        with pytest.raises(RefoldError, match="stands on 2 branches") as caught:
+            session.rewind("here")
+        assert first.entry in str(caught.value)
+        assert second.entry in str(caught.value)
+        assert session.rewind(first) == 4
+        assert session.rewind(second.entry) == 6
+
+
+def test_a_checkpoint_that_moved_is_listed_once():
+    with open_talk() as session:
+        say_turns(session, 1)
+        session.checkpoint("a")
+        session.checkpoint("b")
+        say_turns(session, 1)
+        session.checkpoint("a")
+        assert [(each.name, each.said) for each in session.checkpoints()] == [("b", 2), ("a", 4)]
+        session.rewind("start")
+        assert [(each.name, each.said) for each in session.checkpoints()] == [("b", 2), ("a", 4)]
+
+
+def test_a_checkpoint_that_a_branch_took_along_is_listed_once():
+    """A list that was edited behind a checkpoint starts a branch, which has the checkpoint as well."""
+    history = [user("one"), assistant("two"), user("three"), assistant("four")]
+    with open_talk(format="refold") as session:
+        session.prepare(history)
+        session.checkpoint("here")
+        session.prepare([*history, user("five")])
+        session.prepare([*history, user("five, otherwise")])
+        assert [(each.name, each.on_branch) for each in session.checkpoints()] == [("here", True)]
+
+
+def test_a_checkpoint_without_a_name_takes_none_of_another_branch():
+    with open_talk() as session:
+        say_turns(session, 1)
+        assert session.checkpoint() == "checkpoint-1"
+        session.rewind("start")
+        assert session.checkpoint() == "checkpoint-2"
+
+
+def test_an_unknown_checkpoint_is_refused_with_those_of_every_branch():
+    with open_talk() as session:
+        with pytest.raises(RefoldError, match="'x' is no checkpoint of this session, which has none;"):
+            session.rewind("x")
+        say_turns(session, 1)
+        session.checkpoint("cp1")
+        session.rewind("start")
+        with pytest.raises(RefoldError, match="which has 'cp1';"):
+            session.rewind("x")
+        assert open_talk("empty").checkpoints() == []
+
+
+# -- the segment -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["refold", "ripple", "opal", "neurolink", "codebuddy", "umwelten"])
+def test_the_segment_is_what_compact_takes(policy):
+    """Under every policy, and nobody is asked for it."""
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return "The old turns and the new turns were done, each with its words and terms. " * 2
+
+    with open_talk(window=8000, policy=policy, ask=ask) as session:
+        say_turns(session, 8, "old")
+        session.checkpoint("here")
+        say_turns(session, 8, "new")
+        before = session.view()
+        segment = session.segment()
+        assert not asked
+        assert session.view() == before
+        edits = session.compact().edits
+        assert (segment is None) == (not edits)
+        if segment is not None:
+            assert segment.start == min(edit.start for edit in edits)
+            assert segment.end == max(edit.end for edit in edits)
+        if policy == "umwelten":
+            assert (segment.start, segment.end, segment.handle) == (16, 32, "#17-#32")
+            assert segment.checkpoint == "here"
+        elif segment is not None:
+            assert segment.checkpoint is None
+
+
+def test_the_segment_of_a_thread_needs_no_model():
+    with open_talk(policy="umwelten") as session:
+        assert session.segment() is None, "nothing was said"
+        say_turns(session, 2)
+        session.checkpoint()
+        assert session.segment() is None, "the thread is empty"
+        say_turns(session, 2)
+        assert (session.segment().start, session.segment().end) == (4, 8)
+        assert session.segment("truncate").handle == "#5-#8"
+
+
+def test_the_asynchronous_session_does_the_same():
+    async def work():
+        async with refold.aopen("t", store="memory:", window=3000, policy="umwelten") as session:
+            await session.say([user("one"), assistant("two " * 50)])
+            await session.checkpoint("cp")
+            await session.say([user("three"), assistant("four " * 50)])
+            segment = await session.segment()
+            await session.rewind("start")
+            (listed,) = await session.checkpoints()
+            return segment.handle, listed.name, await session.rewind("cp")
+
+    assert asyncio.run(work()) == ("#3-#4", "cp", 2)

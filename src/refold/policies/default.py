@@ -6,9 +6,11 @@ numbers of when to fold were found.
 
 from dataclasses import replace
 from functools import cache, partial
+from typing import Final
 
 from refold.core.compaction.budget import Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
+from refold.core.compaction.task import Stage
 from refold.core.messages.transcript import default_layout
 from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import wrap_summary
@@ -25,6 +27,15 @@ from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
+
+DIGEST: Final = Grade(stage=Truncate(keep=Before(0), words=digest.write_digest, name="digest"))
+FLOORS: Final[tuple[Stage, ...]] = (
+    Slide(fraction=None, keep_first=0, least=1, role="user"),
+    Offload(name="offload all"),
+    TrimArguments(limit=400, name="arguments of all"),
+    Clamp(),
+)
+"""Stages that need no model, keep less and less, and end below any room that can be met."""
 
 
 @check_arguments
@@ -87,15 +98,8 @@ def refold(
             Dedupe(),
             DropThinking(),
             Grade(stage=summarize, keep_tokens=keep_tokens),
-            Grade(
-                stage=Truncate(keep=Before(0), words=digest.write_digest, name="digest"),
-                keep_tokens=keep_tokens,
-            ),
-            # The floors: they need no model, keep less and less, and end below any room that can be met.
-            Slide(fraction=None, keep_first=0, least=1, role="user"),
-            Offload(name="offload all"),
-            TrimArguments(limit=400, name="arguments of all"),
-            Clamp(),
+            replace(DIGEST, keep_tokens=keep_tokens),
+            *FLOORS,
         ),
         guards=frozenset(
             {"system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"}
@@ -103,6 +107,12 @@ def refold(
         user_words=keep_user_tokens,
         user_words_fraction=0.125,
     )
+
+
+def add_floor(policy: Policy) -> Policy:
+    """Return a policy that reaches any size without a model, and loses no request: for what must be sent."""
+    behind = tuple(stage for stage in (DIGEST, *FLOORS) if stage not in policy.stages)
+    return replace(policy, stages=(*policy.stages, *behind), guards=policy.guards | {"last user"})
 
 
 def default_counter(model: str | None) -> Counter:

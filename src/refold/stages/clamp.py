@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from refold.core.compaction.budget import ROOMY
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
@@ -18,9 +19,6 @@ from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
 
-ROOMY: Final = 0.8
-"""The user's last message is cut only where the history would not fit into this share of the room otherwise:
-a request that was cut is worse than a history that is a little over its goal."""
 LEAST_TOKENS: Final = 24
 """Tokens that are left of a text in any case; fewer would say nothing."""
 
@@ -64,7 +62,8 @@ class Clamp:
             # A cut takes more from a summary than from any other text of its size, so it comes later.
             summaries = frozenset(i for i, message in enumerate(task.messages) if message.is_summary)
             last_turn = frozenset(find_turn_starts(task.messages)[-1:])
-            roomy = goal if task.target is not None else max(goal, int(task.room * ROOMY) - task.fixed)
+            room = task.fitting_tokens + task.fixed
+            roomy = goal if task.target is not None else max(goal, int(room * ROOMY) - task.fixed)
             tries = [(False, summaries, goal), tries[0], (True, last_turn, roomy), tries[1]]
         for protected, without, enough in tries:
             more = self._find_spots(task, protected=protected)

@@ -4,7 +4,18 @@ import math
 
 import pytest
 
-from refold.core.compaction.budget import Breakdown, Budget, Levels, Reserve, Target, Trigger, make_budget
+from refold.core.compaction.budget import (
+    Breakdown,
+    Budget,
+    Levels,
+    Reserve,
+    Target,
+    Trigger,
+    correct_by_refusal,
+    count_fitting_tokens,
+    find_recovery_goal,
+    make_budget,
+)
 
 # -- what is left for the answer ---------------------------------------------------------------------------
 
@@ -269,3 +280,69 @@ def test_a_fixed_part_that_takes_most_of_the_room_moves_the_trigger(fixed, syste
     assert math.ceil(trigger.line(1_000, fixed, system)) == line
     assert Trigger(fraction=0.85).line(1_000, fixed, system) == 850
     assert Trigger(cap=500, of_free=True).line(1_000, fixed, system) == 500
+
+
+# -- what a refusal for size proves ------------------------------------------------------------------------
+
+
+def measured(history, *, fixed=0, window=10_000, reserve=0, used=None):
+    parts = Breakdown(history=history, system=fixed)
+    return make_budget(parts, window=window, reserve=reserve, trigger=Trigger(), levels=Levels(), used=used)
+
+
+@pytest.mark.parametrize(
+    ("budget", "system", "fitting"),
+    [
+        (measured(0, used=0), 0, 10_000),
+        (measured(8_000, fixed=1_000), 0, 9_000),
+        (measured(8_000, fixed=1_000, used=18_000), 0, 4_000),
+        (measured(8_000, fixed=11_000), 0, 0),
+        # Twice ten times the fixed part would fill the room: the surplus lies in the history.
+        (measured(1_000, fixed=1_000, used=21_000), 0, 450),
+        (measured(1_500, fixed=500, used=21_000), 500, 500 + 450),
+    ],
+    ids=range(6),
+)
+def test_the_history_that_fits_by_the_providers_count(budget, system, fitting):
+    assert count_fitting_tokens(budget, system) == fitting
+
+
+def test_a_refusal_with_a_limit_corrects_the_size():
+    corrected = correct_by_refusal(measured(5_000, window=8_000, reserve=2_000), ratio=4.5, stated=True)
+    assert (corrected.used, corrected.room, corrected.ratio) == (22_500, 6_000, 3.75)
+
+
+def test_a_refusal_never_lowers_an_estimate():
+    assert correct_by_refusal(measured(5_000, window=4_000), ratio=0.5, stated=True).used == 5_000
+
+
+def test_without_a_limit_the_provider_is_taken_to_accept_less_than_was_sent():
+    """The share is that of what can be folded: the fixed part stays."""
+    corrected = correct_by_refusal(measured(1_000, fixed=500), ratio=2.0, stated=False, system=200)
+    assert (corrected.used, corrected.room) == (3_000, 2 * (500 + 200 + 560))
+    assert correct_by_refusal(measured(1_000, window=300), ratio=1.0, stated=False).room == 300
+    assert correct_by_refusal(measured(0), ratio=1.0, stated=False).room == 1
+
+
+def test_a_prompt_that_leaves_no_room_for_the_answer_gets_the_whole_limit():
+    budget = measured(500, fixed=900, window=1_024, reserve=256)
+    assert correct_by_refusal(budget, ratio=1.0, stated=True).room == 1_024
+
+
+@pytest.mark.parametrize(
+    ("history", "fixed", "system", "request_tokens", "goal"),
+    [
+        (9_000, 0, 0, 0, 4_200),  # 0.7 of 6,000
+        (9_000, 1_000, 0, 0, 3_500),  # 0.7 of what the fixed part leaves
+        (9_000, 0, 1_000, 0, 4_500),  # system messages stay
+        (3_000, 0, 0, 0, 2_100),  # 0.7 of what was sent, which the room would hold
+        (9_000, 0, 0, 4_000, 4_800),  # the request stays whole, and 0.8 of the room is enough
+        (9_000, 0, 0, 3_500, 4_550),  # with a quarter of the goal beside it
+        (9_000, 0, 0, 8_000, 4_800),  # it has to be cut
+        (1, 0, 0, 1, 0),
+        (0, 0, 0, 0, 0),
+    ],
+)
+def test_the_goal_after_a_refusal(history, fixed, system, request_tokens, goal):
+    budget = measured(history, fixed=fixed, window=6_000)
+    assert find_recovery_goal(budget, system=system, request=request_tokens) == goal

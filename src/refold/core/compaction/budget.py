@@ -1,7 +1,7 @@
 """When to compact: window, reserve, room, used tokens and levels. Knows nothing of how to shrink."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
@@ -13,6 +13,18 @@ CROWDED: Final = 0.70
 """Share of the room from which on system prompt, tools and files leave too little: by the usual fractions the
 target would lie above the trigger from two thirds on, and every turn would fold. Lower warns people who have
 room; higher lets them fold at every second turn."""
+
+BESIDE_REQUEST: Final = 0.25
+"""Share of a goal that is left beside the user's last message: a quarter holds the rules and a short tail."""
+ROOMY: Final = 0.8
+"""The user's last message is cut only where the history would not fit into this share of the room otherwise:
+a request that was cut is worse than a history that is a little over its goal."""
+RECOVERY_SHARE: Final = 0.70
+"""Share of what a provider takes to which the history is folded after a refusal, and of what was refused.
+Lower folds more than needed; higher risks a second refusal, which is an error: sizes are estimated."""
+UNSTATED_SHARE: Final = 0.70
+"""Share of what can be folded that a provider is taken to accept if it has refused without a number. With the
+share above about half is left: there is one attempt, so a fold that is too small costs more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +240,46 @@ def make_budget(
     )
 
 
-def count_fitting_tokens(budget: Budget) -> int:
-    """Count the tokens of history that fit into the room; fewer where a provider counts more than we do."""
-    estimated, fixed = budget.breakdown.total, budget.breakdown.fixed
-    scale = min(1.0, estimated / budget.used) if budget.used else 1.0
-    return max(0, math.floor(budget.room * scale) - fixed)
+def count_fitting_tokens(budget: Budget, system: int = 0) -> int:
+    """Count the tokens of history that fit into the room; fewer where a provider counts more than we do.
+
+    system   tokens of system messages in the history
+    """
+    parts, stays = budget.breakdown, budget.breakdown.fixed + system
+    scale = min(1.0, parts.total / budget.used) if budget.used else 1.0
+    fitting = max(0, math.floor(budget.room * scale) - parts.fixed)
+    if fitting > system or budget.room <= stays:
+        return fitting
+    # The surplus need not lie in what stays: if that would fill the room, it is taken as we count it.
+    return system + math.floor((budget.room - stays) * (parts.total - stays) / (budget.used - stays))
+
+
+def correct_by_refusal(budget: Budget, *, ratio: float, stated: bool, system: int = 0) -> Budget:
+    """Return the budget that a refusal for size proves: what was sent is larger than the room.
+
+    ratio    tokens of the provider for one of ours, as far as the refusal tells; an estimate is never lowered
+    stated   True if the window of the budget is the provider's own word
+    system   tokens of system messages in the history
+    """
+    total, stays, ratio = budget.breakdown.total, budget.breakdown.fixed + system, max(1.0, ratio)
+    room = budget.room
+    if not stated:
+        room = max(1, min(room, math.floor(ratio * (stays + (total - stays) * UNSTATED_SHARE))))
+    elif stays >= room:  # a prompt that leaves no room for the usual answer may still be taken
+        room = budget.window
+    used = round(total * ratio)
+    return replace(budget, room=room, used=used, ratio=used / room)
+
+
+def find_recovery_goal(budget: Budget, *, system: int = 0, request: int = 0) -> int:
+    """Return the tokens to which the history is folded after a refusal, always less than it has.
+
+    budget    as the refusal proves it
+    system    tokens of system messages in the history
+    request   tokens of the user's last message, which stays whole where it fits
+    """
+    history, fitting = budget.breakdown.history, count_fitting_tokens(budget, system)
+    goal = system + max(0, math.floor((min(fitting, history) - system) * RECOVERY_SHARE))
+    beside = math.floor((goal - system) * BESIDE_REQUEST)
+    goal = max(goal, min(system + request + beside, math.floor(fitting * ROOMY)))
+    return max(0, min(goal, history - 1))

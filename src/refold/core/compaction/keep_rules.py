@@ -35,6 +35,8 @@ class MeasuredHistory:
     """Tokens the history may have afterwards, where the caller named a number."""
     force: bool = False
     checkpoint: int | None = None
+    refused: bool = False
+    """True if the provider has refused the history for its size."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The links and cuts of the messages; made here unless a task hands over its own."""
 

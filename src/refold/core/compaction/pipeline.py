@@ -156,7 +156,7 @@ class _Run:
         whole = Slot(first.messages[at], first.sizes[at], at, old.guarded, number=old.number)
         slots = [*self.slots[:place], whole, *self.slots[place + 1 :]]
         restored = task.counter.total([slot.size for slot in slots])
-        room = task.room - task.fixed if task.fitting is None else task.fitting
+        room = task.fitting_tokens
         misses_goal = task.goal is not None and task.tokens > task.goal
         if task.tokens <= room and not (misses_goal and restored <= room):
             return

@@ -48,6 +48,8 @@ class Task:
     """The original messages, where earlier stages have rewritten them."""
     shape: Shape = CANONICAL
     force: bool = False
+    refused: bool = False
+    """True if the provider has refused the history for its size."""
     due: bool = True
     """True if compaction would start by itself now."""
     tells: bool = False
@@ -72,6 +74,8 @@ class Task:
     checkpoint: int | None = None
     recallable: bool = False
     """True if messages that leave can be fetched back by their number."""
+    archive: str = ""
+    """Folder in which the session keeps the originals as files; empty for none."""
     numbers: Numbers = ()
     """The numbers by which handles name each message: the first and last of those it stands for."""
     render: Callable[[Sequence[Message]], Sequence[Any]] = tuple
@@ -84,6 +88,11 @@ class Task:
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:
             object.__setattr__(self, "index", HistoryIndex(self.messages))
+
+    @property
+    def fitting_tokens(self) -> int:
+        """Tokens of history that fit into the room."""
+        return self.room - self.fixed if self.fitting is None else self.fitting
 
     @property
     def tokens(self) -> int:
@@ -108,6 +117,7 @@ class Task:
             target,
             self.force,
             self.checkpoint,
+            self.refused,
             index=self.index,
         )
 

@@ -104,13 +104,16 @@ class RecentBytes:
     """None: a quarter of the window when compaction starts by itself, 20,000 when somebody asks for it."""
     by_hand: int = 20_000
     window_fraction: float = 0.25
+    refused_fraction: float = 0.2
+    """Its document, "Overflow recovery": after a refusal a fifth of the window, forced."""
     split_least: int = 5
 
     def segment(self, measured: MeasuredHistory) -> Segment | None:
         """Return the segment before the cut, and the turn it splits."""
         messages, head, legal = measured.messages, measured.head, measured.index.cuts
         cut = self._find_cut(measured)
-        if cut is None and measured.force and len(messages) - head > 2:
+        forced = measured.force or measured.refused
+        if cut is None and forced and len(messages) - head > 2:
             cut = legal.before(len(messages) - 2)
         if cut is None or cut <= head:
             return None
@@ -121,7 +124,9 @@ class RecentBytes:
     def _find_cut(self, measured: MeasuredHistory) -> int | None:
         """Walk back until the limit is reached, then forward to a user's turn."""
         tokens = self.tokens
-        if tokens is None:
+        if measured.refused:
+            tokens = math.floor(measured.window * self.refused_fraction)
+        elif tokens is None:
             by_itself = math.floor(measured.window * self.window_fraction)
             tokens = self.by_hand if measured.force else by_itself
         messages, head, legal = measured.messages, measured.head, measured.index.cuts

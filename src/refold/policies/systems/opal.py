@@ -79,6 +79,7 @@ def opal(
         counter=OPAL_COUNTER,
         window=partial(lookup, fallback=fallback_context_window),
         trigger=Trigger(fraction=threshold),
+        refused_asks=True,
         stages=(summarize, truncate) if strategy == "summarize" else (truncate,),
         guards=frozenset({"system", "pins", "open calls"}),
         orphans="drop",

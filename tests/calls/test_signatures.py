@@ -55,8 +55,8 @@ OF_A_COMPACTION = ("force", "focus", "target", "pins", "must_fit")
     ("name", "options"),
     [
         ("measure", SHARED),
-        ("compact", ("ask", *SHARED, *OF_A_COMPACTION)),
-        ("acompact", ("ask", *SHARED, *OF_A_COMPACTION)),
+        ("compact", ("ask", *SHARED, *OF_A_COMPACTION, "ask_timeout")),
+        ("acompact", ("ask", *SHARED, *OF_A_COMPACTION, "ask_timeout")),
         ("plan", ("with_model", "summariser", *SHARED, *OF_A_COMPACTION)),
     ],
 )

@@ -21,7 +21,10 @@ BUILT_IN: Final = {
 
 @runtime_checkable
 class Client(Protocol):
-    """A model that answers questions."""
+    """A model that answers questions.
+
+    A client whose `has_deadline` is true gives up by itself; any other is given `ask_timeout` seconds.
+    """
 
     @property
     def name(self) -> str:

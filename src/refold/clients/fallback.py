@@ -29,6 +29,11 @@ class Fallback:
         """The smallest known window: every question must fit the client that answers it."""
         return min((client.window for client in self.clients if client.window), default=None)
 
+    @property
+    def has_deadline(self) -> bool:
+        """True if each client answers or gives up in time by itself."""
+        return all(getattr(client, "has_deadline", False) is True for client in self.clients)
+
     def ask(self, question: Ask) -> Answer:
         """Ask one client after the other."""
         order = self._order()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from refold.calls.conversation import Count
 from refold.calls.summariser import (
     AskTarget,
+    ASK_SECONDS,
     choose_answerer,
     open_summariser,
     summariser_field,
@@ -56,6 +57,8 @@ class OpenOptions:
     now: Callable[[], float] | None = None
 
 
+    ask_timeout: float | None = ASK_SECONDS
+    archive: str | os.PathLike[str] | None = None
 _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "model": ("a name", lambda value: isinstance(value, str)),
     "endpoint": ("an address", lambda value: isinstance(value, str)),
@@ -103,7 +106,8 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         name=name,
         store=_open_store(options),
         settings=settings,
-        summariser=_describe_summariser(ask, redact, asynchronous=asynchronous),
+    answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
+        summariser=_describe_summariser(ask, answer, redact),
         now=options.now or time.time,
         events=EventQueue(listeners),
         redact=redact,
@@ -136,9 +140,10 @@ def _open_store(options: OpenOptions) -> Store:
     return open_store(address or default_store() or DEFAULT_STORE, durability=options.durability)
 
 
-def _describe_summariser(ask: Any, redact: Callable[[Any], Any] | None, *, asynchronous: bool) -> Summariser:
+def _describe_summariser(
+    ask: Any, answer: Answerer | None, redact: Callable[[Any], Any] | None
+) -> Summariser:
     """Return the summariser as far as it describes itself, of several the first; it never sees a secret."""
-    answer = choose_answerer(ask, asynchronous=asynchronous)
     if answer is not None and redact is not None:
         answer = _redact_questions(answer, redact)
     return Summariser(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from refold.core.compaction.flow import Answer, Ask, Failed, arun, run, run_together
+from refold.core.compaction.flow import MOST_CHARS, Answer, Ask, Failed, arun, run, run_together
 from refold.errors import AnswerFailed
 from refold.testing import Scripted
 
@@ -117,10 +117,22 @@ def test_a_model_that_raises_is_a_value_for_the_flow():
     assert run(one(), Scripted(error)) == Failed(error)
 
 
-def test_one_failure_leaves_the_other_replies():
-    error = TimeoutError("slow")
-    replies = run(rounds(3), Scripted(["a", error, "c"]))
-    assert replies == [Answer(text="a"), Failed(error), Answer(text="c")]
+def test_after_a_failure_the_rest_of_the_round_is_not_asked():
+    """All questions of a round are parts of one summary, which fails with any of them."""
+    error, model = TimeoutError("slow"), Scripted(["a", TimeoutError("slow"), "c", "d"])
+    first, failed, skipped, *second_round = run(rounds(3, 1), model)
+    assert (first, failed.reason, failed.asked) == (Answer(text="a"), f"TimeoutError: {error}", True)
+    assert (skipped.reason, skipped.asked) == (
+        "AnswerFailed: not asked: the question before it failed",
+        False,
+    )
+    assert second_round == [Answer(text="c")]
+    assert model.asked == ["0.0", "0.1", "1.0"]
+
+
+def test_an_answer_longer_than_any_is_not_read():
+    assert isinstance(run(one(), lambda _: "x" * (MOST_CHARS + 1)), Failed)
+    assert run(one(), lambda _: "x" * MOST_CHARS) == Answer(text="x" * MOST_CHARS)
 
 
 @pytest.mark.parametrize("said", [None, 3, b"bytes", ["text"], {"text": "x"}])

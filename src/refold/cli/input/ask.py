@@ -10,7 +10,7 @@ import subprocess
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import ClassVar, Final
 
 from refold import clients
 from refold.cli.exit_status import WrongUse
@@ -32,6 +32,8 @@ NOBODY: Final = "none"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """A program that answers; it is run without a shell."""
+
+    has_deadline: ClassVar[bool] = True
 
     words: tuple[str, ...]
     screen: Screen
@@ -74,6 +76,8 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class WatchedClient:
     """A client that shows on the screen that an answer is awaited."""
+
+    has_deadline: ClassVar[bool] = True
 
     client: clients.Client
     screen: Screen

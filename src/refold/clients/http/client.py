@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from refold.clients.chat import Delta, Json, Reply, RequestedCall
 from refold.clients.http import exchange
@@ -25,6 +25,8 @@ _LOGGER: Final = logging.getLogger("refold")
 
 class HttpClient:
     """A model behind HTTP; several threads and event loops may use it."""
+
+    has_deadline: ClassVar[bool] = True
 
     def __init__(
         self,

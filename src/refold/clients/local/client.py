@@ -78,6 +78,7 @@ class LocalClient:
 
     format: str = WIRE.format
     tools: bool = False
+    has_deadline: bool = True
 
     def __init__(
         self,

@@ -7,25 +7,35 @@
     run(shorten("..."), my_llm)                 # my_llm: a callable from Ask (a str) to str
     await arun(shorten("..."), my_async_llm)    # the same flow, driven by an event loop
 
-Several questions yielded at once are independent; the async driver asks them in parallel. A model that
-fails does not raise inside the flow: the flow receives `Failed` and moves on. What is not an `Exception`
-(Ctrl-C, cancellation) closes the flow and passes through.
+Several questions yielded at once are parts of one job: the async driver asks them in parallel, the other in
+turn until one fails. A model that fails does not raise inside the flow: the flow receives `Failed` and moves
+on. What is not an `Exception` (Ctrl-C, cancellation) closes the flow and passes through. Nothing that a
+callable answers is trusted: `_read_answer` makes a clean `Answer` of it, or `Failed`.
 """
 
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from refold.core.compaction.cached_prefix import CachedPrefix
+from refold.core.messages.text_boundaries import clean_text
+from refold.core.tokens.usage import MAX_REPORTED_TOKENS
 from refold.errors import AnswerFailed
 
 T = TypeVar("T")
 
 _REASONING: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
 """Reasoning that open models write before the answer (DeepSeek-R1, Qwen3); without an end tag it is all."""
+MOST_CHARS: Final = 8_000_000
+"""Characters of an answer that are read, reasoning included; the clients stop at as many bytes."""
+CHARS_PER_TOKEN: Final = 16
+"""Characters that an answer may have for each token it was allowed. A token of English has four or five, so
+an answer that is a little too long still reaches the gate, which says so better."""
+LEAST_CHARS: Final = 20_000
+"""Characters that an answer may have in any case."""
 
 
 class Ask(str):
@@ -101,6 +111,13 @@ class Failed:
     """The failure of a model to answer."""
 
     error: Exception
+    asked: bool = True
+    """False if the model was not asked, because the question before it failed."""
+
+    @property
+    def reason(self) -> str:
+        """The error and its text, without what a log or a terminal cannot show."""
+        return clean_text(f"{type(self.error).__name__}: {self.error}"[:1_000])
 
 
 Reply: TypeAlias = Answer | Failed
@@ -136,8 +153,17 @@ async def arun(flow: Flow[T], ask: Answerer) -> T:
 
 
 def ask_in_turn(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
-    """Ask a model several questions, one after another."""
-    return tuple(_ask_sync(ask, question) for question in asks)
+    """Ask a model several questions, one after another; after a failure no further one is asked.
+
+    All of them are parts of one summary, which fails with any of them.
+    """
+    replies: list[Reply] = []
+    for question in asks:
+        if replies and isinstance(replies[-1], Failed):
+            replies.append(Failed(AnswerFailed("not asked: the question before it failed"), asked=False))
+        else:
+            replies.append(_ask_sync(ask, question))
+    return tuple(replies)
 
 
 async def ask_in_parallel(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
@@ -156,30 +182,71 @@ def _ask_sync(ask: Answerer, question: Ask) -> Reply:
     try:
         answer = ask(question)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
-        return Failed(error)
+        return _read_error(error)
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
         raise TypeError("this model is asynchronous: use `await refold.acompact(...)`")
-    return _read_answer(answer)
+    return _read_answer(answer, question)
 
 
 async def _ask_async(ask: Answerer, question: Ask) -> Reply:
     try:
         answer = ask(question)
-        return _read_answer(await answer if inspect.isawaitable(answer) else answer)
+        return _read_answer(await answer if inspect.isawaitable(answer) else answer, question)
     except Exception as error:  # noqa: BLE001  # any failure of a model is a value for the flow
-        return Failed(error)
+        return _read_error(error)
 
 
-def _read_answer(value: Any) -> Reply:
+def _read_error(error: Exception) -> Failed:
+    """Return a failure whose text can be read."""
+    try:
+        str(error)
+    except Exception:  # noqa: BLE001  # an error of somebody else's code may do anything
+        error = AnswerFailed(f"{type(error).__name__}, whose text cannot be read", cause=error)
+    return Failed(error)
+
+
+def _read_answer(value: Any, question: Ask) -> Reply:
     """Return the value of a callable as a reply: an `Answer`, or a text with or without reasoning."""
-    if isinstance(value, Answer):
-        return value
-    if isinstance(value, str):
-        text, reasoning = split_reasoning(value)
-        return Answer(text=text, reasoning=reasoning)
-    return Failed(AnswerFailed(f"the model gave {type(value).__name__} where text was expected"))
+    answer = Answer(text=value) if isinstance(value, str) else value
+    if not isinstance(answer, Answer):
+        return Failed(AnswerFailed(f"the model gave {type(value).__name__} where text was expected"))
+    text, reasoning = answer.text, answer.reasoning
+    if text is None and (answer.calls or answer.finish != "stop"):
+        text = ""  # an SDK gives no text beside a tool call or a refusal, and those say more
+    if not isinstance(text, str):
+        return Failed(AnswerFailed(f"the model gave {type(text).__name__} where text was expected"))
+    if isinstance(value, str) and len(text) <= MOST_CHARS:
+        text, reasoning = split_reasoning(text)
+    allowed = None if question.max_tokens is None else max(LEAST_CHARS, question.max_tokens * CHARS_PER_TOKEN)
+    most = MOST_CHARS if allowed is None else min(MOST_CHARS, allowed)
+    if len(text) > most:
+        return Failed(AnswerFailed(f"the answer has {len(text):,} characters; at most {most:,} are read"))
+    clean = replace(
+        answer,
+        text=clean_text(text),
+        finish=_read_word(answer.finish),
+        calls=_read_number(answer.calls) or 0,
+        reasoning=_read_word(reasoning)[:MOST_CHARS],
+        model=_read_word(answer.model),
+        provider=_read_word(answer.provider),
+        input_tokens=_read_number(answer.input_tokens),
+        output_tokens=_read_number(answer.output_tokens),
+        cache_read=_read_number(answer.cache_read) or 0,
+        cache_write=_read_number(answer.cache_write) or 0,
+        prefixed=answer.prefixed is True,
+    )
+    return answer if clean == answer else clean
+
+
+def _read_word(value: Any) -> str:
+    return clean_text(value) if isinstance(value, str) else ""
+
+
+def _read_number(value: Any) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= MAX_REPORTED_TOKENS else None
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

@@ -73,7 +73,11 @@ def watch_calls(proposal: Proposal, task: Task, calls: list[ModelCall], before: 
                 proposal.close()
                 return Step(note=f"no model is asked: {why}", failed=True, capped=True)
         replies = yield asks
-        calls += [_note_call(ask, reply, task) for ask, reply in zip(asks, replies, strict=True)]
+        calls += [
+            _note_call(ask, reply, task)
+            for ask, reply in zip(asks, replies, strict=True)
+            if not isinstance(reply, Failed) or reply.asked
+        ]
 
 
 def find_next_window(ask: Ask, reply: Reply, window: int) -> int | None:
@@ -115,7 +119,7 @@ def _note_call(ask: Ask, reply: Reply, task: Task) -> ModelCall:
     estimated = True
     price = task.ask_price
     if isinstance(reply, Failed):
-        failed = f"{type(reply.error).__name__}: {reply.error}"[:500]
+        failed = reply.reason[:500]
         usage = _estimate_usage(ask, task, 0)
     else:
         model, prefixed = reply.model, reply.prefixed

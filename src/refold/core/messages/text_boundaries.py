@@ -16,6 +16,8 @@ _ESCAPE: Final = re.compile(
     rf"|[\]PX^_][^\x07\x1b]{{0,{LONGEST_ESCAPE}}}(?:\x07|\x1b\\)"  # titles, links, device strings
     r"|[ -/]{0,4}[0-~])"  # all others
 )
+_CONTROL: Final = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Colours and cursor movements, and all control characters but tabs and ends of lines."""
 _ZWJ: Final = "\u200d"
 _EXTENDING: Final = frozenset("\u200c\u200d\u0e33\u0eb3\uff9e\uff9f")
 """Joiners and letters that belong to the character before them though they are no combining marks."""
@@ -62,6 +64,15 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def clean_text(text: str) -> str:
+    r"""Return a text that every log, terminal and request can carry.
+
+    >>> clean_text("red \x1b[31malert\x00 \ud800")
+    'red alert �'
+    """
+    return _CONTROL.sub("", well_formed(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _is_joined(text: str, at: int) -> bool:

@@ -37,7 +37,7 @@ _compile = partial(compile_patterns, room="summaries")
 def reject_reply(reply: Reply) -> str:
     """Return why this reply is no summary; "" if it may be one."""
     if isinstance(reply, Failed):
-        return f"the model failed: {type(reply.error).__name__}: {reply.error}"[:300]
+        return f"the model failed: {reply.reason}"[:300]
     if reply.calls or reply.finish in _TOOL_CALLS:
         return CALLED
     if reply.finish in _INCOMPLETE:

@@ -23,7 +23,7 @@ class ScriptedUser:
     def show(self, *shown):
         self.seen += shown
 
-    def choose(self, question, answers, about=None):
+    def choose(self, question, answers, about=None, *, takes_lines=False):
         self.seen += [about] if about is not None else []
         self.asked.append((question, tuple(answers)))
         answer = self.answers.pop(0) if self.answers else answers[0]
@@ -32,7 +32,10 @@ class ScriptedUser:
         return answer
 
     def edit(self, text):
-        return self.edits(text) if callable(self.edits) else self.edits
+        edits = self.edits.pop(0) if isinstance(self.edits, list) else self.edits
+        if isinstance(edits, BaseException):
+            raise edits
+        return edits(text) if callable(edits) else edits
 
     @property
     def text(self) -> str:

@@ -7,7 +7,8 @@ import pytest
 from chat_builders import ScriptedUser, do, make_conversation, say
 
 import refold
-from refold.chat import commands, commands_show
+from refold import presets
+from refold.chat import commands, commands_show, tools
 from refold.chat.commands import COMMANDS, Leave, Retry
 from refold.chat.display import context_line, context_warning, format_tokens
 from refold.stores import open_store
@@ -140,7 +141,7 @@ def test_sizes_are_told_as_people_say_them():
         (6_500, "  Context: 65% used"),
         (
             8_300,
-            "  Context usage: 83% of window (8,300 / 10,000 tokens)\n  Auto-compaction will trigger to preserve conversation quality.",
+            "  Context usage: 83% of the room (8,300 / 10,000 tokens)\n  Auto-compaction will trigger to preserve conversation quality.",
         ),
     ],
 )
@@ -208,6 +209,45 @@ def test_a_summary_of_a_model_is_edited_inside_its_frame():
     assert "Mend the harbour" not in seen
 
 
+def test_an_edit_that_is_given_up_asks_again():
+    """Ctrl-C in the editor keeps nothing: the question is still open, and may be answered otherwise."""
+    user = ScriptedUser("edit", "edit", "revert", edits=[None, KeyboardInterrupt()])
+    chat = filled(ui=user)
+    before = view_of(chat)
+    assert "Reverted" in do(chat, "/compact")
+    assert len(user.asked) == 3
+    assert view_of(chat) == before
+    assert chat.session.folds() == []
+
+
+@pytest.mark.parametrize("line", ["what is left?", "/quit", "edit the harbour plan", "// a path"])
+def test_another_line_accepts_the_fold_and_is_done_next(line):
+    chat = filled(ui=ScriptedUser(line))
+    do(chat, "/compact")
+    assert chat.next_line == line
+    (fold,) = chat.session.folds()
+    assert fold.standing
+
+
+@pytest.mark.parametrize("policy", ["refold", "ripple", "umwelten"])
+def test_both_lines_after_a_fold_give_one_size(policy):
+    chat = filled(policy=policy, ask=lambda _: "The harbour was discussed at length. " * 3)
+    used = chat.budget().used
+    text = do(chat, "/compact")
+    before, after = re.search(r": ([\d,]+) → ([\d,]+) tokens\.", text).groups()
+    assert int(before.replace(",", "")) == used
+    assert f"~{format_tokens(int(after.replace(',', '')))} tokens]" in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"), [("umwelten", "through-line-and-facts"), ("opal", "opal"), ("refold", "refold")]
+)
+def test_the_default_strategy_has_a_name_of_the_list(policy, name):
+    text = do(make_conversation(policy=policy), "/compact help")
+    assert text.endswith(f"(default: {name})")
+    assert f"  {name} – " in text
+
+
 def test_compact_lists_the_strategies():
     text = do(make_conversation(), "/compact help")
     assert "through-line-and-facts – Summarize segment" in text
@@ -239,11 +279,32 @@ def test_a_second_compact_has_nothing_new():
     assert "Compacted" in do(chat, "/compact")
 
 
-def test_what_has_to_stay_is_told_in_a_few_words():
-    chat = make_conversation()
+@pytest.mark.parametrize("policy", ["refold", "ripple", "opal", "neurolink", "codebuddy", "umwelten"])
+def test_the_reason_why_nothing_was_folded_is_told_as_the_library_gives_it(policy):
+    chat = make_conversation(policy=policy, ask=lambda _: "a summary longer than the talk " * 99)
     say(chat, "hi")
-    assert do(chat, "/compact") == "nothing was folded: what is in view has to stay"
-    assert do(chat, "/plan") == "Nothing would change: what is in view has to stay"
+    why = chat.session.compact().reason.removeprefix("nothing to compact: ")
+    assert do(chat, "/compact") == f"nothing was folded: {why}"
+    assert why == chat.session.log(kinds=["attempt"])[-1].value["reason"].removeprefix("nothing to compact: ")
+
+
+def test_a_summary_that_saves_nothing_is_told_as_the_reason():
+    chat = filled(1, policy="umwelten", ask=lambda _: "a summary longer than the talk " * 99)
+    assert "through-line-and-facts: the summary saves too little" in do(chat, "/compact")
+
+
+def test_a_plan_that_changes_nothing_has_its_reason():
+    chat = make_conversation(policy="ripple", ask=lambda _: "short")
+    say(chat, "hi")
+    assert do(chat, "/plan") == "Nothing would change: summarize: nothing may leave yet"
+
+
+def test_a_plan_begins_at_the_checkpoint_where_the_fold_does():
+    chat = filled(3, policy="umwelten", ask=lambda _: "The harbour was discussed, and nothing was decided.")
+    do(chat, "/checkpoint here")
+    say(chat, "one more question about the harbour")
+    assert re.search(r"leaves by summarize +2 messages", do(chat, "/plan"))
+    assert "Compacted #7-#8 (2 messages)" in do(chat, "/compact")
 
 
 def out_of_order(_question):
@@ -254,7 +315,7 @@ def test_compact_with_a_broken_model_says_so_and_keeps_everything():
     chat = filled(ask=out_of_order)
     before = view_of(chat)
     told = do(chat, "/compact")
-    assert told == "nothing was folded: the model failed: RuntimeError: out of order"
+    assert told == "nothing was folded: summarize: the model failed: RuntimeError: out of order"
     assert view_of(chat) == before
 
 
@@ -340,19 +401,41 @@ def test_pins_stay():
 
 def test_checkpoint_and_rewind():
     chat = filled(2)
-    assert do(chat, "/checkpoint here").startswith(
-        "Checkpoint set: here. Future /compact will condense from here to end of current thread."
-    )
+    assert do(chat, "/checkpoint here").startswith("Checkpoint set: here. ")
     whole = view_of(chat)
     say(chat, "a wrong way")
     text = do(chat, "/rewind here")
     assert "stands behind #4 now, before it was #6" in text
     assert view_of(chat) == whole
-    back = next(word for word in text.split() if word.startswith("b2:"))
+    back = text.split("/rewind ")[1].split()[0]
     do(chat, f"/rewind {back}")
     assert len(view_of(chat)) == 6
     assert "a checkpoint (here)" in do(chat, "/rewind")
-    assert "no handle" in do(chat, "/rewind nowhere")
+    assert "'nowhere' is no checkpoint of this session, which has 'here';" in do(chat, "/rewind nowhere")
+    do(chat, "/rewind #2")
+    assert "a checkpoint (here)" in do(chat, "/rewind")
+    assert "stands behind #4 now, before it was #2" in do(chat, "/rewind here")
+
+
+PROMISE = "Future /compact will condense from here to end of current thread."
+
+
+@pytest.mark.parametrize("policy", [*presets.PRESETS, "truncate"])
+def test_a_checkpoint_promises_what_compact_does(policy):
+    promised = policy in ("umwelten", "truncate")
+    chat = filled(6, policy=policy, window=8_192, ask=lambda _: "The harbour was discussed at length. " * 3)
+    told = do(chat, "/checkpoint here")
+    assert (PROMISE in told) == promised
+    for number in range(6):
+        say(chat, f"new question {number} about the harbour")
+    segment = chat.session.segment()
+    if promised:
+        assert (segment.start, segment.end) == (12, 24)
+    else:
+        assert f"/compact by {policy} takes older messages too" in told
+        assert segment is None or segment.start < 12
+        thread = chat.session.segment("through-line-and-facts")
+        assert (thread.start, thread.end) == (12, 24)
 
 
 def test_model_tells_and_changes_whom_one_talks_to():
@@ -414,7 +497,8 @@ def test_sessions_are_listed_and_resumed():
     text = do(chat, "/sessions")
     assert "talk" in text
     assert "other ◂" in text
-    assert "session talk goes on: 2 messages, 0 folds" in do(chat, "/resume talk")
+    text = do(chat, "/resume talk")
+    assert "session talk goes on: 2 messages, 0 folds" in text
     assert "say which one" in do(chat, "/resume")
 
 
@@ -422,3 +506,21 @@ def test_a_session_is_exported(tmp_path):
     chat = filled(1)
     assert "2 messages written to" in do(chat, f"/export {tmp_path / 'out'}")
     assert (tmp_path / "out" / "messages.jsonl").exists()
+
+
+def test_a_continued_session_shows_its_last_turns_folded_or_not():
+    chat = make_conversation(["one\ntwo", "\n".join(map(str, range(20))), "last"], policy="truncate")
+    for words in ("first question", "second question", "third question"):
+        say(chat, words)
+    size = context_line(tools.measure_now(chat)).text
+    do(chat, "/compact")
+    folded = context_line(tools.measure_now(chat)).text
+    do(chat, "/resume other")
+    text = do(chat, "/resume talk")
+    assert "first question" not in text
+    assert "› second question\n0\n1\n2\n" in text
+    assert "7\n[and 12 more lines]\n› third question\nlast\n" in text
+    assert text.endswith(folded)
+    do(chat, "/unfold")
+    do(chat, "/resume other")
+    assert do(chat, "/resume talk").endswith(size)

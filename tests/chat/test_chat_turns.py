@@ -160,6 +160,18 @@ def test_a_second_refusal_is_an_error_and_loses_nothing():
     assert chat.session.original(7) == [{"role": "user", "content": "and now?"}]
 
 
+def test_a_retry_after_two_refusals_folds_deeper():
+    refuses = overflows(9_000, 4_000)
+    chat = make_conversation([LONG, LONG, LONG, refuses, refuses, refuses, "Fits."], window=16_000)
+    for _ in range(3):
+        say(chat, "more")
+    with pytest.raises(Overflow):
+        say(chat, "and now?")
+    assert said(turns.answer_last(chat)) == "Fits."
+    first, second, _, fourth = (len(str(request.messages)) for request in chat.client.seen[3:])
+    assert first > second > fourth
+
+
 def test_a_fold_is_told_with_its_sizes_and_where_the_originals_are():
     chat = make_conversation([LONG], window=4_000)
     told = ""
@@ -224,3 +236,14 @@ def test_what_a_model_thinks_is_seen_and_not_said():
     happened = say(chat, "2 + 2?")
     assert ReasoningReceived("two and two") in happened
     assert texts(chat) == ["2 + 2?", "Four."]
+
+
+def test_the_request_that_carries_the_first_fold_offers_recall():
+    chat = make_conversation([LONG], window=3_000)
+    for number in range(12):
+        say(chat, f"question {number}")
+        if chat.session.folds():
+            break
+    offered = [[tool["name"] for tool in sent.tools] for sent in chat.client.seen]
+    assert "recall" in offered[-1]
+    assert not any("recall" in names for names in offered[:-1])

@@ -73,6 +73,12 @@ def test_what_a_command_shows_is_printed_and_notes_stand_beside(provider, chat):
     assert done.err.startswith("[Context: 2 messages, ~")
 
 
+def test_where_nothing_folds_by_itself_each_answer_tells_the_size(provider, chat):
+    provider.script = [tells("Yes.")]
+    assert "[Context: 2 messages, ~" in chat("hi\n", "--store", "memory:", "--policy", "umwelten").err
+    assert "[Context: " not in chat("hi\n", "--store", "memory:", "--policy", "opal").err
+
+
 def test_a_session_goes_on_by_name(provider, chat, tmp_path):
     provider.script = [tells("Noted."), tells("Quayside.")]
     where = ("--store", f"sqlite:{tmp_path}/s.db", "--session", "harbour")
@@ -225,6 +231,12 @@ def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
         terminal.expect("interrupted; what was said is kept\n>")
         terminal.enter("/compact truncate")
         terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]")
+        terminal.enter("edit")
+        terminal.expect(r"a line with a single \. ends it\n\|")
+        terminal.enter("half of a text")
+        terminal.expect(r"half of a text\n\|")
+        terminal.type("\x03")
+        terminal.expect(r"half of a text[^›]*accept, edit or revert\? \[accept/edit/revert\]")
         terminal.enter("r")
         terminal.expect("Reverted")
         terminal.type("\x03")

@@ -186,6 +186,43 @@ def test_a_compaction_is_taken_changed_left_and_cancelled(provider, chat):
         terminal.expect(r"unfolded [0-9a-f]{8} \(#1-#6\): 1 → 6 messages")
 
 
+def test_an_edit_is_given_up_and_another_line_is_said(provider, chat):
+    """Ctrl-C leaves the editor and nothing else; words at the question accept the fold and are answered."""
+    summary = "## Goal\nMend the harbour wall before winter.\n\n## Done\nThe wall was measured."
+    provider.script = [tells(LONG), tells(LONG), tells(summary), tells("The wall is left.")]
+    store = "sqlite:s.db"
+    with chat("--store", store, "--policy", "umwelten", columns=90) as terminal:
+        ready(terminal)
+        for question in ("one", "two"):
+            terminal.enter(question)
+            terminal.expect(rf"› {question}\n(the|lazy)[^›]*\[Context: \d messages[^›]*›")
+            ready(terminal)
+        terminal.enter("/compact")
+        terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]$")
+        terminal.enter("edit")
+        terminal.expect("Alt-Enter takes it")
+        terminal.type("half of another summary")
+        terminal.type("\x03")
+        terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]$")
+        terminal.enter("what is left?")
+        terminal.expect(r"The wall is left\.\n\[Context: 3 messages")
+        ready(terminal)
+        terminal.enter("/compact")
+        terminal.expect(r"nothing was folded: |accept, edit or revert\? \[accept/edit/revert\]$")
+        terminal.enter("/quit")
+        assert terminal.ended() == 0
+    assert "half of another summary" not in str(provider.seen[-1].json)
+    said = provider.seen[3].json["messages"]
+    assert "Mend the harbour wall" in str(said)
+    assert said[-1]["content"] == "what is left?"
+    with chat("--store", store, "--policy", "umwelten") as terminal:
+        terminal.expect(
+            r"session s goes on: 6 messages, \d folds?\n› two\n[^›]*› what is left\?\nThe wall is left\."
+        )
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+
+
 def test_a_fold_by_itself_is_told_and_a_full_window_warned_of(provider, chat):
     provider.script = [tells(LONG)]
     with chat("--store", "memory:", "--ask", "none", "--window", "3k", columns=90, rows=40) as terminal:
@@ -199,7 +236,7 @@ def test_a_fold_by_itself_is_told_and_a_full_window_warned_of(provider, chat):
         text = terminal.everything
         assert re.search(r"  Context: \d\d% used", text)
         assert re.search(
-            r"  Context usage: \d\d\d?% of window \([\d,]+ / 2,250 tokens\)\n"
+            r"  Context usage: \d\d\d?% of the room \([\d,]+ / 2,250 tokens\)\n"
             r"  Auto-compaction will trigger to preserve conversation quality\.",
             text,
         )

@@ -5,8 +5,11 @@ from difflib import get_close_matches
 from typing import Final
 
 from refold.calls.outcome import Outcome
+from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Note, context_line
+from refold.core.compaction.policy import Policy
+from refold.core.log.entries import bare_name
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
 from refold.policies import presets
@@ -46,8 +49,7 @@ def compact(conversation: Conversation, argument: str) -> None:
     finally:
         conversation.quiet = False
     if not outcome.compacted or before is None:
-        why = _find_model_failure(outcome) or explain_no_fold(outcome.reason)
-        conversation.ui.show(Note(f"nothing was folded: {why}"))
+        conversation.ui.show(Note(f"nothing was folded: {explain_no_fold(outcome.reason)}"))
         return
     _show_fold(conversation, outcome)
     _decide(conversation, outcome, before.name)
@@ -60,7 +62,7 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
     last = view.fold(folds[-1].name) if folds else None
     if last is None or last.said < view.said or folds[-1].receipt.get("trigger") != "forced":
         return
-    name = folds[-1].name.removeprefix("b2:")[:SHORT_NAME_CHARS]
+    name = bare_name(folds[-1].name)[:SHORT_NAME_CHARS]
     raise RefoldError(
         f"there is nothing new to compact: nothing was said since fold {name};"
         f" /compact {conversation.settings.policy.name} folds further, /unfold undoes it"
@@ -68,8 +70,8 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
 
 
 def explain_no_fold(reason: str) -> str:
-    """Return the reason why nothing was folded, without the reasons of the stages."""
-    return "what is in view has to stay" if "nothing to compact: " in reason else reason
+    """Return the reason of an outcome behind words that say already that nothing was folded."""
+    return reason.removeprefix("nothing to compact: ")
 
 
 def _find_model_failure(outcome: Outcome) -> str:
@@ -82,7 +84,8 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
     removed = format_count(sum(edit.end - edit.start for edit in outcome.edits), "message")
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
-    sizes = f"{outcome.tokens_before:,} → {outcome.tokens_after:,} tokens"
+    now = tools.measure_now(conversation)
+    sizes = f"{outcome.budget.used:,} → {now.used:,} tokens"
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
     if why := _find_model_failure(outcome):
         conversation.ui.show(Note(f"without a summary by the model: {why}", "yellow"))
@@ -91,30 +94,47 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
         rest = len(lines) - SUMMARY_LINES
         more = [f"[and {rest:,} more lines]"] if rest > 0 else []
         conversation.ui.show(Note("\n".join([*lines[:SUMMARY_LINES], *more]), "dim"))
-    conversation.ui.show(context_line(conversation.budget()))
+    conversation.ui.show(context_line(now))
 
 
 def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
-    """Let the user accept the fold, edit its summary, or go back to the entry before it."""
+    """Let the user accept the fold, edit its summary, or go back to the entry before it.
+
+    Any other line accepts the fold, and is then done as if it were typed after it.
+    """
     answers = ("accept", "edit", "revert") if outcome.summary else ("accept", "revert")
     question = "accept, edit or revert?" if outcome.summary else "accept or revert?"
     session, ui = conversation.session, conversation.ui
-    try:
-        choice = ui.choose(question, answers)
-    except KeyboardInterrupt:
-        choice = "revert"
+    choice, is_open = "", True
+    while is_open:
+        try:
+            choice = ui.choose(question, answers, takes_lines=True)
+        except KeyboardInterrupt:
+            choice = "revert"
+        is_open = choice == "edit" and not _edit(conversation, _without_tags(outcome.summary or ""))
     if choice == "revert":
         session.rewind(before)  # a checkpoint of the fold goes with it
-        ui.show(Note("Reverted; everything is seen again."), context_line(conversation.budget()))
-    elif choice == "edit" and outcome.summary:
-        summary = _without_tags(outcome.summary)
+        ui.show(Note("Reverted; everything is seen again."), context_line(tools.measure_now(conversation)))
+    elif choice not in answers:
+        conversation.next_line = choice
+
+
+def _edit(conversation: Conversation, summary: str) -> bool:
+    """Let the user edit a summary; False if the user gives up, and nothing was changed."""
+    session, ui = conversation.session, conversation.ui
+    try:
         text = ui.edit(summary)
-        if text is None or text.strip() in ("", summary):
-            ui.show(Note("The summary stays as it is."))
-            return
-        fold = next(fold for fold in reversed(session.folds()) if fold.standing)
-        session.run_flow(edit_summary(session.state, fold.name, summary, text.strip()))
-        ui.show(Note("The summary says what you wrote."), context_line(conversation.budget()))
+    except KeyboardInterrupt:
+        text = None
+    if text is None:
+        return False
+    if text.strip() in ("", summary):
+        ui.show(Note("The summary stays as it is."))
+        return True
+    fold = next(fold for fold in reversed(session.folds()) if fold.standing)
+    session.run_flow(edit_summary(session.state, fold.name, summary, text.strip()))
+    ui.show(Note("The summary says what you wrote."), context_line(tools.measure_now(conversation)))
+    return True
 
 
 def _without_tags(summary: str) -> str:
@@ -126,7 +146,7 @@ def _without_tags(summary: str) -> str:
 def _show_strategies(conversation: Conversation) -> None:
     lines = [f"  {strategy.id} – {strategy.description}" for strategy in list_strategies()]
     lines += [f"  {name} – {description}" for name, description in presets.DESCRIPTIONS.items()]
-    default = conversation.settings.policy.name
+    default = _default_strategy(conversation.settings.policy)
     conversation.ui.show(
         Note("Compaction strategies:", "bold"),
         Note("\n".join(lines)),
@@ -136,21 +156,29 @@ def _show_strategies(conversation: Conversation) -> None:
 
 def unfold(conversation: Conversation, argument: str) -> None:
     """Undo a fold."""
-    before = conversation.budget()
+    before = tools.measure_now(conversation)
     folds = conversation.session.folds()
     name = conversation.session.unfold(argument or None)
     if name is None:
         conversation.ui.show(Note("nothing is folded: there is nothing to undo"))
         return
     fold = next(fold for fold in folds if fold.name == name)
-    after = conversation.budget()
+    after = tools.measure_now(conversation)
     counts = f"{before.messages:,} → {format_count(after.messages, 'message')}"
     sizes = f"{before.used:,} → {after.used:,} tokens"
     done = "unfolded" if fold.standing else "was unfolded already:"
     conversation.ui.show(
-        Note(f"{done} {name.removeprefix('b2:')[:SHORT_NAME_CHARS]} ({fold.handle}): {counts}, {sizes}"),
+        Note(f"{done} {bare_name(name)[:SHORT_NAME_CHARS]} ({fold.handle}): {counts}, {sizes}"),
         context_line(after),
     )
     if after.should_compact and conversation.settings.compacts:
         text = "this is over the line: the next words fold again; /pin keeps a message in view"
         conversation.ui.show(Note(text, "yellow"))
+
+
+def _default_strategy(policy: Policy) -> str:
+    """Return the name by which `/compact help` lists the policy of a chat, or the strategy that it runs."""
+    if policy.name in presets.DESCRIPTIONS:
+        return policy.name
+    ids = {strategy.id for strategy in list_strategies()}
+    return next((stage.name for stage in policy.stages if stage.name in ids), policy.name)

@@ -9,10 +9,11 @@ from refold.chat import tools
 from refold.chat.commands_fold import explain_no_fold, refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Gauge, Note, Table, context_line, context_warning, format_tokens
-from refold.core.compaction.budget import Budget
+from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import first_line
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
+from refold.session.operations import choose_policy
 from refold.session.steps.recall import ANSWER_CHARS, HANDLE
 
 MAX_HITS: Final = 5
@@ -21,7 +22,7 @@ MAX_HITS: Final = 5
 
 def context(conversation: Conversation, _: str) -> None:
     """Show how full the window is, part by part."""
-    budget = measure_now(conversation)
+    budget = tools.measure_now(conversation)
     total = max(1, budget.breakdown.total)
     rows = [
         (name, f"{size:,}", f"{size / total:.0%}")
@@ -43,15 +44,6 @@ def context(conversation: Conversation, _: str) -> None:
     warning = context_warning(budget, compacts=conversation.settings.compacts)
     if warning is not None:
         conversation.ui.show(warning)
-
-
-def measure_now(conversation: Conversation) -> Budget:
-    """Return the budget with the system prompt and tools as they would be sent now."""
-    request = conversation.session.state.request
-    if request.system is None and request.tools is None:  # nothing was sent yet
-        request.system = conversation.settings.system or None
-        request.tools = [tool.spec for tool in tools.offered_tools(conversation)] or None
-    return conversation.budget()
 
 
 def cost(conversation: Conversation, _: str) -> None:
@@ -90,7 +82,7 @@ def plan(conversation: Conversation, argument: str) -> None:
         window=state.settings.window,
         system=conversation.settings.system or None,
         tools=[tool.spec for tool in tools.offered_tools(conversation)] or None,
-        policy=argument or conversation.settings.policy,
+        policy=choose_policy(state, conversation.settings.make_policy(argument) if argument else None),
         format=conversation.wire,
         force=True,
     )
@@ -128,7 +120,7 @@ def folds(conversation: Conversation, _: str) -> None:
     rows = [("fold", "took", "tokens", "stages", "state")]
     rows += [
         (
-            fold.name.removeprefix("b2:")[:SHORT_NAME_CHARS],
+            bare_name(fold.name)[:SHORT_NAME_CHARS],
             fold.handle,
             f"{fold.tokens_before:,} → {fold.tokens_after:,}",
             ", ".join(fold.stages),
@@ -193,5 +185,5 @@ def status_text(conversation: Conversation) -> str:
 
 def parts_text(conversation: Conversation) -> str:
     """Return the sizes of the parts of the context, for a status line."""
-    sizes = measure_now(conversation).breakdown.as_dict()
+    sizes = tools.measure_now(conversation).breakdown.as_dict()
     return " ".join(f"{name} {format_tokens(size)}" for name, size in sizes.items() if size)

@@ -13,6 +13,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.circuit_breaker import BREAKER
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
+from refold.core.log.entries import bare_name
 from refold.core.messages.normalize import normalize
 from refold.core.tokens.units import format_count
 from refold.policies import presets
@@ -66,6 +67,8 @@ class Conversation:
     interrupts: Interrupts = field(default_factory=Interrupts)
     notes: list[Note] = field(default_factory=list)
     """Notes from the session that were not shown yet."""
+    next_line: str = ""
+    """A line that the user typed at a question; it is done next."""
     quiet: bool = False
     """True while a command reports its fold itself."""
     warned: bool = False
@@ -92,7 +95,7 @@ class Conversation:
         if self.quiet:
             return
         if isinstance(event, CompactionEnd):
-            fold = event.fold.removeprefix("b2:")[:SHORT_NAME_CHARS]
+            fold = bare_name(event.fold)[:SHORT_NAME_CHARS]
             sizes = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
             counts = f"{event.messages_before:,} → {format_count(event.messages_after, 'message')}"
             where = f"the originals stay in session {self.session.name} ({self.store.address})"

@@ -43,12 +43,22 @@ class UserInterface(Protocol):
         """Show something."""
         ...
 
-    def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
-        """Let the user choose an answer with `about` in view; the first one if nobody can be asked."""
+    def choose(
+        self,
+        question: str,
+        answers: Sequence[str],
+        about: Displayable | None = None,
+        *,
+        takes_lines: bool = False,
+    ) -> str:
+        """Let the user choose an answer with `about` in view; the first one if nobody can be asked.
+
+        takes_lines   return any other line that is typed, in place of asking again
+        """
         ...
 
     def edit(self, text: str) -> str | None:
-        """Let the user edit a text; None to leave it as it is."""
+        """Let the user edit a text; None if the user gives up and leaves it as it was."""
         ...
 
 
@@ -86,4 +96,4 @@ def context_warning(budget: Budget, *, compacts: bool) -> Note | None:
         else "Auto-compaction is off: /compact folds now."
     )
     numbers = f"{budget.used:,} / {budget.room:,} tokens"
-    return Note(f"  Context usage: {share} of window ({numbers})\n  {next_step}", "yellow")
+    return Note(f"  Context usage: {share} of the room ({numbers})\n  {next_step}", "yellow")

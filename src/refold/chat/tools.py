@@ -20,6 +20,7 @@ from refold.session.steps.recall import schema
 
 if TYPE_CHECKING:
     from refold.chat.conversation import Conversation
+    from refold.core.compaction.budget import Budget
 
 MAX_RESULT_CHARS: Final = 40_000
 MIN_RESULT_CHARS: Final = 2_000
@@ -60,6 +61,14 @@ def offered_tools(conversation: "Conversation") -> list[Tool]:
         return []
     has_folds = conversation.session.recall_tool() is not None
     return [tool for tool in TOOLS.values() if has_folds or tool.name != "recall"]
+
+
+def measure_now(conversation: "Conversation") -> "Budget":
+    """Return the budget with the system prompt and tools as they would be sent now."""
+    request = conversation.session.state.request
+    request.system = conversation.settings.system or None
+    request.tools = [tool.spec for tool in offered_tools(conversation)] or None
+    return conversation.budget()
 
 
 def run_tool(conversation: "Conversation", call: RequestedCall) -> tuple[str, bool]:

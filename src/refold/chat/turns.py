@@ -25,6 +25,7 @@ from refold.chat.events import (
 from refold.clients.chat import Reply, RequestedCall
 from refold.core.messages.message import Message, Text, ToolResult
 from refold.errors import AnswerFailed
+from refold.session.results import Observed
 
 MAX_ROUNDS: Final = 25
 """Rounds of tool calls in one turn. A model that needs more goes in circles; too few would stop
@@ -80,9 +81,13 @@ def is_waiting(conversation: Conversation) -> bool:
 def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Reply | None]:
     """Send the view and record the reply; send a folded view if it was refused for its size."""
     session, client = conversation.session, conversation.client
-    specs = [tool.spec for tool in tools.offered_tools(conversation)]
+    system = conversation.settings.system or None
+    specs = _offered_specs(conversation)
     try:
-        ready = session.prepare(system=conversation.settings.system or None, tools=specs or None)
+        ready = session.prepare(system=system, tools=specs or None)
+        if ready.fold is not None and (offered := _offered_specs(conversation)) != specs:
+            specs = offered  # the first fold brings the tool that recalls it
+            ready = session.prepare(system=system, tools=specs or None)
     except KeyboardInterrupt:
         yield Interrupted("")
         return None
@@ -95,6 +100,7 @@ def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Rep
             observed = session.observe(error)
             if not observed:
                 _record_partial(conversation, error.partial.text if error.partial else "", BROKE_OFF)
+                yield from _explain_no_retry(observed)
                 raise
         else:
             if reply is None:
@@ -106,9 +112,13 @@ def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Rep
                 yield ReplyReceived(reply)
                 yield from _remarks(reply)
                 return reply
-        messages = observed.messages or []
+        messages, specs = observed.messages or [], _offered_specs(conversation)
         yield Retried(observed.reason)
         yield from conversation.take_notes()
+
+
+def _offered_specs(conversation: Conversation) -> list[dict[str, Any]]:
+    return [tool.spec for tool in tools.offered_tools(conversation)]
 
 
 def _stream_reply(
@@ -136,6 +146,12 @@ def _stream_reply(
             return None
         except StopIteration:
             raise AnswerFailed(f"{client.name} ended without an answer") from None
+
+
+def _explain_no_retry(observed: Observed) -> Iterator[Note]:
+    """A note on why a request that was refused for its size is not sent again."""
+    if observed.outcome is not None:
+        yield Note(f"not asked again: {observed.reason}", "yellow")
 
 
 def _remarks(reply: Reply) -> Iterator[Note]:

@@ -185,8 +185,15 @@ class LiveInterface:
         """Print what a command shows."""
         print_shown(shown, self.screen)
 
-    def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
-        """Ask until the person gives one of the answers."""
+    def choose(
+        self,
+        question: str,
+        answers: Sequence[str],
+        about: Displayable | None = None,
+        *,
+        takes_lines: bool = False,
+    ) -> str:
+        """Ask until the person gives one of the answers, or another line if that is taken."""
         self._end_answer()
         self.show(*([about] if about is not None else []))
         while True:
@@ -196,6 +203,8 @@ class LiveInterface:
                 return answers[0]
             if (answer := match_answer(word, answers)) is not None:
                 return answer
+            if takes_lines:
+                return word
 
     def edit(self, text: str) -> str | None:
         """Change a text in place."""
@@ -211,7 +220,7 @@ class LiveInterface:
 
 def make_toolbar(conversation: Conversation, screen: Screen) -> Callable[[int], str]:
     """Return the line below the prompt for any number of columns; it is drawn again after a resize."""
-    budget = commands_show.measure_now(conversation)
+    budget = tools.measure_now(conversation)
     share = f"{budget.ratio:.0%}"
     parts, status = commands_show.parts_text(conversation), commands_show.status_text(conversation)
     about = f" of {format_tokens(budget.room)} · {parts} · {status}"

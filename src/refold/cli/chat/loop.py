@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from refold.chat import commands, turns
+from refold.chat import commands, tools, turns
 from refold.chat.commands import Leave, Retry
 from refold.chat.conversation import Conversation
 from refold.chat.display import Note, UserInterface, context_line, context_warning
@@ -43,8 +43,13 @@ class TerminalInterface(UserInterface, Protocol):
 
 
 def talk(conversation: Conversation, ui: TerminalInterface, *, show_context: bool) -> int:
-    """Talk until the person leaves; returns the exit status."""
-    while (line := ui.read()) is not None:
+    """Talk until the person leaves; returns the exit status.
+
+    show_context   show the size of the context after each answer; always where nothing folds by itself
+    """
+    show_context = show_context or not conversation.settings.compacts
+    while (line := conversation.next_line or ui.read()) is not None:
+        conversation.next_line = ""
         if not line.strip():
             continue
         try:
@@ -77,7 +82,7 @@ def _do_line(conversation: Conversation, ui: TerminalInterface, line: str, *, sh
     status = _run_turn(ui, events)
     for note in conversation.take_notes():
         ui.note(note)
-    budget = conversation.budget()
+    budget = tools.measure_now(conversation)
     if show_context:
         ui.note(context_line(budget))
     warning = context_warning(budget, compacts=conversation.settings.compacts)

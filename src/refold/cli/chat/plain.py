@@ -159,7 +159,14 @@ class PlainInterface:
         """Print what a command shows."""
         print_shown(shown, self.screen)
 
-    def choose(self, question: str, answers: Sequence[str], about: Displayable | None = None) -> str:
+    def choose(
+        self,
+        question: str,
+        answers: Sequence[str],
+        about: Displayable | None = None,
+        *,
+        takes_lines: bool = False,
+    ) -> str:
         """Ask on a terminal; elsewhere take the first answer."""
         if not self.is_interactive:
             return answers[0]
@@ -169,13 +176,20 @@ class PlainInterface:
             answer = answers[0] if word is None else match_answer(word, answers)
             if answer is not None:
                 return answer
+            if takes_lines and word is not None:
+                return word
 
     def edit(self, text: str) -> str | None:
-        """Read a new text, line by line up to a single point."""
+        """Read a new text, line by line up to a single point; Ctrl-C or the end of the input gives it up."""
         if not self.is_interactive:
             return None
         self.show(Note(text, "dim"), Note("type the new text; a line with a single . ends it"))
         lines: list[str] = []
-        while (line := self._read_line("| ")) not in (None, "."):
-            lines.append(line or "")
-        return "\n".join(lines) or None
+        try:
+            while (line := self._read_line("| ", leaves=False)) != ".":
+                if line is None:
+                    return None
+                lines.append(line)
+        except KeyboardInterrupt:
+            return None
+        return "\n".join(lines)

@@ -105,6 +105,45 @@ class TestWriting:
         live = rows(write_archive(session())["messages.jsonl"])[0]
         assert rows(write_archive(session(summary=live))["messages.jsonl"])[0] == live
 
+    def test_summaries_have_the_tag_by_which_ripple_knows_them(self):
+        """Its document: the turn is tagged (source == "summarization"), and so is the acknowledgement."""
+        told = {"beside": [{"source": "summarization"}, {"source": "summarization", "meta": {}}]}
+        exported = session()
+        folds = tuple(replace(fold, facts=told) for fold in exported.folds)
+        files = write_archive(replace(exported, folds=folds))
+        assert [row.get("source") for row in rows(files["messages.jsonl"])] == [
+            "summarization",
+            "summarization",
+            None,
+            None,
+        ]
+        assert read_archive(files) == replace(exported, folds=folds)
+        assert '"source"' not in files["history/part-2.jsonl"]
+        old = write_archive(replace(exported, folds=folds), tagged=False)
+        assert '"source"' not in old["messages.jsonl"]
+        assert read_archive(old) == replace(exported, folds=folds)
+
+    @pytest.mark.parametrize(
+        "beside", [None, "text", [], ["text", "text"], [{}, {}], [{"source": "user"}, {"meta": {}}]]
+    )
+    def test_what_is_no_summary_has_no_tag(self, beside):
+        exported = session()
+        folds = tuple(replace(fold, facts={"beside": beside}) for fold in exported.folds)
+        files = write_archive(replace(exported, folds=folds))
+        assert '"source"' not in files["messages.jsonl"]
+        assert read_archive(files) == replace(exported, folds=folds)
+
+    @pytest.mark.parametrize("put", [{"role": "user", "content": "S", "source": "mine"}, "text"])
+    def test_a_message_with_a_source_of_its_own_keeps_it(self, put):
+        exported = session(summary=put)
+        folds = tuple(
+            replace(fold, facts={"beside": [{"source": "summarization"}] * 2}) for fold in exported.folds
+        )
+        files = write_archive(replace(exported, folds=folds))
+        live = rows(files["messages.jsonl"])[0]
+        assert live == put or live["source"] == "mine"
+        assert read_archive(files) == replace(exported, folds=folds)
+
     def test_an_unfolded_fold_has_no_part(self):
         files = write_archive(session(standing=False))
         assert part_name(2) not in files
@@ -198,6 +237,14 @@ class TestPlainFolders:
             {"messages.jsonl": lines([said(SUMMARY), said("2")]), "history/part-1.jsonl": lines([said("1")])}
         )
         assert exported.said == (said("1"), said("2"))
+
+    def test_the_tag_is_no_part_of_a_providers_message(self):
+        tagged = {**said("S"), "source": "summarization"}
+        part = {"history/part-1.jsonl": lines([said("1")])}
+        exported = read_archive({"messages.jsonl": lines([tagged, said("2")]), **part})
+        assert exported.view == (said("S"), said("2"))
+        assert exported.folds[0].facts == {"beside": [{"source": "summarization"}]}
+        assert read_archive({"messages.jsonl": lines([tagged, said("2")])}).said == (said("S"), said("2"))
 
     def test_a_part_whose_messages_are_still_live_was_left_by_a_run_that_failed(self):
         live = [said("1"), said("2"), said("3")]

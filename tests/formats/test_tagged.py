@@ -13,6 +13,7 @@ from refold.core.log.view import Change, MessageRange, Replacement
 from refold.errors import FormatError
 from refold.formats.shared.exported import Exported, ExportedFold
 from refold.formats.systems import neurolink_list
+from refold.formats.systems.file_forms import read_list
 from refold.formats.systems.neurolink_list import (
     from_tagged,
     get_effective_history,
@@ -22,7 +23,7 @@ from refold.formats.systems.neurolink_list import (
     tag_for_truncation,
     to_tagged,
 )
-from refold.formats.systems.neurolink_tags import remove_tags
+from refold.formats.systems.neurolink_tags import read_shown, remove_tags
 
 MESSAGES = [{"role": "user", "content": str(number)} for number in range(40)]
 
@@ -87,6 +88,15 @@ class TestFunctions:
         inner = remove_condensation_tags(second, "a")
         assert texts(get_effective_history(inner)) == ["summary b", "3"]
         assert remove_condensation_tags(inner, "b") == MESSAGES[:4]
+
+    def test_what_is_shown_and_what_its_tags_say(self):
+        tagged = [*tag_for_condensation(MESSAGES[:2], 0, 2, "c"), summary("c"), marker("t"), MESSAGES[3], 7]
+        about = [about and about["kind"] for _, about in read_shown(tagged)]
+        assert [message for message, _ in read_shown(tagged)] == tagged[2:]
+        assert about == ["summary", "notice", None, None]
+        assert read_list(tagged) == from_tagged(tagged)
+        assert read_list(tagged[4:]) is None
+        assert read_list([]) is None
 
     def test_the_documents_names(self):
         assert neurolink_list.getEffectiveHistory is get_effective_history

@@ -69,8 +69,7 @@ def count(
     """Count the tokens of a text or of messages.
 
     `provider` names who serves the model, where its name does not say so. `code` says that the text is source
-    code; a policy that counts code like any other text refuses it. Of the policies that come with refold
-    `neurolink` counts code differently.
+    code; a policy that counts code like any other text refuses it.
     """
     counter = _text_counter(policy, model, provider)
     counter = counter.for_code() if code else counter

@@ -96,7 +96,7 @@ def fit_files(
 
     Files that were fitted before may be given again.
     """
-    wanted = [_to_fitted(file, index, count) for index, file in enumerate(files)]
+    wanted = [_measure_file(file, index, count) for index, file in enumerate(files)]
     if sum(file.tokens for file in wanted) <= budget_tokens:
         return tuple(wanted)
     shares = _share_budget([file.tokens for file in wanted], budget_tokens)
@@ -130,31 +130,26 @@ def estimate_by_type(path_or_type: str, size_bytes: int) -> int:
 # -- sharing a budget ---------------------------------------------------------------------------------------
 
 
-def _to_fitted(
+def _measure_file(
     file: Mapping[str, Any] | str | FileText | FittedFile, index: int, count: Callable[[str], int]
 ) -> FittedFile:
     """Measure a file; a very large one becomes its preview."""
     if isinstance(file, FittedFile):
         return replace(file, tokens=0 if file.action == "left out" else count(file.content))
-    text = _read_file(file, index)
+    if isinstance(file, Mapping):
+        content, path = file.get("content"), file.get("path")
+        if not isinstance(content, str):
+            raise FormatError("the content of a file must be text", path=f"files[{index}].content")
+        text = FileText(content, path if path is None else str(path))
+    elif isinstance(file, str | FileText):
+        text = FileText(file) if isinstance(file, str) else file
+    else:
+        raise FormatError('a file is text or {"content": text, "path": name}', path=f"files[{index}]")
     size = count(text.content)
     if byte_size(text.content) <= PREVIEW_BYTES:
         return FittedFile(text.content, text.path, action="kept", tokens=size, original_tokens=size)
     shown = preview(text)
     return FittedFile(shown, text.path, action="previewed", tokens=count(shown), original_tokens=size)
-
-
-def _read_file(file: Mapping[str, Any] | str | FileText, index: int) -> FileText:
-    if isinstance(file, FileText):
-        return file
-    if isinstance(file, str):
-        return FileText(file)
-    if not isinstance(file, Mapping):
-        raise FormatError('a file is text or {"content": text, "path": name}', path=f"files[{index}]")
-    content, path = file.get("content"), file.get("path")
-    if not isinstance(content, str):
-        raise FormatError("the content of a file must be text", path=f"files[{index}].content")
-    return FileText(content, path if path is None else str(path))
 
 
 def _share_budget(sizes: Sequence[int], budget: int) -> list[int]:

@@ -9,7 +9,27 @@ from refold.errors import RefoldError
 from refold.formats.shared.exported import Exported
 from refold.formats.systems.neurolink_list import from_tagged, to_tagged
 from refold.formats.systems.neurolink_tags import has_tags
-from refold.formats.systems.ripple_archive import MANIFEST, MESSAGES, part_name, read_archive, write_archive
+from refold.formats.systems.ripple_archive import (
+    HISTORY,
+    MANIFEST,
+    MESSAGES,
+    part_name,
+    read_archive,
+    write_archive,
+)
+
+__all__ = [
+    "DEFAULT_FORM",
+    "FORMS",
+    "HISTORY",
+    "MARKERS",
+    "TAGGED",
+    "is_export_file",
+    "read_files",
+    "read_list",
+    "refuse_unknown_form",
+    "write_files",
+]
 
 FORMS: Final = ("ripple", "neurolink")
 DEFAULT_FORM: Final = "ripple"
@@ -25,10 +45,10 @@ def refuse_unknown_form(form: str) -> None:
         raise RefoldError(f"there is no form {form!r} to export: {' or '.join(FORMS)}")
 
 
-def write_files(exported: Exported, form: str) -> dict[str, str]:
-    """Return the files of a session in one of the forms, by name."""
+def write_files(exported: Exported, form: str, *, history: str = HISTORY) -> dict[str, str]:
+    """Return the files of a session in one of the forms, by name; `history` is what a summary calls it."""
     if form == "ripple":
-        return write_archive(exported)
+        return write_archive(exported, history=history)
     return {TAGGED: json.dumps(to_tagged(exported), ensure_ascii=True, indent=1) + "\n"}
 
 

@@ -1,6 +1,6 @@
 """Ripple's folder as a mapping from file name to text: the live messages, and one part file for each fold.
 
-    messages.jsonl          what the model sees, one message a line
+    messages.jsonl          what the model sees, one message a line; summaries have the tag `source`
     history/part-N.jsonl    the messages that left with fold N, word for word
     refold.json             how the folds were made, so that all of it can be read back without loss
 
@@ -40,8 +40,16 @@ def part_name(number: int) -> str:
     return f"{HISTORY}part-{number}.jsonl"
 
 
-def write_archive(exported: Exported, *, history: str = HISTORY) -> dict[str, str]:
-    """Return the files of a folder; `history` is what the summary calls the history folder."""
+def name_history(history: str) -> str:
+    """Return the sentence in a summary that says where the originals are."""
+    return f"{_POINTER}{history}, one part file per compaction."
+
+
+def write_archive(exported: Exported, *, history: str = HISTORY, tagged: bool = True) -> dict[str, str]:
+    """Return the files of a folder; `history` is what the summary calls the history folder.
+
+    tagged   give summaries the tag by which Ripple knows them; older exports have none
+    """
     form.check(exported)
     visible = form.view_items(exported)
     removed = form.removed_by_fold(exported)
@@ -64,9 +72,11 @@ def write_archive(exported: Exported, *, history: str = HISTORY) -> dict[str, st
     live: list[Any] = []
     put_places: list[int] = []
     for item in visible:
+        messages = exported.messages(item)
         if isinstance(item, Replacement):
             put_places.append(len(live))
-        live += exported.messages(item)
+            messages = _tag_summary(exported, item) if tagged else messages
+        live += messages
     if removed:
         _add_pointer(live, put_places, history)
     files = {MESSAGES: _to_lines(live)}
@@ -85,6 +95,24 @@ def read_archive(files: Mapping[str, str]) -> Exported:
     if MANIFEST in files:
         return _read_with_manifest(_load(files[MANIFEST], MANIFEST), live, history)
     return _read_without_manifest(live, history)
+
+
+def _tag_summary(exported: Exported, item: Replacement) -> tuple[Any, ...]:
+    """Return the message of a fold, with the tag if it is a summary or the turn that accepts one."""
+    (message,) = exported.messages(item)
+    beside = next(fold for fold in exported.folds if fold.name == item.fold).facts.get("beside")
+    about = beside[item.place] if isinstance(beside, list) and item.place < len(beside) else None
+    is_told = isinstance(about, Mapping) and about.get("source") == SUMMARY
+    if not is_told or not isinstance(message, dict):
+        return (message,)
+    return ({**message, "source": message.get("source", SUMMARY)},)
+
+
+def _remove_tag(message: Any) -> Any:
+    """Return a message of a provider's shape without the tag, which no provider knows."""
+    if not isinstance(message, dict) or message.get("source") != SUMMARY or "content" not in message:
+        return message
+    return {key: value for key, value in message.items() if key != "source"}
 
 
 def _to_lines(messages: Iterable[Any]) -> str:
@@ -114,7 +142,7 @@ def _add_pointer(live: list[Any], places: Sequence[int], history: str) -> None:
         text = _text_of(live[place])
         if f"{_POINTER}{history}" in text:
             return
-        sentence = f"{_POINTER}{history}, one part file per compaction."
+        sentence = name_history(history)
         head, stop, rest = text.partition(". ")
         if stop and head.startswith(summary_headers.HEADERS["ripple"].text):
             text = f"{head}. {sentence} {rest}"
@@ -191,13 +219,17 @@ def _read_with_manifest(manifest: Any, live: list[Any], history: Mapping[int, li
     ):
         raise FormatError(_STALE, path=MANIFEST)
     known = [said[number] for number in range(1, len(said) + 1)]
-    rewritten = write_archive(form.from_json(manifest, known, where=MANIFEST), history=str(where))
+    described_session = form.from_json(manifest, known, where=MANIFEST)
     # the live messages may have grown since, but nothing else may differ
     length = sum(map(_length, described[MESSAGES]))
-    if any(
-        rewritten.get(name) != _to_lines(messages[:length] if name == MESSAGES else messages)
+    lines = {
+        name: _to_lines(messages[:length] if name == MESSAGES else messages)
         for name, messages in present.items()
-    ):
+    }
+    rewritten = (
+        write_archive(described_session, history=str(where), tagged=tagged) for tagged in (True, False)
+    )
+    if not any(all(files.get(name) == text for name, text in lines.items()) for files in rewritten):
         raise FormatError(_STALE, path=MANIFEST)
     return form.from_json(manifest, known + live[length:], where=MANIFEST)
 
@@ -227,16 +259,19 @@ def _read_without_manifest(live: list[Any], history: Mapping[int, list[Any]]) ->
     for number, messages in written.items():
         first = len(said) + 1
         said += messages
-        put = tuple(live[start:end]) if number == max(written) else ()
+        put = tuple(map(_remove_tag, live[start:end])) if number == max(written) else ()
         name = f"part-{number}"
         own = tuple(Replacement(name, place) for place in range(len(put)))
         change = Change((MessageRange(first, len(said)),), own)
         if messages:
+            facts = {"beside": [{"source": SUMMARY} for _ in put]}
             folds.append(
-                ExportedFold(name=name, changes=(change,), put=put, said=len(said), stages=("summarize",))
+                ExportedFold(
+                    name=name, changes=(change,), put=put, said=len(said), stages=("summarize",), facts=facts
+                )
             )
     # a summary without a part behind it is all there is of what it stands for
-    said += live[end:] if folds and folds[-1].put else live[start:]
+    said += map(_remove_tag, live[end:] if folds and folds[-1].put else live[start:])
     return Exported(said=tuple(said), folds=tuple(folds))
 
 

@@ -205,6 +205,14 @@ def test_what_may_pass_is_tried_again_before_any_word(provider, connect, wire):
     assert len(provider.seen) == 2
 
 
+@pytest.mark.parametrize(("code", "requests"), [(500, 3), (400, 1)])
+def test_a_turn_is_tried_three_times_where_that_may_help(code, requests, provider, connect, wire):
+    provider.script = [status(code, ERROR, retry_after="0")]
+    with pytest.raises(AnswerFailed):
+        list(ask(connect(wire)))
+    assert len(provider.seen) == requests
+
+
 def test_nothing_is_tried_again_after_a_word(provider, connect, wire):
     provider.script = [fake.cut_stream, says("A second time.")]
     with pytest.raises(AnswerFailed):

@@ -12,7 +12,7 @@ from refold.clients.http.deadlines import REST_SECONDS, Deadlines
 from refold.clients.http.failures import Failure
 from refold.clients.http.stream_buffer import StreamBuffer
 from refold.clients.http.sync_bridge import BackgroundCall, Cancelled
-from refold.clients.http.transport import Transport
+from refold.clients.http.transport import CHAT_ATTEMPTS, Transport
 from refold.clients.http.wire import Target, Turn, Wire
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed
@@ -107,7 +107,7 @@ class HttpClient:
             return exchange.chat(self._wire, self.target, turn, buffer, self._forget_tools)
 
         stream: BackgroundCall[Delta, Reply] = BackgroundCall(
-            lambda emit: self._transport.run(lambda: begin(emit)), "refold-chat"
+            lambda emit: self._transport.run(lambda: begin(emit), CHAT_ATTEMPTS), "refold-chat"
         )
         self._streams.add(stream)
         try:

@@ -1,4 +1,4 @@
-"""Carry out an exchange over HTTP inside deadlines, with one retry; knows no wire.
+"""Carry out an exchange over HTTP inside deadlines, with one or two retries; knows no wire.
 
 Each request has a connection of its own, so that a client holds nothing that threads, event loops or forked
 processes could share. There is one driver, for an event loop; a thread waits for a loop of its own (see
@@ -25,6 +25,8 @@ T = TypeVar("T")
 ATTEMPTS: Final = 2
 """One retry (decision 0011): it covers a dropped connection. A provider that fails twice is down, and the
 next client of a chain is faster than a third attempt."""
+CHAT_ATTEMPTS: Final = 3
+"""A turn of a conversation has no next client to go to, only a person who would have to ask again."""
 _TRANSIENT_ERRORS: Final = ("ReadError", "WriteError", "RemoteProtocolError", "CloseError")
 
 
@@ -52,8 +54,8 @@ class Transport:
         self._deadlines = deadlines
         self._tls: ssl.SSLContext | bool | None = None
 
-    async def run(self, begin: Callable[[], Exchange[T]]) -> T:
-        """Carry an exchange out, and once more if the failure is transient; raise `Failure`."""
+    async def run(self, begin: Callable[[], Exchange[T]], attempts: int = ATTEMPTS) -> T:
+        """Carry an exchange out, and again while the failure is transient; raise `Failure`."""
         from stamina import retry_context
 
         ends = time.monotonic() + self._deadlines.total
@@ -69,7 +71,7 @@ class Transport:
 
         # The waits are short, because a user waits; the jitter keeps parallel questions apart.
         retries = retry_context(
-            should_retry, attempts=ATTEMPTS, timeout=None, wait_initial=0.2, wait_jitter=0.3
+            should_retry, attempts=attempts, timeout=None, wait_initial=0.2, wait_jitter=0.3
         )
         async for attempt in retries:
             with attempt:

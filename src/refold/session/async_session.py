@@ -10,20 +10,21 @@ from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
+from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.session import operations
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
+from refold.session.outage import Result, catch_up, close_log, report_failure
 from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.steps.export import export, import_from
+from refold.session.steps.export import export, import_from, with_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
-from refold.session.steps.outage import Result, run_with_store, run_without_store
 from refold.session.steps.prepare import prepare
 from refold.session.steps.recall import answer_recall, original, recall, recall_tool
 
@@ -68,6 +69,11 @@ class AsyncSession:
         What is not named stays, but a window that was given goes with the model it was given for.
         """
         operations.use(self.state, model=model, window=window, endpoint=endpoint)
+
+    @property
+    def unsaved(self) -> int:
+        """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
+        return self.state.log.unsaved
 
     def subscribe(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` with every event; returns a call that ends the subscription."""
@@ -220,24 +226,31 @@ class AsyncSession:
     async def import_from(self, directory: str) -> int:
         """Read an exported folder into this session, which must be empty; returns the number of messages.
 
-        A file with a list that has NeuroLink's tags is read too: what they hide becomes a fold.
+        A file with a list whose tags hide messages is read too: what they hide becomes a fold.
         """
         return await self.run_flow(import_from(self.state, directory))
 
     async def run_flow(self, flow: SessionFlow[T]) -> T:
         """Run a flow of this session in the event loop."""
         state = self.state
-        ask = state.summariser.ask or refuse_question
-        flow = run_with_store(state, flow)
-        return await run_async(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
+        if state.log.failure is not None:
+            await self._run(catch_up(state, at_once=True))
+        return await self._run(with_archive(state, flow))
 
     async def _run_without_store(self, flow: SessionFlow[Result]) -> Result:
         """Run a flow that goes on from memory while the store fails."""
         state = self.state
+        if state.log.failure is not None:
+            await self._run(catch_up(state, at_once=False))
+        ask, lock, guard = state.summariser.ask or refuse_question, self._lock, state.log.run_in_memory
+        flush, mark_stale = state.events.flush, state.position.mark_stale
+        result = await run_async(with_archive(state, flow), lock, ask, flush, mark_stale, guard=guard)
+        return result if state.log.failure is None else await self._run(report_failure(state, result))
+
+    async def _run(self, flow: SessionFlow[T]) -> T:
+        state = self.state
         ask = state.summariser.ask or refuse_question
-        flow = run_without_store(state, flow)
-        flush, mark_stale, guard = state.events.flush, state.position.mark_stale, state.log.run_in_memory
-        return await run_async(flow, self._lock, ask, flush, mark_stale, guard=guard)
+        return await run_async(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
 
     def _start_background(self) -> None:
         """Prepare a fold in a task of its own."""
@@ -259,11 +272,17 @@ class AsyncSession:
         self._task = task
 
     async def close(self) -> None:
-        """Wait for a fold that is being prepared, and close the store if the session opened it."""
+        """Wait for a fold that is being prepared, and close the store if the session opened it.
+
+        Raises the store's error if the store fails and messages are only in memory: they are lost then.
+        """
         if self._task is not None:
             await self._asyncio.wait([self._task])
-        if self.owns_store:
-            await self._asyncio.to_thread(self.state.store.close)
+        try:
+            await self.run_flow(close_log(self.state))
+        finally:
+            if self.owns_store:
+                await self._asyncio.to_thread(self.state.store.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -271,7 +290,12 @@ class AsyncSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except StoreError as lost:
+            if error is None:
+                raise
+            error.add_note(str(lost))
 
     def __repr__(self) -> str:
         return f"<AsyncSession {self.name!r} in {self.state.store.address}>"

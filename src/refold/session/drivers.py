@@ -41,6 +41,8 @@ class Wait:
     """In an event loop it returns an awaitable."""
 
 
+Guard: TypeAlias = Callable[[Callable[[], Any]], Any]
+"""Makes a call of the store."""
 SessionFlow: TypeAlias = Generator[Asks | StoreCall | Wait, Any, T]
 
 
@@ -57,12 +59,19 @@ class Lock(Protocol):
 
 
 def run_sync(
-    flow: SessionFlow[T], lock: Lock, ask: Answerer, flush: Callable[[], None], mark_stale: Callable[[], None]
+    flow: SessionFlow[T],
+    lock: Lock,
+    ask: Answerer,
+    flush: Callable[[], None],
+    mark_stale: Callable[[], None],
+    *,
+    guard: Guard | None = None,
 ) -> T:
     """Run a flow in this thread.
 
     flush        delivers events; called whenever the lock is free
     mark_stale   called if the flow was cut short between two steps that belong together
+    guard        makes the calls of the store, if not every failure of the store is to reach the flow
     """
     lock.acquire()
     locked = True
@@ -70,7 +79,7 @@ def run_sync(
         step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                value, error = _try_call(step.call)
+                value, error = _try_call(step.call, guard)
                 step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
@@ -99,6 +108,8 @@ async def run_async(
     ask: Answerer,
     flush: Callable[[], None],
     mark_stale: Callable[[], None],
+    *,
+    guard: Guard | None = None,
 ) -> T:
     """Run a flow in an event loop; a store call that has begun is waited for, even if cancelled."""
     await lock.acquire()
@@ -107,7 +118,7 @@ async def run_async(
         step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                value, error = await _try_call_in_thread(step.call)
+                value, error = await _try_call_in_thread(step.call, guard)
                 step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
@@ -135,17 +146,17 @@ def _was_cut_short(flow: SessionFlow[T], error: BaseException) -> bool:
     return not isinstance(error, Exception) or inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED
 
 
-def _try_call(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _try_call(call: Callable[[], Any], guard: Guard | None) -> tuple[Any, Exception | None]:
     try:
-        return call(), None
+        return (call() if guard is None else guard(call)), None
     except Exception as error:  # noqa: BLE001  # every error goes to the flow that asked for the call
         return None, error
 
 
-async def _try_call_in_thread(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+async def _try_call_in_thread(call: Callable[[], Any], guard: Guard | None) -> tuple[Any, Exception | None]:
     import asyncio  # expensive to import; whoever is here has imported it already
 
-    future = asyncio.ensure_future(asyncio.to_thread(_try_call, call))
+    future = asyncio.ensure_future(asyncio.to_thread(_try_call, call, guard))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

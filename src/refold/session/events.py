@@ -1,4 +1,4 @@
-"""The eight events of a session as values, and the listeners that receive them.
+"""The ten events of a session as values, and the listeners that receive them.
 
     usage_update         a request was answered: tokens read, window, how full
     context_warning      a level was reached
@@ -8,6 +8,8 @@
     compaction_failed    ... or came to nothing
     overflow             a provider refused for size
     unfolded             a fold was undone
+    store_failed         the store fails, and the session goes on from memory
+    store_restored       it works again, and everything is stored
 
 A listener that fails is logged and never disturbs a conversation.
 """
@@ -140,6 +142,26 @@ class Unfolded(_EventBase):
     fold: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed(_EventBase):
+    """The store fails, and the session goes on from memory; told once until it works again."""
+
+    kind: Literal["store_failed"] = field(default="store_failed", init=False)
+    reason: str
+    """The error of the store."""
+    unsaved: int
+    """Entries of the log that are only in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRestored(_EventBase):
+    """The store works again, and everything that waited in memory is stored."""
+
+    kind: Literal["store_restored"] = field(default="store_restored", init=False)
+    stored: int
+    """Messages that were stored now."""
+
+
 Event: TypeAlias = (
     UsageUpdate
     | ContextWarning
@@ -149,6 +171,8 @@ Event: TypeAlias = (
     | CompactionFailed
     | OverflowMet
     | Unfolded
+    | StoreFailed
+    | StoreRestored
 )
 Listener: TypeAlias = Callable[[Event], object]
 """A callable that receives each event; may be async."""

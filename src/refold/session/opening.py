@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from refold.calls.conversation import Count
 from refold.calls.summariser import (
-    AskTarget,
     ASK_SECONDS,
+    AskTarget,
     choose_answerer,
     open_summariser,
     summariser_field,
@@ -27,6 +27,8 @@ from refold.errors import RefoldError, RefoldWarning
 from refold.policies import presets
 from refold.redaction.redact import Mode, SecretMemory, make_redactor
 from refold.session.events import EventQueue, Listeners
+from refold.session.export_folder import find_archive
+from refold.session.state.session_log import SessionLog
 from refold.session.state.session_state import SessionState
 from refold.session.state.settings import Background, Settings, Summariser
 from refold.session.telemetry import telemetry
@@ -55,16 +57,17 @@ class OpenOptions:
     max_dollars_per_hour: float | str | None = None
     max_summary_tokens_per_hour: int | str | None = None
     now: Callable[[], float] | None = None
-
-
     ask_timeout: float | None = ASK_SECONDS
     archive: str | os.PathLike[str] | None = None
+
+
 _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "model": ("a name", lambda value: isinstance(value, str)),
     "endpoint": ("an address", lambda value: isinstance(value, str)),
     "count": ("a callable or a name", lambda value: callable(value) or isinstance(value, str)),
     "limits": ("refold.core.compaction.circuit_breaker.Limits", lambda value: isinstance(value, Limits)),
     "now": ("a callable", callable),
+    "archive": ("a folder", lambda value: isinstance(value, str | os.PathLike)),
     "store": (
         "an address, a path or a store",
         lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "append"),
@@ -98,15 +101,16 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         background=options.background,
         limits=options.limits or Limits(),
         caps=_read_caps(options, ask),
+        archive=find_archive(options.archive, name) if options.archive else "",
     )
     listeners = Listeners()
     if (record := telemetry()) is not None:
         listeners.subscribe(record)
+    answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
     return SessionState(
         name=name,
-        store=_open_store(options),
+        log=SessionLog(_open_store(options)),
         settings=settings,
-    answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
         summariser=_describe_summariser(ask, answer, redact),
         now=options.now or time.time,
         events=EventQueue(listeners),

@@ -36,7 +36,7 @@ class LogPosition:
 
     Every change is first appended to the store and then made here. If that is interrupted in between, the
     position stays *stale* and the session reads itself again before the next operation. So nothing in memory
-    is ever newer than the log.
+    is ever newer than the log (`SessionLog`: the store and, while that fails, what waits for it).
     """
 
     head: Head | None = None
@@ -53,10 +53,17 @@ class LogPosition:
     keys: MessageKeys = field(default_factory=MessageKeys)
     unsure: UnsureWrite | None = None
     """The last write, if nobody knows whether it was stored."""
+    archived: tuple[tuple[str, bool], ...] = ()
+    """The folds with which the archive was written in this process, and whether they stood."""
 
     def mark_stale(self) -> None:
         """Have the state read again before the next operation."""
         self.stale = True
+
+    def note_archived(self) -> bool:
+        """Note that the archive has the folds of this view; False if it had them before."""
+        before, self.archived = self.archived, tuple((fold.name, fold.standing) for fold in self.view.folds)
+        return self.archived != before
 
     def set_unsure(self, write: UnsureWrite | None) -> None:
         """Note a write whose answer was lost; None if it is settled."""
@@ -80,6 +87,16 @@ class LogPosition:
         for index, entry in enumerate(entries):
             known = first_view if index == 0 else None
             self.view = step(self.view, entry) if known is None else known
+        self.stale = False
+
+    def begin_again(self) -> None:
+        """Stand before the first message, in a log of which nothing is known."""
+        self.head, self.view, self.tip = None, View(), ROOT
+        self.fold_messages, self.unsure = {}, None
+        self.stale = self.may_have_successors = False
+
+    def stay(self) -> None:
+        """Note that a write failed and changed nothing."""
         self.stale = False
 
     def restore(self, view: View, fold_messages: dict[str, tuple[Message, ...]]) -> None:

@@ -10,6 +10,7 @@ from refold.core.log.entries import Entry
 from refold.core.log.view import Folded, View
 from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
+from refold.errors import StoreError
 from refold.formats import Format
 from refold.formats.shared import canonical
 from refold.session.drivers import SessionFlow
@@ -19,6 +20,7 @@ from refold.session.state.caller_history import CallerHistory
 from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
 from refold.session.state.request_context import RequestContext
+from refold.session.state.session_log import SessionLog, is_outage
 from refold.session.state.settings import Settings, Summariser
 from refold.stores import Head, Store
 
@@ -28,7 +30,8 @@ class SessionState:
     """One conversation: its place in the store, its view in memory, its usage and cost so far."""
 
     name: str
-    store: Store
+    log: SessionLog
+    """The store, with what waits in memory while it fails."""
     settings: Settings
     summariser: Summariser
     now: Callable[[], float]
@@ -47,6 +50,11 @@ class SessionState:
 
     def __post_init__(self) -> None:
         self.loaded = LoadedView(formats.get(self.settings.format or formats.DEFAULT), self.counter())
+
+    @property
+    def store(self) -> Store:
+        """The store itself."""
+        return self.log.store
 
     @property
     def head(self) -> Head | None:
@@ -72,6 +80,20 @@ class SessionState:
         self.settings = settings
         self.accounting.forget_model()
         self.position.mark_stale()
+
+    def begin_again(self, error: StoreError) -> bool:
+        """Begin with an empty history if the store cannot be read for now; False if it must not be.
+
+        For a caller that holds the whole history. The store compares it by names when it works again.
+        """
+        if self.log.closed or not is_outage(error):
+            return False
+        self.log.begin_again(error)
+        self.position.begin_again()
+        self.loaded = LoadedView(self.wire, self.counter())
+        self.caller.hold_said([])
+        self.accounting.restore_folds({})
+        return True
 
     def set_pending_fold(self, wait: Callable[[], SessionFlow[Any]] | None) -> None:
         """Note how to wait for the fold that is being prepared; None if it is done."""

@@ -8,10 +8,11 @@ from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import MessageRange, View
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
-from refold.errors import Conflict, StoreUnsure
+from refold.errors import Conflict, StoreError, StoreUnsure
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.message_keys import KEY
 from refold.session.state.position import LogPosition, UnsureWrite
+from refold.session.state.session_log import is_outage
 from refold.session.state.session_state import SessionState
 from refold.stores import Head, Place
 
@@ -30,7 +31,7 @@ def commit(
     fence        the fence of the lease under which the entries were made
     first_view   the view after the first entry, if it was computed already
     """
-    position, expect = state.position, state.head
+    position, expect, was_stale = state.position, state.head, state.position.stale
     # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
     position.mark_stale()
     names = tuple(entry.name for entry in entries)
@@ -38,10 +39,14 @@ def commit(
     if head is None:
         try:
             head = yield StoreCall(
-                lambda: state.store.append(state.name, entries, expect=expect, at=at, fence=fence)
+                lambda: state.log.append(state.name, entries, expect=expect, at=at, fence=fence)
             )
         except StoreUnsure as error:
             position.set_unsure(UnsureWrite(names=names, at=at, before=expect, settle=error.settle))
+            raise
+        except StoreError as error:
+            if is_outage(error) and not was_stale:  # the next append compares the head all the same
+                position.stay()
             raise
     position.move_to(head)
     if at is None:

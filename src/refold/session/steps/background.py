@@ -52,7 +52,7 @@ def should_prepare_fold(state: SessionState, budget: Budget) -> bool:
             return False
         fixed = find_fixed_tokens(state, budget)
         start = max(start, fixed + START_FRACTION * (budget.room - fixed))
-    if not settings.background or state.pending_fold is not None or budget.used < start:
+    if not settings.background or state.pending_fold is not None or budget.used < start or state.log.failure:
         return False
     if state.summariser.ask is None and settings.background != "queue":
         return False
@@ -74,8 +74,8 @@ def offer_to_queue(state: SessionState, budget: Budget) -> SessionFlow[None]:
         "format": settings.format,
         **settings.caps.named,
     }
-    yield StoreCall(lambda: state.store.put_note(f"{JOB}{state.name}", json.dumps(job)))
-    yield StoreCall(lambda: state.store.offer(state.name))
+    yield StoreCall(lambda: state.log.put_note(f"{JOB}{state.name}", json.dumps(job)))
+    yield StoreCall(lambda: state.log.offer(state.name))
 
 
 def fold_in_background(

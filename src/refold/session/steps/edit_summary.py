@@ -44,7 +44,7 @@ def _read_entry(state: SessionState, name: str, said: int) -> SessionFlow[Entry]
     if place is None:
         raise RefoldError("nothing was said in this session")
     entries: list[Entry] = yield StoreCall(
-        lambda: list(state.store.read(state.name, place, kinds=FOLDS, first=said, last=said))
+        lambda: list(state.log.read(state.name, place, kinds=FOLDS, first=said, last=said))
     )
     return next(entry for entry in entries if entry.name == name)
 

@@ -145,7 +145,7 @@ def _find_obstacle(state: SessionState, draft: FoldDraft, since: tuple[int, str]
     if said and state.position.tip != tip and state.head is not None:
         place = state.head.place
         entries: list[Entry] = yield StoreCall(
-            lambda: list(state.store.read(state.name, place, kinds=SAID, first=said, last=said))
+            lambda: list(state.log.read(state.name, place, kinds=SAID, first=said, last=said))
         )
         if not entries or entries[0].name != tip:
             return elsewhere

@@ -7,6 +7,7 @@ from typing import Any
 from refold.calls.compact import CompactionOptions, build_task
 from refold.core.compaction.pipeline import shrink
 from refold.core.tokens.units import format_count
+from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
 from refold.session.state.request_context import RequestContext
@@ -15,6 +16,7 @@ from refold.session.steps.background import offer_to_queue, should_prepare_fold
 from refold.session.steps.compact import compact_if_due
 from refold.session.steps.context import (
     context_state,
+    current_request,
     find_window,
     measure_context,
     to_conversation,
@@ -40,7 +42,12 @@ def prepare(
     start_background   prepares a fold in the background
     """
     state.request.update(system=system, tools=tools, prompt=prompt, files=files)
-    taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
+    try:
+        taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
+    except StoreError as error:  # the caller's list is enough to go on
+        if messages is None or not state.begin_again(error):
+            raise
+        taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
     context = yield from context_state(state)
     budget, accounting = context.budget, state.accounting
     if state.events.is_new_level(budget.level):
@@ -49,7 +56,7 @@ def prepare(
     attempt = yield from compact_if_due(state, context)
     if attempt.fold:
         budget = (yield from context_state(state)).budget
-    accounting.note_request(budget.breakdown.total, len(state.loaded.messages))
+    accounting.note_request(current_request(state))
     # The caller's own list is sent as it is if nothing was changed: no copy, and the same objects come back.
     unchanged = taken.as_said and not state.view.standing and len(messages or ()) == len(state.loaded.items)
     sent = messages if unchanged and isinstance(messages, list) else state.send_view()

@@ -1,0 +1,120 @@
+"""Go on while the store fails, tell the caller and the listeners, and catch up when the store works again."""
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from refold.core.log.entries import ROOT, SAID, Entry
+from refold.errors import Conflict, RefoldWarning, StoreError
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.events import StoreFailed, StoreRestored
+from refold.session.results import Observed, Ready
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.load import MAX_TRIES, load
+from refold.stores import START, Head, Place, Store
+
+Result = TypeVar("Result", Ready, Observed)
+
+
+def catch_up(state: SessionState, *, at_once: bool) -> SessionFlow[None]:
+    """Store what waits in memory; if the store still fails, it goes on waiting.
+
+    at_once   try it now, also if the store has just failed after a long wait
+    """
+    log = state.log
+    if log.failure is None or not (at_once or log.may_try):
+        return
+    count = log.unsaved_messages
+    try:
+        head: Head | None = yield StoreCall(partial(log.catch_up, state.name))
+        if head is not None:
+            state.position.move_to(head)
+    except Conflict:
+        try:
+            for messages in log.waiting_messages:
+                yield StoreCall(partial(_store_by_name, state.store, state.name, messages))
+        except StoreError as error:
+            log.note_failure(error)
+            return
+        log.clear()
+        yield from _load_with_spending(state)
+    except StoreError:
+        return  # whoever has to write raises it
+    state.events.add(StoreRestored(session=state.name, at=state.now(), stored=count))
+
+
+def _store_by_name(store: Store, session: str, messages: Sequence[Entry]) -> None:
+    """Store messages behind the message before them, as far as they are not stored: others wrote meanwhile.
+
+    Names are made of the content, so that nothing is stored twice, whoever wrote it.
+    """
+    for tries in range(MAX_TRIES, -1, -1):
+        places = store.find(session, [entry.name for entry in messages]) if messages else {}
+        rest = [entry for entry in messages if entry.name not in places]
+        if not rest:
+            return
+        head = store.head(session)
+        try:
+            store.append(session, rest, expect=head, at=_place_behind(store, session, rest[0].parent, head))
+        except Conflict:
+            if not tries:
+                raise
+
+
+def _place_behind(store: Store, session: str, message: str, head: Head | None) -> Place | None:
+    """Return the place of a message; None if it is the last one, so that marks behind it stay."""
+    last = ROOT
+    if head is not None and head.said:
+        last = next(store.read(session, head.place, kinds=SAID, newest=True)).name
+    if message == last:
+        return None
+    if message == ROOT:
+        return START
+    places = store.find(session, [message])
+    if message not in places:
+        what = f"the log of session {session!r} in {store.address} lacks earlier messages"
+        raise StoreError(f"{what}: bring the store back, or open the session again")
+    return places[message]
+
+
+def _load_with_spending(state: SessionState) -> SessionFlow[None]:
+    """Read the newest state; what was spent while the store failed is added to what it records."""
+    accounting = state.accounting
+    before = accounting.replace_spending(accounting.spending.without_sums())
+    try:
+        yield from load(state)
+    finally:
+        there = accounting.replace_spending(accounting.spending.merge(before))
+    if about := before.missing_from(there):
+        value = {"trigger": "store", "reason": "spent before", "counted": False}
+        mark = mark_entry(state, "attempt", value, about)
+        with suppress(StoreError):  # the next report of usage records it as well
+            yield from commit(state, [mark])
+
+
+def report_failure(state: SessionState, result: Result) -> SessionFlow[Result]:
+    """Say in a result that it is only in memory; tell listeners once that the store fails."""
+    yield from ()
+    log = state.log
+    if log.failure is None:
+        return result
+    if log.report():
+        event = StoreFailed(
+            session=state.name, at=state.now(), reason=str(log.failure.error), unsaved=log.unsaved
+        )
+        state.events.add(event)
+        warnings.warn(log.explanation, RefoldWarning, stacklevel=2)
+    if isinstance(result, Ready):
+        outcome = replace(result.outcome, reason=f"{result.outcome.reason}; {log.explanation}")
+        return replace(result, outcome=outcome, unsaved=log.unsaved)
+    return replace(result, reason=f"{result.reason}; {log.explanation}", unsaved=log.unsaved)
+
+
+def close_log(state: SessionState) -> SessionFlow[None]:
+    """End the log; raises the store's error if something is only in memory."""
+    yield from ()
+    state.log.close()

@@ -72,8 +72,8 @@ def check(connection: Connection) -> Iterator[Defect]:
         if crc32(key + value) != checksum:
             name = key.decode("utf-8", "replace")
             yield Defect(session="", what=f"the note {name!r} is damaged on the disk")
-    yield from _attempt("", partial(index_new_entries, connection))
     if not connection.read_only:  # the index checks itself as if it were written
+        yield from _attempt("", partial(index_new_entries, connection))
         yield from _attempt("", lambda: connection.write(lambda raw: raw.execute(_CHECK_WORDS).close()))
 
 

@@ -5,7 +5,8 @@ never fails half-way for want of it. A thread that waits for another process let
 After an I/O error the connection is closed and opened again: what the disk did not confirm once is not asked
 for a second time. Before a fork the connection is closed, and parent and child open one of their own: SQLite
 would remember in the child which locks the parent held. A file that this process may not write is opened for
-reading. A file that was deleted or replaced is noticed before the next write.
+reading, until it may. If the disk is full, room is made in the write-ahead log before a write is given up,
+and reads go on. A file that was deleted or replaced is noticed before the next write.
 """
 
 import errno
@@ -15,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
@@ -35,6 +36,8 @@ _CACHE_KIB: Final = 16_000
 """Page cache: SQLite's default of 2 MB is too small for the index of a long log."""
 # A random pause in this range keeps waiting threads apart; a small append takes about as long.
 _PAUSE_SECONDS: Final = (0.002, 0.02)
+_NO_DISK: Final = frozenset({driver.IO_ERROR, driver.FULL, driver.READ_ONLY, driver.CANNOT_OPEN})
+"""Kinds of errors with which a file may still be read."""
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SYNCHRONOUS: Final = {
     ("wal", "normal"): "NORMAL",
@@ -104,11 +107,25 @@ class Connection:
 
         Nothing stays half-done between two attempts, and other threads continue while this one waits.
         """
+        return self._wait_for_others(lambda: self._read_once(work))
+
+    def _read_once(self, work: Callable[[RawConnection], T]) -> T:
+        """Run work that only reads, also if the disk has no room for what opening the file writes."""
+        try:
+            return work(self._raw or self._connect())
+        except self.driver.errors as error:
+            if self._raw is not None or driver.error_code(error) & 0xFF not in _NO_DISK:
+                raise
+        with suppress(*self.driver.errors), closing(self._connect_to_read()) as raw:
+            return work(raw)
+        return work(self._connect())  # for its error, which says more
+
+    def _wait_for_others(self, act: Callable[[], T]) -> T:
         until: float | None = None
         while True:
             with self._lock:
                 try:
-                    return work(self._raw or self._connect())
+                    return act()
                 except self.driver.errors as caught:
                     error, cause = self._to_store_error(caught), caught
             if not isinstance(error, StoreBusy):
@@ -127,7 +144,33 @@ class Connection:
 
         size   about how many bytes are written
         """
-        return self.read(lambda raw: self._run_transaction(raw, work, size))
+
+        def act() -> T:
+            if self.read_only and not self._closed and files.is_writable(self.path):
+                self._disconnect()
+                self.read_only = False
+            return self._run_transaction(self._raw or self._connect(), work, size)
+
+        try:
+            return self._wait_for_others(act)
+        except StoreFull:
+            if not self._shorten_log():
+                raise
+        return self._wait_for_others(act)
+
+    def can_read_after(self, error: StoreError) -> bool:
+        """True if a write failed for a reason that does not concern reads: no room, no right, or others."""
+        cause = error.__cause__
+        kind = driver.error_code(cause) & 0xFF if isinstance(cause, self.driver.errors) else None
+        return self.read_only or isinstance(error, StoreBusy) or kind in _NO_DISK
+
+    def _shorten_log(self) -> bool:
+        """Copy the write-ahead log into the file, so that it begins anew in the room it has; True if done."""
+        with self._lock, suppress(*self.driver.errors):
+            if self._raw is not None and self.journal == "wal":
+                [(busy, _, _)] = self._raw.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+                return not busy
+        return False
 
     def close(self) -> None:
         """Close the file."""
@@ -301,16 +344,17 @@ class Connection:
         code = driver.error_code(error)
         kind = code & 0xFF
         system = driver.system_errno(self._raw)
-        if kind in (driver.IO_ERROR, driver.NO_DATABASE):
+        # After a sync that failed for want of room nobody knows what was written: that is not a StoreFull.
+        unknown = code == driver.IO_ERROR_SYNC
+        full = kind == driver.FULL or (kind == driver.IO_ERROR and not unknown and self._is_disk_full(system))
+        if kind in (driver.IO_ERROR, driver.NO_DATABASE) and not full:
             self._disconnect(checkpoint=False)
         if kind in (driver.BUSY, driver.LOCKED):
             return StoreBusy(
                 f"other processes held {self.path} for more than {self._busy_seconds:g} s:"
                 " nothing was written; try again"
             )
-        # After a sync that failed for want of room nobody knows what was written: that is not a StoreFull.
-        unknown = code == driver.IO_ERROR_SYNC
-        if kind == driver.FULL or (kind == driver.IO_ERROR and not unknown and self._is_disk_full(system)):
+        if full:
             return StoreFull(
                 f"no room left to write {self.path}: nothing was written; make room and try again"
             )

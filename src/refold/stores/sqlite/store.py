@@ -204,10 +204,19 @@ class SQLiteStore:
         words = search.split_query(query)
         if not words or limit < 1:
             return []
-        self._unindexed = 0
-        search.index_new_entries(self._connection)
         key = None if session is None else encode_text(session)
-        return self._connection.read(lambda raw: search.search(raw, words, key, limit, some=some))
+        newest: list[SearchHit] = []
+        try:
+            search.index_new_entries(self._connection)
+            self._unindexed = 0
+        except StoreError as error:
+            if not self._connection.can_read_after(error):
+                raise
+            newest = self._connection.read(
+                lambda raw: search.search_unindexed(raw, query, key, limit, some=some)
+            )
+        hits = self._connection.read(lambda raw: search.search(raw, words, key, limit, some=some))
+        return [*newest, *hits][:limit]
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key, or None."""

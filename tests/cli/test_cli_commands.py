@@ -55,6 +55,16 @@ def test_measure_shows_bar_numbers_and_breakdown():
         assert word in done.out
 
 
+@pytest.mark.parametrize("columns", [40, 50, 80])
+def test_measure_keeps_within_the_columns(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for options in (["--window", "32k"], ["--model", "gpt-5"]):
+        shown = run_cli("measure", LONG, *options).out
+        assert max(map(len, shown.splitlines())) <= columns
+        assert "328,616" in shown
+        assert "openai · 416 messages · policy refold" in " ".join(shown.split())
+
+
 def test_measure_below_the_line_says_how_much_is_left(small):
     done = run_cli("measure", small, "--model", "gpt-4o")
     assert "tokens are left until compaction starts" in done.out
@@ -250,6 +260,31 @@ def test_plan_of_a_forced_fold_tells_its_target_from_the_room():
     assert "does not fit" not in done.out
     told = run_cli("compact", "few.json", "--window", "32k", "--force").err
     assert "does not fit" not in told
+
+
+@pytest.mark.parametrize("options", [["--policy", "ripple", "--force"], ["--policy", "umwelten"]])
+def test_a_fold_that_only_lacks_a_model_is_refused(large, options):
+    """Somebody asked for it: nothing is written, and the line names the option."""
+    done = run_cli("compact", large, "--window", "128k", *options, "-o", "out.json")
+    assert (done.status, done.out) == (1, "")
+    assert "no model was given; --ask WHO names a model that summarises" in done.err
+    assert not Path("out.json").exists()
+
+
+def test_a_forced_fold_that_no_model_could_make_writes_the_same(small):
+    done = run_cli("compact", small, "--window", "128k", "--policy", "ripple", "--force", "-o", "out.json")
+    assert done.status == 0
+    assert json.loads(Path("out.json").read_text()) == json.loads(Path(small).read_text())
+
+
+def test_a_failure_of_the_model_is_told_once(large):
+    done = run_cli(
+        "compact", large, "--window", "16k", "--policy", "codebuddy", "--ask", "false", "-o", "o.json"
+    )
+    assert done.status == 0
+    assert (
+        len(re.findall(r"the model failed(?: \(\d+ times\))?: AnswerFailed: false ended with", done.err)) == 1
+    )
 
 
 def test_plan_says_when_it_would_not_fit(large):

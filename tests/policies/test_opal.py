@@ -518,7 +518,7 @@ class TestSummary:
         """Page, faults: there was no check that it shrinks."""
         outcome = compact(pairs(6, 200), keep=200, ask=Scripted("long " * 2_000))
         assert outcome.stages == ("truncate",)
-        assert "saves too little" in outcome.receipt.stages[0].reason
+        assert "was not smaller" in outcome.receipt.stages[0].reason
 
 
 class TestFileOps:

@@ -215,7 +215,7 @@ def test_what_is_protected_is_neither_told_nor_removed():
         (Answer(text="x", finish="refusal"), "refused"),
         ("I'm sorry, I cannot do that.", "refused"),
         ('{"name": "read", "arguments": {}}', "tool call"),
-        (PROSE * 40, "saves too little"),
+        (PROSE * 40, "was not smaller"),
     ],
 )
 def test_a_bad_answer_is_told_and_changes_nothing(answer, note):

@@ -127,6 +127,7 @@ class Summarize:
             vocabulary=self.vocabulary,
             span=task.span(places),
             request=task.request(segment),
+            archive=task.archive,
         )
         leaving = Leaving(task, segment, places, covered)
         # Asking costs money: the words around a summary alone may be as large as what would leave.
@@ -161,7 +162,8 @@ class Summarize:
         put, facts = self._append_facts(leaving, self._fit_text(leaving, text))
         before, after = leaving.units, _size(leaving.task, put)
         if after > before * (1 - self.least_gain):
-            return Step(note=f"the summary saves too little: {before:,} to {after:,}", failed=True)
+            what = "saves too little" if after < before else "was not smaller"
+            return Step(note=f"the summary {what}: {before:,} to {after:,}", failed=True)
         if facts.weighty_share < LEAST_WEIGHTY:
             return Step(note=f"the summary lost {len(facts.reachable):,} facts", failed=True)
         why = f"{format_count(len(leaving.places), 'message')} summarised"

@@ -1,13 +1,15 @@
 """`refold compact`: shorten a conversation and write the result; the original stays as it is."""
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 from refold import formats
 from refold.calls import compact
 from refold.calls.outcome import Outcome
-from refold.cli.exit_status import DONE, REFUSED, WrongUse
+from refold.calls.plan import plan
+from refold.cli.exit_status import DONE, REFUSED, Refused, WrongUse
 from refold.cli.input import ask
 from refold.cli.input.sources import Source
 from refold.cli.options.common import add_output_options
@@ -26,6 +28,8 @@ EXAMPLES: Final = """\
   cat session.json | refold compact - --set keep_tokens=8k
 """
 
+_ASKED_FOR: Final = ("forced", "target", "called")
+"""The triggers of a compaction that somebody asked for, whether or not it is time to."""
 _FIELDS: Final = (
     *("compacted", "fits", "met_target", "reason", "stages", "tier", "level"),
     *("messages_before", "messages_after", "tokens_before", "tokens_after", "tokens_saved", "used_after"),
@@ -58,6 +62,8 @@ def run(args: Namespace, screen: Screen) -> int:
     answerer = ask.open_answerer(args, screen, inputs.settings.ask)
     with inputs.work("compacting", screen):
         outcome = compact.compact(source.document.messages, ask=answerer, **inputs.compact_options())
+    if answerer is None and not outcome.compacted and outcome.receipt.trigger in _ASKED_FOR:
+        _refuse_without_model(outcome, inputs)
     if args.must_fit:
         compact.refuse_misfit(outcome)
     backup = None
@@ -81,6 +87,13 @@ def run(args: Namespace, screen: Screen) -> int:
             text = f"written to {screen.short(str(named), 400)}"
             screen.note(text + (f"; the original is {screen.short(original, 400)}" if original else ""))
     return DONE if outcome.fits and (outcome.met_target or not args.target) else REFUSED
+
+
+def _refuse_without_model(outcome: Outcome, inputs: Inputs) -> None:
+    """Refuse a compaction that somebody asked for, if it lacks nothing but a model."""
+    planned = plan(inputs.source.document.messages, with_model=True, **inputs.compact_options())
+    if planned.would_compact:
+        raise Refused(f"nothing was changed: {outcome.reason}; --ask WHO names a model that summarises")
 
 
 def _wrap(source: Source, outcome: Outcome) -> str:
@@ -142,9 +155,9 @@ def _report(outcome: Outcome, screen: Screen, target: str | None, *, verbose: bo
         screen.note(screen.tint(f"{miss}{why}", "red"))
     if outcome.receipt.spent.dollars:
         screen.note(f"the model's answers cost {format_spent(outcome.receipt.spent)}")
-    for call in outcome.receipt.calls:
-        if call.failed:
-            screen.note(screen.tint(f"the model failed: {screen.short(call.failed, 300)}", "yellow"))
+    for failure, times in Counter(call.failed for call in outcome.receipt.calls if call.failed).items():
+        often = f" ({times:,} times)" if times > 1 else ""
+        screen.note(screen.tint(f"the model failed{often}: {screen.short(failure, 300)}", "yellow"))
     for report in outcome.receipt.stages if verbose else ():
         mark = "done" if report.accepted else "passed over"
         sizes = f" {report.tokens_before:,} → {report.tokens_after:,}" if report.accepted else ""

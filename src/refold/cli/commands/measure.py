@@ -10,7 +10,7 @@ from refold.cli.options.conversation import Inputs, add_conversation, read_input
 from refold.cli.output.encoding import to_data
 from refold.cli.output.meter import COLOURS, bar, marker, strip
 from refold.cli.output.screen import Screen
-from refold.cli.output.text import align_columns
+from refold.cli.output.text import align_columns, width_of
 from refold.cli.output.token_kinds import count_by_kind
 from refold.core.compaction.budget import Budget
 from refold.core.tokens.units import format_count
@@ -41,17 +41,19 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({**about, **to_data(budget), "history": kinds})
         return DONE
     screen.headline(inputs.source.name, [wire, format_count(budget.messages, "message"), f"policy {policy}"])
+    start = ""
     verdict = "Compaction never starts by itself under this policy."
     if budget.trigger_tokens is not None:
         left = f"{budget.trigger_tokens - budget.used:,} tokens"
         verdict = f"Not yet: {left} are left until compaction starts."
     if budget.should_compact and budget.trigger_tokens is not None:
-        verdict = screen.paint("It is time to compact:", "bold") + " `refold plan` shows how."
+        start = "It is time to compact:"
+        verdict = f"{start} `refold plan` shows how."
     for lines in (
         _meter(budget, screen),
-        [f"  {line}" for line in _numbers(inputs, conversation)],
+        [f"  {line}" for line in _numbers(inputs, conversation, screen)],
         [f"  {line}" for line in _contents(budget, kinds, screen)],
-        [verdict],
+        [line.replace(start, screen.paint(start, "bold")) for line in screen.wrap(verdict)],
     ):
         screen.line()
         for line in lines:
@@ -73,7 +75,7 @@ def _meter(budget: Budget, screen: Screen) -> list[str]:
     return lines
 
 
-def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
+def _numbers(inputs: Inputs, conversation: Conversation, screen: Screen) -> list[str]:
     """Return the numbers of the budget with their meaning; those below `used` add up to the window."""
     budget = conversation.budget
     closed = budget.window - budget.reserve - budget.room
@@ -85,7 +87,12 @@ def _numbers(inputs: Inputs, conversation: Conversation) -> list[str]:
         ["reserve", f"{budget.reserve:,}", "kept free for the answer"],
         ["window", f"{budget.window:,}", _window_source(inputs, conversation)],
     ]
-    return align_columns(rows, "lrl")
+    lines = []
+    front = align_columns([row[:2] for row in rows], "lr", padded=True)
+    for start, (*_, meaning) in zip(front, rows, strict=True):
+        first, *more = screen.wrap(meaning, width_of(start) + 4)
+        lines += [f"{start}  {first}", *(" " * (width_of(start) + 2) + part for part in more)]
+    return lines
 
 
 def _window_source(inputs: Inputs, conversation: Conversation) -> str:
@@ -117,7 +124,7 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
     table = align_columns(
         [[name, f"{size:,}", f"{size / total:.1%}" if total else ""] for name, size, _ in rows], "lrr"
     )
-    room = max(8, screen.width - max(map(len, table)) - 6)
+    room = max(4, screen.width - max(map(len, table)) - 6)
     lines = []
     for line, (_, size, is_kind) in zip(table, rows, strict=True):
         drawn = strip(size, total, min(40, room), screen)

@@ -170,7 +170,7 @@ def _leaving_lines(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
             [[f"#{leaving.index}", leaving.role, f"{leaving.tokens:,}"] for leaving in largest], "llr"
         )
         for line, leaving in zip(table, largest, strict=True):
-            preview = screen.short(leaving.preview, screen.width - len(table[0]) - 10)
+            preview = screen.short(leaving.preview, max(20, screen.width - len(table[0]) - 10))
             lines.append(f"    {line}  {screen.paint(preview, 'dim')}")
         if len(group) > SHOWN:
             lines.append(f"    and {len(group) - SHOWN:,} more")

@@ -24,9 +24,10 @@ class Progress:
 
     def show(self, doing: str, done: int = 0, total: int = 0) -> None:
         """Draw the line again; without `total` it has no bar, because the end is unknown."""
-        text = shorten(clean(doing), self.screen.width - 42)
+        size = min(30, self.screen.width // 2)
+        text = shorten(clean(doing), self.screen.width - size - 12)
         if total:
-            text = f"{text}  {strip(done, total, 30, self.screen):<30} {done / total:4.0%}"
+            text = f"{text}  {strip(done, total, size, self.screen):<{size}} {done / total:4.0%}"
         self._draw(text)
 
     def clear(self) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from textwrap import wrap
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 from refold.cli.exit_status import Refused
@@ -24,7 +25,7 @@ _CODES: Final[Mapping[Style, str]] = {
 }
 _SPELLING: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−": "-", "·": "|", "▲": "^"})
 """The signs of our own output, for terminals that show ASCII only."""
-NARROWEST: Final = 50
+NARROWEST: Final = 40
 """Columns. On a narrower terminal lines wrap, because nothing useful fits."""
 WIDEST: Final = 110
 """Columns. In a longer line the eye loses its place."""
@@ -109,11 +110,18 @@ class Screen:
         ]
 
     def headline(self, name: str, facts: Sequence[str]) -> None:
-        """Print a name and facts about it in one line; a long path is shown as the name of its file."""
+        """Print a name and facts about it, in one line if they fit; a long path is the name of its file."""
         about = " · ".join(facts)
-        room = max(20, self.width - len(about) - 2)
+        is_narrow = self.width < 20 + 2 + len(about)
+        room = self.width if is_narrow else self.width - len(about) - 2
         name = PurePath(name).name if len(name) > room else name
-        self.line(f"{self.paint(self.short(name, room), 'bold')}  {about}")
+        title = self.paint(self.short(name, room), "bold")
+        for line in [title, *self.wrap(about)] if is_narrow else [f"{title}  {about}"]:
+            self.line(line)
+
+    def wrap(self, text: str, margin: int = 0) -> list[str]:
+        """Return a text in lines that fit beside a margin of so many columns."""
+        return wrap(text, max(LAST_WIDTH, self.width - margin), break_on_hyphens=False) or [""]
 
     def paint(self, text: str, style: Style) -> str:
         """Colour a text for standard output if it shows colours."""

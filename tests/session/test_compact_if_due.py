@@ -436,7 +436,7 @@ def test_a_fold_that_did_not_help_is_undone(clock):
         observed = session.observe(usage(before + 2_000))
         assert observed.reverted == ready.fold
         assert session.view() == history
-        assert [one.kind for one in seen] == ["unfolded", "usage_update"]
+        assert [one.kind for one in seen] == ["unfolded", "overflow", "usage_update"]
         assert kinds(session, "attempt", "unfold") == ["attempt", "unfold"]
 
 

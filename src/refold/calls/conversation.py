@@ -7,7 +7,7 @@ asks no model.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, Final
+from typing import Any
 
 from refold import formats
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
@@ -17,6 +17,7 @@ from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.models.windows import Window, provider_of
+from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
 from refold.core.tokens.estimate import FAMILY
 from refold.core.tokens.units import parse_tokens
@@ -30,11 +31,6 @@ Count = Callable[[str], int] | str | None
 """A callable from text to tokens, `"exact"` or the name of an encoding; None: as the policy counts."""
 Tokens = int | str
 """A number of tokens: 200000 or "200k"."""
-
-# A report further off than this does not count what we count, such as one that leaves the cached tokens out.
-# The bounds only limit the damage: too narrow folds a little early or late, until the next report comes.
-LEAST_SCALE: Final = 0.25
-MOST_SCALE: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +66,8 @@ class Conversation:
     budget: Budget
     sound: bool = False
     """True if the provider is known to accept the messages as they are; nothing has to be repaired then."""
-    scale: float = 1.0
-    """Tokens that the budget counts for one estimated token of a compacted context: more than one if the
-    provider counts more than we do."""
+    calibration: Calibration = Calibration()
+    """How the provider counts a compacted context."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
 
@@ -123,8 +118,16 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         counter=counter,
         window=window,
         budget=budget,
-        scale=budget.used / breakdown.total if used is not None and breakdown.total else 1.0,
+        calibration=_calibrate(breakdown.total, used),
     )
+
+
+def _calibrate(estimate: int, used: int | None) -> Calibration:
+    """Return how the provider counts, if it reported that an estimated size is truly `used` tokens."""
+    if used is None or not estimate:
+        return Calibration()
+    ratio = used / estimate
+    return Calibration(ratio=ratio, scale=clamp_ratio(ratio), last=Counted(estimate, used))
 
 
 def _read_messages(
@@ -182,7 +185,7 @@ def estimate_used(
         sent = replies[-1] if replies else len(messages)
     sent = min(sent, len(messages))
     before = counter.total(sizes[:sent]) + breakdown.fixed
-    scale = min(MOST_SCALE, max(LEAST_SCALE, usage.context / before)) if before else 1.0
+    scale = clamp_ratio(usage.context / before) if before else 1.0
     replied = sent < len(messages) and messages[sent].role == "assistant"
     reply = counter.tokens(sizes[sent]) if replied else None
     return add_since(usage, breakdown.total - before, reply=reply, scale=scale if learns else None)

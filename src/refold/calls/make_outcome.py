@@ -37,7 +37,7 @@ def make_outcome(
     budget, fixed = conversation.budget, conversation.budget.breakdown.fixed
     accepted = tuple(dict.fromkeys(report.stage for report in result.reports if report.accepted))
     touched = bool(accepted) or result.repaired > 0
-    used = round((result.tokens + fixed) * conversation.scale) if touched else budget.used
+    used = conversation.calibration.tokens(result.tokens + fixed) if touched else budget.used
     fits, before = used <= budget.room, budget.breakdown.history
     met_target = _meets_target(result.tokens, before, goal, least)
     if result.repaired:

@@ -124,7 +124,7 @@ class CompactionFailed(_EventBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverflowMet(_EventBase):
-    """A provider refused a request for its size, or cut it silently."""
+    """A provider refused a request for its size, cut it silently, or reported more than the window."""
 
     kind: Literal["overflow"] = field(default="overflow", init=False)
     provider: str | None = None

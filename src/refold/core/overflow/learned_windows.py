@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from refold.core.overflow.detect import LEARNABLE, OverflowInfo
+from refold.core.tokens.calibration import LEAST_RATIO, LEAST_SHARE
 
 SHARE: Final = 0.8
 """Share of the refused size that is taken as the window if no limit is stated.
@@ -26,6 +27,10 @@ STATED_DAYS: Final = 30
 """Seconds for which a limit is valid that the provider stated; not for ever, because servers are changed."""
 GUESSED_DAYS: Final = 1
 """Seconds for which a limit is valid that was inferred from the request; it errs on the small side."""
+MOST_UNDERCOUNTED: Final = 32
+"""Tokens of a provider for one that we count, at most: a text of rare signs has one for each byte, and a
+session may not know of the tools. A refusal that claims more is about another request; a true one that is
+taken for it reaches the caller as it came."""
 KEY: Final = "window:"
 """The start of the keys under which a store has learned windows."""
 _LATEST: Final = 4e10
@@ -65,6 +70,21 @@ class Learned:
         return cls(tokens, float(at), stated=fields.get("told") is True)
 
 
+def agrees_with_request(info: OverflowInfo, sent: int) -> bool:
+    """True if a refusal can be about a request of this size, by our own count.
+
+    An error that passes through a tool or a sub-agent quotes the refusal of another request.
+
+    >>> quoted = OverflowInfo("openai", 4_096, 9_000)
+    >>> [agrees_with_request(quoted, sent) for sent in (10, 2_000, 90_000)]
+    [False, True, False]
+    """
+    if info.requested is not None and info.requested < LEAST_RATIO * sent:
+        return False
+    size = info.requested or info.limit
+    return size is None or size <= MOST_UNDERCOUNTED * sent
+
+
 def limit_after_refusal(known: int | None, info: OverflowInfo, *, sent: int | None) -> int | None:
     """Return the window to use after a refusal; None if nothing is known.
 
@@ -92,7 +112,13 @@ def limit_after_refusal(known: int | None, info: OverflowInfo, *, sent: int | No
 def learn_from_refusal(
     known: int | None, info: OverflowInfo, *, sent: int | None, at: float
 ) -> Learned | None:
-    """Return the window to store after a refusal; None if it is nothing new."""
+    """Return the window that a refusal teaches; None if it is nothing new.
+
+    A limit is believed only if the refused request was larger than it, by the provider's count or by ours.
+    """
+    refused = info.requested or (None if sent is None else sent / LEAST_SHARE)
+    if info.limit is not None and refused is not None and refused <= info.limit:
+        return None
     tokens = limit_after_refusal(known, info, sent=sent)
     if tokens is None or tokens == known or tokens not in LEARNABLE:
         return None

@@ -1,21 +1,16 @@
-"""Decide from the reported usage whether a provider cut a request without an error.
+"""Decide from two reports of usage whether a provider cuts requests without an error.
 
 Servers that run a model in a small window (Ollama with its `num_ctx`) leave out what does not fit and answer
-as if nothing had happened. The only trace is the report: far less than was sent, and a round number.
+as if nothing had happened. The only trace is in the reports: far less than was sent, the same round number
+though the requests grow. One report proves nothing: a server that reports only what was not in its cache
+reports little as well.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
+from refold.core.tokens.calibration import LEAST_SHARE, Counted
 from refold.core.tokens.usage import MAX_REPORTED_TOKENS
 
-SHARE: Final = 0.6
-"""A report below this share of the expected size is far less.
-
-Estimates are 14 to 18 % off on average; content that is nearly all digits or base64 may be 35 % off
-(docs/decisions/0003). Higher would take a bad estimate for truncation and compact for nothing. Lower misses
-a history just over the window, which the next turns bring further over it.
-"""
 _STEPS: Final = (1_024, 5_000)
 """Windows are configured as multiples of these."""
 _EXACT: Final = 16
@@ -27,24 +22,29 @@ _UNDER: Final = 0.06
 """Share below a power of two if whole messages were left out until the rest did fit."""
 _LEAST: Final = 2_048
 """The smallest default window of a server (old Ollama)."""
-_RATIO: Final = (0.25, 4.0)
-"""No true count is further from the estimate; a ratio outside is ignored."""
+_LEAST_GROWTH: Final = 4 * _EXACT
+"""Tokens that were sent more in the second request: a report of all of it would show them."""
 
 
-def truncated_silently(sent_tokens: int, reported_tokens: int, *, ratios: Sequence[float] = ()) -> bool:
-    """True if a provider read far less than it was sent, and as much as a round window holds.
+def cut_silently(first: Counted, second: Counted) -> bool:
+    """True if two requests, one behind the other, were cut at the same round window.
 
-    ratios   reported / estimated tokens of earlier requests to the same model; the lowest one counts
+    A report of what was not in a cache is as large as what is new, and a report of everything grows with it.
 
-    Both signs are needed: a server that reports only uncached tokens reports little as well. A number lies
-    near a round window by chance in one case of eight.
-
-    >>> [truncated_silently(sent, 16_386) for sent in (50_000, 20_000)], truncated_silently(50_000, 17_000)
-    ([True, False], False)
+    >>> cut_silently(Counted(50_000, 16_386), Counted(50_500, 16_386))
+    True
+    >>> cut_silently(Counted(50_000, 4_000), Counted(54_000, 4_000))
+    False
     """
-    low, high = _RATIO
-    ratio = min((ratio for ratio in ratios if low <= ratio <= high), default=1.0)
-    return 0 < reported_tokens < SHARE * ratio * sent_tokens and implied_limit(reported_tokens) is not None
+    grown = second.estimate - first.estimate
+    limit = implied_limit(second.reported)
+    return (
+        limit is not None
+        and limit == implied_limit(first.reported)
+        and all(counted.reported < LEAST_SHARE * counted.estimate for counted in (first, second))
+        and _LEAST_GROWTH <= grown <= second.reported / 2
+        and second.reported - first.reported < grown / 4
+    )
 
 
 def implied_limit(reported_tokens: int) -> int | None:

@@ -8,12 +8,12 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.tokens.usage import Usage, read_usage
+from refold.core.tokens.usage import Usage, find_impossible, read_usage
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 
@@ -23,6 +23,8 @@ class Response:
     """The facts that could be read of an answer."""
 
     usage: Usage | None = None
+    impossible: str = field(default="", compare=False)
+    """The first number of the report that no request has, in words; it is ignored."""
     finish: Finish = "unknown"
     raw_finish: str = ""
     """The provider's own word for why it ended."""
@@ -98,14 +100,17 @@ def read_response(value: Any) -> Response:
 def _read(value: Any) -> Response:
     if isinstance(value, Usage | int):
         usage = read_usage(value)
-        return _EMPTY if usage is None else Response(usage=usage, empty=False)
+        return Response(usage=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
     reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
-    usage = next((usage for report in [*reports, fields] if (usage := read_usage(report))), None)
+    reports.append(fields)
+    usage = next((usage for report in reports if (usage := read_usage(report))), None)
+    impossible = next((words for report in reports if (words := find_impossible(report))), "")
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
     answer = next((answer for read in _READERS if (answer := read(fields))), None)
     if answer is None:
-        return _EMPTY if usage is None else Response(usage=usage, model=model, empty=False)
+        model = "" if usage is None else model
+        return Response(usage=usage, impossible=impossible, model=model, empty=usage is None)
     finish = _FINISH.get(re.sub(r"[^a-z]", "", answer.raw_finish.lower()), "unknown")
     if finish in {"stop", "unknown"} and answer.is_refused:
         finish = "refusal"
@@ -113,6 +118,7 @@ def _read(value: Any) -> Response:
         finish = "tool_calls"  # some servers end with "stop" although they call, and Gemini always does
     return Response(
         usage=usage,
+        impossible=impossible,
         finish=finish,
         raw_finish=answer.raw_finish,
         model=model,

@@ -95,6 +95,22 @@ def read_usage(usage: Any) -> Usage | None:
     )
 
 
+def find_impossible(usage: Any) -> str:
+    """Return in words the first number of a report that no request has; "" if there is none.
+
+    >>> find_impossible({"usage": {"prompt_tokens": -5}})
+    'prompt_tokens is -5'
+    """
+    fields = {"usage": usage} if isinstance(usage, int | float) else _find_report(usage)
+    for name in ("usage", *_ALL_INPUT, *_INPUT, *_OUTPUT, *_CACHED_BESIDE, *_CACHE_WRITTEN):
+        value = fields.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not 0 <= value <= MAX_REPORTED_TOKENS:
+            return f"{name} is {value:.12g}"
+    return ""
+
+
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
     if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
         return output  # Gemini reports thoughts beside the output

@@ -13,6 +13,7 @@ from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
+from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.usage import Usage
 from refold.session.results import Totals
 
@@ -25,13 +26,27 @@ More reacts later, less lets single messages decide."""
 LEAST_TAUGHT: Final = 2_000
 """Tokens of the least window that a summariser's refusal teaches for the rest of the session. A misread
 number below it would end all summaries; a true one costs a refusal at each fold."""
-_LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
-"""Bounds of a learned ratio: a count that is further off is no count of this request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRequest:
+    """A list that the caller was given to send, and its size."""
+
+    estimate: int
+    """Tokens by our own count."""
+    expected: int
+    """Tokens by our own count and the reports before it."""
+    messages: int
+    folds: tuple[str, ...] = ()
+    """Names of the folds that stood in the view."""
+    said: int = 0
+    holds: bool = True
+    """True if its messages still stand at the front of the view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """The provider's last report of the size of a request, and our estimate for it."""
+    """The provider's last report that was believed, and our estimate for the request."""
 
     usage: Usage
     estimate: int
@@ -48,9 +63,7 @@ class UsageReport:
     @property
     def ratio(self) -> float:
         """Reported tokens for one estimated token, in the whole request."""
-        if self.estimate <= 0:
-            return 1.0
-        return min(_MOST_RATIO, max(_LEAST_RATIO, self.usage.context / self.estimate))
+        return clamp_ratio(self.usage.context / self.estimate) if self.estimate > 0 else 1.0
 
     @property
     def scale(self) -> float:
@@ -60,7 +73,17 @@ class UsageReport:
         """
         reported, estimated = self.grown
         scale = (reported + PRIOR_TOKENS * self.ratio) / (estimated + PRIOR_TOKENS)
-        return min(_MOST_RATIO, max(_LEAST_RATIO, scale))
+        return clamp_ratio(scale)
+
+    @property
+    def counted(self) -> Counted:
+        """Our estimate and the reported size."""
+        return Counted(self.estimate, self.usage.context)
+
+    @property
+    def calibration(self) -> Calibration:
+        """How the provider counts."""
+        return Calibration(ratio=self.ratio, scale=self.scale, last=self.counted)
 
     def after(self, last: "UsageReport | None") -> "UsageReport":
         """Return the report with the growth since the last one added."""
@@ -174,10 +197,12 @@ class Accounting:
     fold_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Tokens before and after each fold."""
     trial: TrialFold | None = None
-    sent_estimate: int | None = None
-    """Our estimate for the request that was prepared last."""
-    sent_messages: int | None = None
-    """Number of messages in the request that was prepared last."""
+    prepared: SentRequest | None = None
+    """The request that was prepared last."""
+    shown: SentRequest | None = None
+    """The view that the caller was given since; it may be sent as well."""
+    doubted: Counted | None = None
+    """The last report, if it was not believed."""
     refused: bool = False
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None
@@ -191,11 +216,38 @@ class Accounting:
         """Tell the circuit breaker what happened."""
         self.breaker = circuit_breaker.record_event(self.breaker, event, at)
 
-    def note_request(self, estimate: int, messages: int | None = None) -> None:
-        """Note the size of the request that the caller sends next."""
-        self.sent_estimate = estimate
-        if messages is not None:
-            self.sent_messages = messages
+    def note_request(self, request: SentRequest) -> None:
+        """Note the request that the caller sends next."""
+        self.prepared, self.shown = request, None
+
+    def note_shown(self, request: SentRequest) -> None:
+        """Note a list that the caller was given and may send."""
+        self.shown = request
+
+    def find_request(self, reported: int | None) -> SentRequest | None:
+        """Return the request that a report belongs to; None if no list was given out.
+
+        A view may be sent or only looked at, so of the two the one is taken that comes closer to the report.
+        Without a number it is the newer one.
+        """
+        requests = [request for request in (self.shown, self.prepared) if request is not None]
+        if reported is None or len(requests) < 2:
+            return requests[0] if requests else None
+        return min(requests, key=lambda request: abs(reported - request.expected))
+
+    def check_requests(self, folds: tuple[str, ...], said: int) -> None:
+        """Note which requests still stand at the front of a view with these folds and this many messages."""
+        self.prepared, self.shown = (
+            request
+            and replace(request, holds=request.holds and request.folds == folds and request.said <= said)
+            for request in (self.prepared, self.shown)
+        )
+
+    def end_requests(self) -> None:
+        """Note that other messages stand at the front now than in the requests that were given out."""
+        self.prepared, self.shown = (
+            request and replace(request, holds=False) for request in (self.prepared, self.shown)
+        )
 
     def note_refusal(self, *, refused: bool) -> None:
         """Note whether this turn was refused for its size."""
@@ -221,11 +273,17 @@ class Accounting:
 
     def add_usage(self, report: UsageReport, totals: Totals, own: Spent) -> None:
         """Add a report of usage, with all sums by then."""
-        self.report, self.totals = report, totals
+        self.report, self.totals, self.doubted = report, totals, None
+        self.spending = replace(self.spending, own=own)
+
+    def add_doubted_usage(self, counted: Counted, totals: Totals, own: Spent) -> None:
+        """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
+        self.doubted, self.totals = counted, totals
         self.spending = replace(self.spending, own=own)
 
     def invalidate_report(self) -> None:
         """Build no further on the last report: other messages stand at the front now."""
+        self.end_requests()
         if self.report is not None:
             self.report = replace(self.report, holds=False)
 
@@ -271,5 +329,5 @@ class Accounting:
     def forget_model(self) -> None:
         """Forget what only holds for the former model: its window, its way to count, its cache."""
         self.learned_window = None
-        self.trial = None
+        self.trial = self.doubted = None
         self.note_cache_miss(missed=False)

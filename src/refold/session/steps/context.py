@@ -6,8 +6,10 @@ from refold.calls.conversation import Conversation, add_since
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
+from refold.core.tokens.calibration import Calibration
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import ContextWarning
+from refold.session.state.accounting import SentRequest, UsageReport
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 
@@ -48,7 +50,7 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
     known = settings.policy.window(settings.model)
     if learned is None:
         key = learned_windows.note_key(settings.endpoint, settings.model or "")
-        note: str | None = yield StoreCall(lambda: state.store.note(key))
+        note: str | None = yield StoreCall(lambda: state.log.note(key))
         learned = learned_windows.read_note(note, state.now()) or 0
         state.accounting.note_window(learned)
     if 0 < learned < known.tokens:
@@ -80,11 +82,12 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
 
 def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | None, str]:
     """Return the reported size plus an estimate of what came since, scaled by the error of past estimates."""
-    report, loaded, learns = state.accounting.report, state.loaded, state.settings.policy.learns
-    if report is None or (report.model and report.model != (state.settings.model or "")):
+    report, loaded, learns = find_report(state), state.loaded, state.settings.policy.learns
+    if report is None:
         return None, loaded.counter.name
     if not report.holds:
-        return round(breakdown.total * (report.ratio if learns else 1.0)), "usage+estimate"
+        calibration = report.calibration if learns else Calibration()
+        return calibration.tokens(breakdown.total), "usage+estimate"
     at, reply = report.messages, None
     if at is not None and at < len(loaded.messages) and loaded.messages[at].role == "assistant":
         reply = loaded.counter.tokens(loaded.sizes[at])
@@ -92,11 +95,39 @@ def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | Non
     return add_since(report.usage, since, reply=reply, scale=scale), "usage+estimate"
 
 
-def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conversation:
-    """Return the view as a conversation that was read and measured."""
-    loaded, report = state.loaded, state.accounting.report
+def find_report(state: SessionState) -> UsageReport | None:
+    """Return the last report that was believed, if it is one of the model in use."""
+    report = state.accounting.report
+    return None if report and report.model and report.model != (state.settings.model or "") else report
+
+
+def current_request(state: SessionState) -> SentRequest:
+    """Return the view as it stands as a request, with its size."""
+    loaded = state.loaded
+    breakdown = state.request.breakdown(loaded.counter, loaded.tokens)
+    used, _ = _estimate_used(state, breakdown)
+    return SentRequest(
+        estimate=breakdown.total,
+        expected=breakdown.total if used is None else used,
+        messages=len(loaded.messages),
+        folds=tuple(fold.name for fold in state.view.standing),
+        said=state.view.said,
+    )
+
+
+def to_conversation(
+    state: SessionState, window: Window, budget: Budget, *, refused: bool = False
+) -> Conversation:
+    """Return the view as a conversation that was read and measured.
+
+    refused   True if a refusal for size has told how the provider counts, and the budget has its numbers
+    """
+    loaded, report = state.loaded, find_report(state)
     # A fold makes the report void, but what it taught of the provider's count stays.
-    learned = report is not None and budget.count_source == "usage+estimate" and state.settings.policy.learns
+    calibration = report.calibration if report and state.settings.policy.learns else Calibration()
+    if refused:
+        ratio = budget.used / max(1, budget.breakdown.total)
+        calibration = Calibration(ratio=ratio, scale=ratio)
     return Conversation(
         wire=loaded.wire,
         items=tuple(loaded.items),
@@ -107,5 +138,5 @@ def to_conversation(state: SessionState, window: Window, budget: Budget) -> Conv
         window=window,
         budget=budget,
         sound=loaded.sound is not None,
-        scale=report.ratio if report is not None and learned else 1.0,
+        calibration=calibration,
     )

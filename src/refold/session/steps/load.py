@@ -25,6 +25,7 @@ from refold.session.steps.read_entries import (
     breaker_event,
     fold_messages,
     fold_sizes,
+    is_believed,
     system_items,
     usage_cost,
     usage_report,
@@ -86,7 +87,7 @@ def _settle(state: SessionState) -> SessionFlow[None]:
 def reload_if_stale(state: SessionState) -> SessionFlow[None]:
     """Read the state again if another process has written."""
     if not state.position.stale:
-        head = yield StoreCall(lambda: state.store.head(state.name))
+        head = yield StoreCall(lambda: state.log.head(state.name))
         same = head is state.head or (head and state.head and head.version == state.head.version)
         if not same:
             state.position.mark_stale()
@@ -97,7 +98,7 @@ def reload_if_stale(state: SessionState) -> SessionFlow[None]:
 def load(state: SessionState) -> SessionFlow[None]:
     """Read the state at the newest head; it is stale until that is done."""
     state.position.mark_stale()
-    head = yield StoreCall(lambda: state.store.head(state.name))
+    head = yield StoreCall(lambda: state.log.head(state.name))
     state.position.move_to(head)
     yield from load_at_head(state)
 
@@ -125,26 +126,39 @@ def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> Se
     position.restore(marks.view, marks.fold_messages)
     accounting = state.accounting
     accounting.restore_folds(marks.fold_sizes)
-    accounting.replace_report(None, Totals())
-    if reports and (last := reports[-1]).kind == "usage":
-        # Whatever was read before it changed the front of the view after the report came.
-        report = replace(usage_report(last), holds=len(reports) == 1)
-        own = max(accounting.spending.own, usage_cost(last), key=lambda sums: sums.calls)
-        accounting.add_usage(report, usage_totals(last), own)
+    accounting.check_requests(tuple(fold.name for fold in marks.view.standing), marks.view.said)
+    _restore_reports(state, reports)
     _restore_attempts(state, attempts)
     yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
     position.finish_loading()
 
 
 def _read_last_report(state: SessionState, place: Place) -> list[Entry]:
-    """Read the last report of usage and the changes of the view since, newest first."""
+    """Read back to the last report of usage that was believed, with the changes of the view since."""
     kinds: tuple[Kind, ...] = ("usage", "fold", "unfold", "system")
     entries: list[Entry] = []
-    for entry in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+    for entry in islice(state.log.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
         entries.append(entry)
-        if entry.kind == "usage":
+        if entry.kind == "usage" and is_believed(entry):
             break
     return entries
+
+
+def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:
+    """Restore the last report that was believed, and the sums of the last one of all."""
+    accounting, before = state.accounting, state.accounting.report
+    usages = [entry for entry in newest if entry.kind == "usage"]
+    # What a provider's counts have taught holds on every branch, though the request stands on one only.
+    report = None if before is None else replace(before, holds=False)
+    if usages and is_believed(usages[-1]):
+        # Whatever was read before it changed the front of the view after the report came.
+        unchanged = len(usages) == len(newest)
+        read = usage_report(usages[-1])
+        report = replace(read, holds=read.holds and unchanged)
+    accounting.replace_report(report, usage_totals(usages[0]) if usages else Totals())
+    if usages:
+        own = max(accounting.spending.own, usage_cost(usages[0]), key=lambda sums: sums.calls)
+        accounting.replace_spending(replace(accounting.spending, own=own))
 
 
 def _read_attempts(state: SessionState, place: Place) -> list[Entry]:
@@ -152,7 +166,7 @@ def _read_attempts(state: SessionState, place: Place) -> list[Entry]:
     kinds: tuple[Kind, ...] = ("usage", "fold", "attempt")
     entries: list[Entry] = []
     attempts = 0
-    for entry in islice(state.store.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+    for entry in islice(state.log.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
         entries.append(entry)
         attempts += entry.kind != "usage"
         if attempts >= _BREAKER_ATTEMPTS and abs(state.now() - entry.at) > HOUR:
@@ -173,7 +187,7 @@ class _Marks:
 def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
     """Read the marks one after another, then the messages of the visible folds."""
     marks = _Marks()
-    for entry in state.store.read(state.name, place, kinds=_VIEW_MARKS):
+    for entry in state.log.read(state.name, place, kinds=_VIEW_MARKS):
         marks.view = step(extend_view(marks.view, entry.said), entry)
         if entry.kind == "fold":
             marks.fold_sizes[entry.name] = fold_sizes(entry)
@@ -190,7 +204,7 @@ def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict
     for name in {item.fold: None for item in view.items if isinstance(item, Replacement)}:
         fold = view.fold(name)
         at = 0 if fold is None else fold.said
-        for entry in state.store.read(state.name, place, kinds=FOLDS, first=at, last=at):
+        for entry in state.log.read(state.name, place, kinds=FOLDS, first=at, last=at):
             if entry.name == name:
                 messages[name] = fold_messages(entry)
     return messages
@@ -228,7 +242,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
             lambda: {
                 entry.said: entry
                 for stretch in ranges
-                for entry in state.store.read(
+                for entry in state.log.read(
                     state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
                 )
             }
@@ -272,6 +286,6 @@ def read_log(
         return []
     place = state.head.place
     entries: list[Entry] = yield StoreCall(
-        lambda: list(state.store.read(state.name, place, kinds=kinds, first=first, last=last))
+        lambda: list(state.log.read(state.name, place, kinds=kinds, first=first, last=last))
     )
     return entries

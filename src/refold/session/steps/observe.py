@@ -1,34 +1,42 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
+import warnings
 from dataclasses import asdict, replace
-from math import floor
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
+from refold.core.compaction import circuit_breaker
+from refold.core.compaction.budget import correct_by_refusal
 from refold.core.log.entries import make_entry
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo, overflow
-from refold.core.overflow.silent_truncation import implied_limit, truncated_silently
+from refold.core.overflow.silent_truncation import cut_silently, implied_limit
+from refold.core.tokens.calibration import LEAST_SHARE, Calibration, Counted, confirms, is_absurd
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import Usage
-from refold.errors import Overflow
+from refold.errors import Overflow, RefoldWarning
+from refold.policies.default import add_floor
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.results import Observed
-from refold.session.state.accounting import TrialFold, UsageReport
+from refold.session.state.accounting import SentRequest, TrialFold, UsageReport
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import conversation_price
 from refold.session.steps.compact import attempt_compaction
-from refold.session.steps.context import context_state, measure_context
+from refold.session.steps.context import (
+    ContextState,
+    context_state,
+    current_request,
+    find_report,
+    measure_context,
+)
+from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import load, load_at_head, retry_on_conflict
 
-RECOVERY_FRACTION: Final = 0.70
-"""Share of the learned room to which the history is folded after a refusal. Lower folds more than needed;
-higher risks a second refusal, which is an error, because the size is only estimated."""
-_MOST_UNDERCOUNTED: Final = 4.0
-"""Factor by which an estimate may be below the provider's number; a larger number is no count."""
+LEAST_LIMIT: Final = 512
+"""A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
 
 
 def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
@@ -38,9 +46,17 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
     response = read_response(answer)
     if response.finish == "overflow" and response.usage is not None:
         read = response.usage.context + response.usage.output
-        return (yield from _recover(state, OverflowInfo(None, read, None)))
+        # A report that leaves cached tokens out is no limit.
+        whole = read >= LEAST_SHARE * _find_request(state, read).expected
+        return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
     refusal = overflow(answer)
     if refusal is not None:
+        sent = _find_request(state, refusal.requested).estimate
+        if not learned_windows.agrees_with_request(refusal, sent):
+            named = refusal.requested or refusal.limit
+            return Observed(
+                reason=f"no refusal of this request: it names {named:,} tokens, {sent:,} were sent"
+            )
         return (yield from _recover(state, refusal))
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
@@ -53,23 +69,35 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
     if response.completed:
         accounting.note_refusal(refused=False)
         accounting.record_breaker_event("turn", state.now())
+    budget = (yield from context_state(state)).budget
+    ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
+    request = _find_request(state, None if usage is None else usage.context)
+    if usage is not None and is_absurd(usage.context, expected=request.expected, window=budget.window):
+        ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
+        usage = None
+    if ignored:
+        warnings.warn(ignored, RefoldWarning, stacklevel=2)
     if usage is None:
-        budget = (yield from context_state(state)).budget
-        return Observed(reason="no usage was reported", finish=response.finish, budget=budget)
-    sent = accounting.sent_estimate
-    ratios = () if accounting.report is None else (accounting.report.ratio,)
-    if sent and not accounting.refused and truncated_silently(sent, usage.context, ratios=ratios):
+        reason = ignored or "no usage was reported"
+        return Observed(reason=reason, finish=response.finish, budget=budget)
+    believed = _is_believed(state, request, usage.context)
+    expected, doubted = Counted(request.expected, usage.context), accounting.doubted
+    cut = not believed and doubted is not None and cut_silently(doubted, expected)
+    if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
         return (yield from _recover(state, info, stated=False))
-    estimate = sent or (yield from context_state(state)).budget.breakdown.total
     spent = Spent.of(usage, conversation_price(state, response.model))
-    yield from retry_on_conflict(state, lambda: _append_usage(state, usage, estimate, spent))
+    yield from retry_on_conflict(
+        state, lambda: _append_usage(state, usage, request, spent, believed=believed)
+    )
     reverted, trial = None, accounting.end_trial()
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
     if trial is not None and usage.context >= trial.used_before + said_since:
         reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
     budget = (yield from context_state(state)).budget
+    if believed and usage.context > budget.window:
+        _report_overflow(state, OverflowInfo(None, budget.window, usage.context), recovered=False)
     state.events.add(
         UsageUpdate(
             session=state.name,
@@ -80,20 +108,59 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
             usage=usage,
         )
     )
-    return Observed(reason="answered", usage=usage, finish=response.finish, budget=budget, reverted=reverted)
+    reason = "answered"
+    if not believed:
+        reason += (
+            f"; {usage.context:,} tokens were reported and about {request.expected:,} were sent: not all"
+        )
+        reason += " of it was counted, so the estimate stays"
+    return Observed(reason=reason, usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 
-def _append_usage(state: SessionState, usage: Usage, estimate: int, spent: Spent) -> SessionFlow[None]:
-    """Append a report with the sums by then; they are added up here, because others may have reported too."""
+def _find_request(state: SessionState, reported: int | None) -> SentRequest:
+    """Return the request that an answer belongs to; the view as it stands if no list was given out."""
+    return state.accounting.find_request(reported) or current_request(state)
+
+
+def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bool:
+    """True if a report can be a count of the whole request."""
+    report, doubted = find_report(state), state.accounting.doubted
+    expected = Counted(request.expected, reported)
+    if doubted is not None and confirms(doubted, expected):
+        return True
+    calibration = Calibration() if report is None else report.calibration
+    extends = report is not None and report.holds and request.holds
+    return calibration.believes(Counted(request.estimate, reported), extends=extends)
+
+
+def _append_usage(
+    state: SessionState, usage: Usage, request: SentRequest, spent: Spent, *, believed: bool
+) -> SessionFlow[None]:
+    """Append a report with the sums by then; they are added up here, because others may have reported too.
+
+    believed   True if it is taken as the size of the request, and not for its cost only
+    """
     accounting, model = state.accounting, state.settings.model or ""
     totals = accounting.totals.plus(usage)
     own = accounting.spending.own.plus(spent)
-    value = {**asdict(usage), "estimate": estimate, "model": model}
+    value = {**asdict(usage), "estimate": request.estimate, "model": model}
+    about = {"totals": asdict(totals), "spent": own.as_dict(), **accounting.spending.recorded_sum}
+    if not believed:
+        about["believed"] = False
+        yield from commit(state, [mark_entry(state, "usage", value, about)])
+        accounting.add_doubted_usage(Counted(request.expected, usage.context), totals, own)
+        return
     report = UsageReport(
-        usage=usage, estimate=estimate, model=model, at=state.now(), messages=accounting.sent_messages
+        usage=usage,
+        estimate=request.estimate,
+        model=model,
+        at=state.now(),
+        messages=request.messages,
+        holds=request.holds,
     ).after(accounting.report)
-    about = {"totals": asdict(totals), "spent": own.as_dict(), "grown": report.grown}
-    about |= accounting.spending.recorded_sum
+    about["grown"] = report.grown
+    if not report.holds:
+        about["stands"] = False
     yield from commit(state, [mark_entry(state, "usage", value, about)])
     accounting.add_usage(report, totals, own)
 
@@ -119,37 +186,26 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
 
 
 def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) -> SessionFlow[Observed]:
-    """Learn the window and fold once without a model; a second refusal of one turn is an error.
+    """Learn the window and fold below what was sent; a second refusal of one turn is an error.
 
-    stated   True if the provider named the limit; an inferred limit is forgotten sooner
+    stated   True if the provider named the limit; an inferred one holds in this session only
     """
     accounting, settings = state.accounting, state.settings
-    context = yield from context_state(state)
-    sent = accounting.sent_estimate or context.budget.breakdown.total
-    learned = learned_windows.learn_from_refusal(context.window.tokens, info, sent=sent, at=state.now())
+    known = yield from context_state(state)
+    sent = _find_request(state, info.requested).estimate
+    learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
     if learned is not None:
-        note = replace(learned, stated=learned.stated and stated).note
-        key = learned_windows.note_key(settings.endpoint, settings.model or "")
-        yield StoreCall(lambda: state.store.put_note(key, note))
+        if stated and learned.stated:  # a guess is for this session only
+            note, key = learned.note, learned_windows.note_key(settings.endpoint, settings.model or "")
+            yield StoreCall(lambda: state.log.put_note(key, note))
         accounting.note_window(learned.tokens)
     if accounting.refused:
         _report_overflow(state, info, recovered=False)
         raise Overflow(info.provider, info.limit, info.requested)
     accounting.note_refusal(refused=True)
-    context = yield from context_state(state)
-    real = info.requested or max(context.budget.used, info.limit or 0)
-    ratio = min(_MOST_UNDERCOUNTED, max(1.0, real / max(1, sent)))
-    room = context.budget.room
-    if learned is not None:  # a window that the caller gave stays, but this turn has to fit the true one
-        limit = replace(context.window, tokens=min(context.window.tokens, learned.tokens))
-        room = measure_context(state, limit, state.request).room
-    options = CompactionOptions(
-        target=floor(RECOVERY_FRACTION * room / ratio),
-        why_no_model="no model is asked after a refusal",
-    )
-    attempt = yield from attempt_compaction(state, context, options, "emergency")
+    attempt = yield from _fold_refused(state, _judge_refusal(state, known, info, sent))
     budget = (yield from context_state(state)).budget
-    accounting.note_request(budget.breakdown.total)
+    accounting.note_request(current_request(state))
     folded = attempt.fold is not None
     _report_overflow(state, info, recovered=folded)
     return Observed(
@@ -159,6 +215,38 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
         budget=budget,
         outcome=attempt.outcome,
     )
+
+
+def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo, sent: int) -> ContextState:
+    """Return the context as a refusal proves it, for this turn: its size and the window.
+
+    sent   the size of the refused request, by our own count
+    """
+    window, limit = known.window, info.limit
+    if limit is not None and limit < LEAST_LIMIT:
+        limit = None
+    if limit is not None:
+        window = replace(window, tokens=min(window.tokens, limit))
+    refused = info.requested or max(known.budget.used, limit or 0)
+    budget = correct_by_refusal(
+        measure_context(state, window, state.request),
+        ratio=refused / max(1, sent),
+        stated=limit is not None,
+        system=state.loaded.system_tokens,
+    )
+    return ContextState(window, budget)
+
+
+def _fold_refused(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:
+    """Fold by the policy's own stages, with the floor behind them that reaches every size without a model."""
+    policy, options = add_floor(state.settings.policy), CompactionOptions(refused=True)
+    if state.summariser.ask is not None:
+        allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
+        why = f"no model is asked: {allowed.explanation}"
+        if not policy.refused_asks:
+            why = "no model is asked after a refusal"
+        options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
+    return (yield from attempt_compaction(state, context, options, "emergency", policy=policy))
 
 
 def _report_overflow(state: SessionState, info: OverflowInfo, *, recovered: bool) -> None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.calls.compact import CompactionOptions, build_task
-from refold.core.compaction.pipeline import shrink
+from refold.core.compaction.pipeline import select_arrival, shrink
+from refold.core.compaction.task import ArrivalStage
+from refold.core.log.view import MessageRange, ViewItem
 from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
@@ -61,8 +63,9 @@ def prepare(
     unchanged = taken.as_said and not state.view.standing and len(messages or ()) == len(state.loaded.items)
     sent = messages if unchanged and isinstance(messages, list) else state.send_view()
     outcome = replace(attempt.outcome, messages=sent)
-    if taken.mended:
-        reason = f"{outcome.reason}; mended {format_count(taken.mended, 'message')}"
+    if taken.mended or taken.limited:
+        mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
+        reason = "; ".join(filter(None, (outcome.reason, mended, taken.limited)))
         receipt = replace(outcome.receipt, mended=taken.mended, reason=reason)
         outcome = replace(outcome, reason=reason, receipt=receipt)
     if should_prepare_fold(state, budget):
@@ -81,11 +84,13 @@ class _TakenIn:
     """True if it has the messages as they were said, and is not a view of them."""
     mended: int
     """Messages that were repaired."""
+    limited: str = ""
+    """What the policy has done to new messages that are over its limits."""
 
 
 def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[_TakenIn]:
     """Take in the caller's list, and repair the view if a provider would refuse it."""
-    said, as_said, mended = state.view.said, False, 0
+    said, as_said = state.view.said, False
     if messages is None:
         yield from reload_if_stale(state)
     else:
@@ -93,15 +98,59 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     new = state.view.said - said
     if new > 0 and any(message.role == "assistant" for message in state.loaded.messages[-new:]):
         state.accounting.record_breaker_event("turn", state.now())
-    if state.loaded.sound is None:
-        # The repair becomes a fold, so that the same view is not repaired again in every turn.
-        window = yield from find_window(state)
-        budget = measure_context(state, window, RequestContext())
-        policy = state.settings.policy
-        task = build_task(to_conversation(state, window, budget), CompactionOptions(), None)
-        result = yield from shrink(task, (), orphans=policy.orphans, missing=policy.missing)
-        if result.repaired:
-            view_items = tuple(state.loaded.view_items)
-            yield from install_fold(state, view_items, result.edits, {"trigger": "repair"})
-            mended = result.repaired
-    return _TakenIn(as_said, mended)
+    limits = _find_limits(state, new)
+    if not limits and state.loaded.sound is not None:
+        return _TakenIn(as_said, 0)
+    window = yield from find_window(state)
+    budget = measure_context(state, window, RequestContext())
+    policy = state.settings.policy
+    view_items = tuple(state.loaded.view_items)
+    options = CompactionOptions(
+        pins=tuple(n for n, item in enumerate(view_items) if _stays_whole(state, item))
+    )
+    task = build_task(to_conversation(state, window, budget), options, None)
+    result = yield from shrink(task, limits, orphans=policy.orphans, missing=policy.missing)
+    reports = [report for report in result.reports if report.accepted]
+    # What is done becomes a fold, so that the same view is not repaired again in every turn.
+    facts: dict[str, Any] = {"trigger": "repair"}
+    if reports:
+        sizes = {"before": task.tokens, "after": result.tokens}
+        facts = {
+            "trigger": "arrival",
+            "policy": policy.name,
+            "stages": [report.stage for report in reports],
+            **sizes,
+        }
+    if reports or result.repaired:
+        made = yield from install_fold(state, view_items, result.edits, facts)
+        if reports and made.entry is not None:
+            state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
+    limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
+    return _TakenIn(as_said, result.repaired, limited)
+
+
+def _find_limits(state: SessionState, new: int) -> tuple[ArrivalStage, ...]:
+    """Return the policy's stages that limit a message which has just arrived.
+
+    new   messages that were stored just now; those behind the last reply have arrived since it as well
+    """
+    stages = select_arrival(state.settings.policy.stages)
+    messages, items = state.loaded.messages, state.loaded.view_items
+    last = next((n for n, message in enumerate(reversed(messages)) if message.role == "assistant"), new)
+    arrived = [
+        messages[index]
+        for index in range(len(messages) - max(new, last) if stages else len(messages), len(messages))
+        if isinstance(items[index], MessageRange) and not _stays_whole(state, items[index])
+    ]
+    return tuple(stage for stage in stages if any(map(stage.limits, arrived)))
+
+
+def _stays_whole(state: SessionState, item: ViewItem | None) -> bool:
+    """True if somebody wants a message as it was said: it is pinned, or an unfold has shown it again."""
+    if not isinstance(item, MessageRange):
+        return False
+    undone = (fold for fold in state.view.folds if not fold.standing)
+    removed = (part for fold in undone for change in fold.changes for part in change.removed)
+    return item.first in state.view.pins or any(
+        isinstance(part, MessageRange) and part.first <= item.first <= part.last for part in removed
+    )

@@ -16,6 +16,7 @@ from refold.session.state.accounting import UsageReport
 
 _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
     "repair": None,
+    "arrival": None,
     "carried": None,
     "forced": None,
     "emergency": "emergency",
@@ -75,8 +76,14 @@ def usage_report(entry: Entry) -> UsageReport:
         estimate=int(value.get("estimate", 0)),
         model=str(value.get("model", "")),
         at=entry.at,
+        holds=entry.beside.get("stands") is not False,
         grown=(grown[0], grown[1]) if is_pair else (0, 0),
     )
+
+
+def is_believed(entry: Entry) -> bool:
+    """True if the report of a usage entry was taken as the size of its request."""
+    return entry.beside.get("believed") is not False
 
 
 def usage_totals(entry: Entry) -> Totals:

@@ -1,0 +1,239 @@
+"""What a session believes of reports and refusals: each belongs to a request, and none makes it too sure."""
+
+import math
+import random
+
+import pytest
+from talks import opened, reply, talk, usage, user
+
+import refold
+from refold.errors import RefoldWarning
+
+TOO_LONG = (
+    "This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens."
+)
+
+
+def say_words(number, words):
+    role = "user" if number % 2 == 0 else "assistant"
+    return {"role": role, "content": f"m{number} " + "alpha beta gamma " * words}
+
+
+@pytest.mark.parametrize(
+    ("policy", "seed"),
+    [*(("refold", seed) for seed in range(12)), *((name, 5) for name in ("ripple", "opal", "codebuddy"))],
+)
+def test_a_random_caller_with_true_reports_never_sends_more_than_the_window(policy, seed):
+    """It prepares, looks at the view, compacts, unfolds and rewinds in any order, and sends either list."""
+    chance, window, top = random.Random(seed), 4_000, 0
+    session = opened(window=window, policy=policy)
+    session.say([say_words(number, 30) for number in range(6)])
+    sent, number = session.view(), 6
+    for _ in range(60):
+        act = chance.choice(
+            ["turn", "turn", "turn", "view", "prepare", "compact", "unfold", "rewind", "look"]
+        )
+        if act == "turn":
+            session.say([say_words(number, chance.randint(1, 60)), say_words(number + 1, 20)])
+            number += 2
+            continue
+        if act == "compact":
+            session.compact(target=chance.choice([400, 1_500]))
+        elif act == "unfold":
+            session.unfold()
+        elif act == "rewind":
+            session.rewind(f"#{max(2, session.stats().said - chance.randint(0, 4))}")
+        elif act == "look":
+            session.view()
+        ready = session.prepare()
+        assert ready.outcome.fits == (ready.budget.used <= ready.budget.room)
+        sent = ready.messages
+        if act == "view":
+            sent = session.view()
+        size = refold.count(sent, policy=policy)
+        if policy == "refold" or ready.outcome.fits:  # a document may leave a context that is too large
+            top = max(top, size)
+        assert ready.budget.used == pytest.approx(size, rel=0.05, abs=20)
+        session.observe(usage(size))
+    assert top <= window
+
+
+@pytest.mark.parametrize("how", ["view", "prepare", "outcome"])
+def test_a_report_belongs_to_the_list_that_was_sent(how):
+    """After a manual compaction the view may be sent as it is, or prepared, or taken from the outcome."""
+    session = opened(window=4_000)
+    ready = session.prepare([say_words(number, 30) for number in range(20)])
+    session.observe(usage(refold.count(ready.messages)))
+    outcome = session.compact(target=400)
+    sent = {
+        "view": session.view,
+        "prepare": lambda: session.prepare().messages,
+        "outcome": lambda: outcome.messages,
+    }
+    history = list(sent[how]())
+    session.observe(usage(refold.count(history)))
+    history.append(say_words(0, 1))
+    for number in range(1, 40):
+        ready = session.prepare([*history, say_words(number, 40)])
+        history = list(ready.messages)
+        assert refold.count(history) <= 4_000
+        assert ready.budget.used == pytest.approx(refold.count(history), rel=0.05)
+
+
+def test_a_report_after_unfold_calibrates_nothing_away():
+    """The report is of the folded view; the view that stands now is larger."""
+    session = opened(window=16_000)
+    session.prepare([say_words(number, 60) for number in range(30)])
+    session.compact(target=1_000)
+    ready = session.prepare()
+    session.unfold()
+    session.observe(usage(refold.count(ready.messages)))
+    assert session.budget().used == pytest.approx(refold.count(session.view()), rel=0.05)
+    again = opened(window=16_000, store=session.state.store, name=session.name)
+    assert again.budget().used == pytest.approx(refold.count(again.view()), rel=0.05)
+
+
+def test_a_look_at_the_view_behind_the_answer_takes_no_report():
+    """A program may show the view before it observes; the report is of what was prepared."""
+    session = opened(window=64_000)
+    sent = refold.count(session.prepare(talk(10, size=800)).messages)
+    session.say(reply("words " * 2_000))
+    session.view()
+    session.observe(usage(sent))
+    assert session.budget().used == pytest.approx(refold.count(session.view()), rel=0.05)
+
+
+def test_what_a_rewind_leaves_keeps_the_provider_s_way_to_count():
+    session = opened(window=64_000)
+    session.prepare(talk(10, size=800))
+    session.observe(usage(round(1.5 * refold.count(talk(10, size=800)))))
+    session.rewind("#5")
+    assert session.budget().used == pytest.approx(1.5 * refold.count(session.view()), rel=0.03)
+
+
+def test_parts_that_the_session_is_not_told_of_are_counted_after_a_fold():
+    """Tools of 5,000 tokens stay, however small the history becomes."""
+    session, history = opened(window=64_000), []
+    for turn in range(6):
+        history += talk(6, size=800, start=turn * 7)
+        sent = session.prepare(history).messages
+        session.observe(usage(refold.count(sent) + 5_000))
+    session.compact(target=2_000)
+    assert session.budget().used == pytest.approx(refold.count(session.view()) + 5_000, rel=0.1)
+
+
+# -- reports that leave tokens out ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_reports_of_uncached_tokens_teach_no_window_and_lower_nothing(seed):
+    chance, store = random.Random(seed), refold.open_store("memory:")
+    session, history, cached = opened(store=store, window=None, model="gpt-4o"), [], 0
+    even = (
+        chance.randint(50, 1_300) if seed % 2 else None
+    )  # turns of one size report one number again and again
+    for turn in range(25):
+        words = even or chance.randint(10, 1_300)
+        history += [say_words(2 * turn, words), say_words(2 * turn + 1, 5)]
+        ready = session.prepare(history)
+        size = refold.count(ready.messages)
+        cached = 0 if ready.fold else cached
+        observed = session.observe(usage(max(1, size - cached)))
+        cached = size
+        assert not observed
+        assert (observed.budget.window, observed.budget.window_source) == (128_000, "table")
+        assert observed.budget.used >= 0.95 * size
+    assert opened("other", store=store, window=None, model="gpt-4o").budget().window == 128_000
+    assert opened(store=store, window=None, model="gpt-4o").budget().used >= 0.95 * size
+
+
+@pytest.mark.parametrize("reported", [1_900, 4_000, 8_000])
+def test_one_low_report_proves_nothing(reported):
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=None, model="gpt-4o")
+    sent = session.prepare([say_words(number, 120) for number in range(60)]).budget.used
+    observed = session.observe(usage(reported))
+    assert "not all of it was counted" in observed.reason
+    assert (session.budget().window, session.budget().used) == (128_000, sent)
+    assert session.stats().totals.input == reported
+    assert opened("other", store=store, window=None, model="gpt-4o").budget().window == 128_000
+    again = opened(store=store, window=None, model="gpt-4o")
+    assert (again.budget().used, again.stats().totals.input) == (sent, reported)
+
+
+def test_a_low_count_that_others_confirm_is_believed():
+    """Thoughts that a provider leaves out make its counts low for ever, and true."""
+    session, history = opened(window=64_000), talk(20, size=800)
+    for turn in range(4):
+        session.prepare(history)
+        session.observe(usage(round(0.5 * refold.count(history))))
+        history += talk(1, size=800, start=turn)
+    session.prepare(history)
+    assert session.budget().used == pytest.approx(0.5 * refold.count(history), rel=0.05)
+
+
+@pytest.mark.parametrize("number", [-5, -(10**12), math.nan, math.inf, 10**9, 10**30])
+def test_a_number_that_no_request_has_is_ignored_with_a_warning(number):
+    session = opened()
+    before = session.prepare(talk(5)).budget
+    with pytest.warns(RefoldWarning, match="ignored a number in a report of usage: prompt_tokens is"):
+        observed = session.observe({"usage": {"prompt_tokens": number, "completion_tokens": 5}})
+    assert observed.usage is None
+    assert session.budget() == before
+
+
+def test_a_report_of_many_windows_is_ignored_with_a_warning():
+    """Such as the sum over all requests of a run."""
+    session = opened(window=8_000)
+    before = session.prepare(talk(5)).budget
+    with pytest.warns(RefoldWarning, match="ignored a report of 900,000 tokens"):
+        observed = session.observe(usage(900_000))
+    assert observed.usage is None
+    assert session.budget() == before
+    assert session.stats().totals.requests == 0
+
+
+def test_a_report_over_the_window_is_an_overflow():
+    seen, session = [], opened(window=None, model="gpt-4o", policy="opal")
+    session.subscribe(seen.append)
+    session.prepare([user("x" * 2_000), reply("ok")] * 20)
+    session.observe(usage(128_001))
+    assert [one.kind for one in seen] == ["overflow", "usage_update"]
+    assert (seen[0].limit, seen[0].requested, seen[0].recovered) == (128_000, 128_001, False)
+    assert session.needs_compaction()
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "learned"), [(1, None), (400, 4_096), (20_000, None)])
+def test_only_a_refusal_that_agrees_with_the_request_teaches_a_window(words, learned):
+    """A tool or a sub-agent may quote the refusal of another request."""
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=128_000, model="gpt-4o")
+    session.prepare([user("alpha beta gamma " * words), reply("delta " * words), user("go on")])
+    observed = session.observe(ValueError("tool said: " + TOO_LONG.format(limit=4_096, sent=9_000)))
+    assert bool(observed) is (learned is not None)
+    if learned is None:
+        assert "no refusal of this request: it names 9,000 tokens" in observed.reason
+    assert (session.budget().window, session.budget().window_source) == (128_000, "given")
+    other = opened("other", store=store, window=None, model="gpt-4o").budget()
+    assert other.window == (learned or 128_000)
+
+
+def test_a_limit_that_the_request_was_not_over_is_not_learned():
+    """The refusal is believed for this turn, and its limit is not: much less was sent."""
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=None, model="gpt-4o")
+    session.prepare(talk(40, size=800))
+    assert session.observe("the maximum context length is 100000 tokens: the prompt is too long")
+    assert session.budget().window == 128_000
+
+
+def test_a_guess_after_a_refusal_without_numbers_stays_in_its_session():
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=None, model="gpt-4o")
+    session.prepare(talk(60, size=800))
+    assert session.observe("Your input exceeds the context window of this model.")
+    assert session.budget().window_source == "learned"
+    assert opened("other", store=store, window=None, model="gpt-4o").budget().window == 128_000

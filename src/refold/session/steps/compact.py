@@ -11,7 +11,6 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.message import Message
-from refold.core.tokens.calibration import Calibration
 from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
@@ -58,14 +57,12 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         return (yield from attempt_compaction(state, context, options, "threshold"))
     why = allowed.explanation
     if budget.used > budget.room:
-        options = CompactionOptions(why_no_model=f"no model is asked: {why}", spare=spare)
-        attempt = yield from attempt_compaction(state, context, options, "emergency")
-        outcome = attempt.outcome
-        if why not in outcome.reason:
-            outcome = replace(outcome, reason=f"{outcome.reason}; no model is asked: {why}")
-        return replace(attempt, outcome=outcome)
+        why_no_model = f"no model is asked: {why}"
+        options = CompactionOptions(why_no_model=why_no_model, spare=spare)
+        return (yield from attempt_compaction(state, context, options, "emergency", remark=why_no_model))
+    why = f"not now: {why}"
     state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
-    return Attempt(make_idle_outcome(state.settings.policy, budget, f"not now: {why}"))
+    return Attempt(make_idle_outcome(state.settings.policy, budget, why))
 
 
 def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:
@@ -89,20 +86,24 @@ def attempt_compaction(
     *,
     policy: Policy | None = None,
     fence: int | None = None,
+    remark: str = "",
 ) -> SessionFlow[Attempt]:
-    """Run the policy's stages on the view, and install the fold if it still applies."""
+    """Run the policy's stages on the view, and install the fold if it still applies.
+
+    remark   stands in the reason, if no stage has said it: log, receipt, event and caller get the same words
+    """
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
-    conversation = to_conversation(state, context.window, context.budget)
+    conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
     conversation = replace(conversation, policy=policy or conversation.policy)
-    if options.refused and (estimated := context.budget.breakdown.total):
-        ratio = context.budget.used / estimated
-        conversation = replace(conversation, calibration=Calibration(ratio=ratio, scale=ratio))
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
     options = complete_options(state, context, options)
     outcome = yield from compaction_flow(conversation, options)
-    outcome = replace(outcome, receipt=replace(outcome.receipt, trigger=trigger))
+    reason = outcome.reason if remark in outcome.reason else f"{outcome.reason}; {remark}"
+    outcome = replace(
+        outcome, reason=reason, receipt=replace(outcome.receipt, trigger=trigger, reason=reason)
+    )
     state.accounting.note_questions(outcome.receipt.calls)
     for call in outcome.receipt.calls:
         if options.prefix is not None and call.prefixed and not call.estimated:
@@ -110,15 +111,7 @@ def attempt_compaction(
             state.accounting.note_cache_miss(missed=missed)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
-    facts: dict[str, Any] = {
-        "trigger": trigger,
-        "policy": conversation.policy.name,
-        "stages": list(outcome.stages),
-        "before": outcome.tokens_before,
-        "after": outcome.tokens_after,
-    }
-    if _is_unanswered(outcome):
-        facts["unanswered"] = True
+    facts = _describe_fold(outcome, conversation.policy)
     place = conversation.policy.checkpoint
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
     if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in outcome.edits):
@@ -131,10 +124,17 @@ def attempt_compaction(
     return record_fold(state, installed.entry, outcome, context.budget.used)
 
 
-def _is_unanswered(outcome: Outcome) -> bool:
-    """True if a model was asked and no summary of it was taken."""
+def _describe_fold(outcome: Outcome, policy: Policy) -> dict[str, Any]:
+    """Return what the log says of a fold; it is unanswered if a model was asked and no summary was taken."""
     asked = [report.accepted for report in outcome.receipt.stages if report.calls]
-    return bool(asked) and not any(asked)
+    facts: dict[str, Any] = {
+        "trigger": outcome.receipt.trigger,
+        "policy": policy.name,
+        "stages": list(outcome.stages),
+        "before": outcome.tokens_before,
+        "after": outcome.tokens_after,
+    }
+    return facts | ({"unanswered": True} if asked and not any(asked) else {})
 
 
 def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:
@@ -176,6 +176,7 @@ def complete_options(
         allowance=state.accounting.spending.allowance_left(state.settings.caps, state.now()),
         prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
+        archive=state.settings.history,
     )
 
 
@@ -213,11 +214,12 @@ def _warn_of_cap(state: SessionState, outcome: Outcome) -> str:
 def record_failed_attempt(
     state: SessionState, outcome: Outcome, trigger: str, reason: str
 ) -> SessionFlow[Attempt]:
-    """Append an attempt that failed to the log, and tell listeners."""
+    """Append an attempt that failed to the log, and tell listeners: everybody gets the same reason."""
+    outcome = replace(outcome, reason=reason, receipt=replace(outcome.receipt, reason=reason))
     counted = trigger == "threshold"
     failed = any(not report.accepted and report.calls for report in outcome.receipt.stages)
     receipt = redact_receipt(state, outcome.receipt)
-    value = {"trigger": trigger, "reason": reason, "counted": counted}
+    value = {"trigger": trigger, "reason": receipt.reason, "counted": counted}
 
     def act() -> SessionFlow[None]:
         about = {"receipt": receipt.as_dict(), **state.accounting.spending.record_attempt(receipt.spent)}
@@ -229,14 +231,13 @@ def record_failed_attempt(
     if counted:
         state.accounting.record_breaker_event("failed", at)
     if failed or outcome.compacted:
-        state.events.add(CompactionFailed(session=state.name, at=at, reason=reason, receipt=receipt))
+        state.events.add(CompactionFailed(session=state.name, at=at, reason=receipt.reason, receipt=receipt))
     else:
-        state.events.add(CompactionSkipped(session=state.name, at=at, reason=reason))
+        state.events.add(CompactionSkipped(session=state.name, at=at, reason=receipt.reason))
     undone = replace(
         outcome,
         messages=state.send_view(),
         compacted=False,
-        reason=reason,
         stages=(),
         tier=0,
         edits=(),

@@ -1,10 +1,11 @@
 """What a session believes of reports and refusals: each belongs to a request, and none makes it too sure."""
 
+import asyncio
 import math
 import random
 
 import pytest
-from talks import opened, reply, talk, usage, user
+from talks import limits, opened, reply, talk, usage, user
 
 import refold
 from refold.errors import RefoldWarning
@@ -237,3 +238,61 @@ def test_a_guess_after_a_refusal_without_numbers_stays_in_its_session():
     assert session.observe("Your input exceeds the context window of this model.")
     assert session.budget().window_source == "learned"
     assert opened("other", store=store, window=None, model="gpt-4o").budget().window == 128_000
+
+
+# -- attempts that were interrupted or skipped ---------------------------------------------------------------
+
+
+def interrupt(_ask):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("act", ["compact", "prepare"])
+def test_an_interrupted_attempt_is_recorded(act):
+    session = opened(window=4_000, ask=interrupt)
+    session.say(talk(12, size=800))
+    with pytest.raises(KeyboardInterrupt):
+        getattr(session, act)()
+    (attempt,) = session.log(kinds=("attempt",))
+    assert attempt.value["reason"] == "interrupted by KeyboardInterrupt"
+    assert not attempt.value["counted"]
+    assert attempt.beside["receipt"]["reason"] == "interrupted by KeyboardInterrupt"
+    assert len(session.view()) == 25
+
+
+def test_a_cancelled_attempt_is_recorded():
+    async def run():
+        began = asyncio.Event()
+
+        async def hang(_ask):
+            began.set()
+            await asyncio.Event().wait()
+
+        async with refold.aopen("talk", store="memory:", window=4_000, ask=hang) as session:
+            await session.say(talk(12, size=800))
+            task = asyncio.create_task(session.compact())
+            await began.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            (attempt,) = await session.log(kinds=("attempt",))
+            assert attempt.value["reason"] == "interrupted by CancelledError"
+            assert await session.say("still there") == "#26"
+
+    asyncio.run(run())
+
+
+def test_a_fold_that_the_breaker_forbids_is_recorded():
+    session, history = opened(window=8_000, limits=limits(per_hour=1)), talk(40, size=800)
+    assert session.prepare(history).fold
+    seen, ready = [], None
+    session.subscribe(seen.append)
+    while ready is None or not ready.outcome.reason.startswith("not now: "):
+        history += talk(1, size=400)
+        ready = session.prepare(history)
+        assert not ready.fold
+    (attempt,) = session.log(kinds=("attempt",))
+    assert attempt.value == {"trigger": "threshold", "reason": ready.outcome.reason, "counted": False}
+    assert attempt.beside["receipt"]["reason"] == ready.outcome.reason
+    (skipped,) = [one for one in seen if one.kind == "compaction_skipped"]
+    assert (skipped.reason, skipped.until > 0) == (ready.outcome.reason, True)

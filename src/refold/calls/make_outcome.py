@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from refold.calls.conversation import Conversation
 from refold.calls.outcome import Outcome, Receipt
@@ -91,6 +91,24 @@ def make_idle_outcome(policy: Policy, budget: Budget, reason: str) -> Outcome:
             fits=fits,
             reason=reason,
         ),
+    )
+
+
+def undo_outcome(outcome: Outcome, messages: list[Any]) -> Outcome:
+    """Return the outcome of a compaction that was not put in place; `messages` is what stands instead."""
+    return replace(
+        outcome,
+        messages=messages,
+        compacted=False,
+        stages=(),
+        tier=0,
+        edits=(),
+        summary=None,
+        messages_after=outcome.messages_before,
+        tokens_after=outcome.tokens_before,
+        used_after=outcome.budget.used,
+        fits=outcome.budget.used <= outcome.budget.room,
+        met_target=outcome.receipt.goal_tokens is None,
     )
 
 

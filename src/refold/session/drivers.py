@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from refold.core.compaction.flow import Answerer, Asks, ask_in_parallel, ask_in_turn
@@ -85,10 +86,11 @@ def run_sync(
             lock.release()
             locked = False
             flush()
-            value = step.wait() if isinstance(step, Wait) else ask_in_turn(step, ask)
+            waits = step.wait if isinstance(step, Wait) else partial(ask_in_turn, step, ask)
+            value, stopped = _try_call(waits, None, BaseException)
             lock.acquire()
             locked = True
-            step = flow.send(value)
+            step = flow.send(value) if stopped is None else _throw(flow, stopped, mark_stale)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     except BaseException as error:
@@ -124,10 +126,16 @@ async def run_async(
             lock.release()
             locked = False
             flush()
-            value = await (step.wait() if isinstance(step, Wait) else ask_in_parallel(step, ask))
+            stopped: BaseException | None = None
+            try:
+                value = await (step.wait() if isinstance(step, Wait) else ask_in_parallel(step, ask))
+            except GeneratorExit:  # the event loop is gone
+                raise
+            except BaseException as error:  # noqa: BLE001  # also if cancelled: the flow has to know
+                stopped = error
             await lock.acquire()
             locked = True
-            step = flow.send(value)
+            step = flow.send(value) if stopped is None else _throw(flow, stopped, mark_stale)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     except BaseException as error:
@@ -146,14 +154,26 @@ def _was_cut_short(flow: SessionFlow[T], error: BaseException) -> bool:
     return not isinstance(error, Exception) or inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED
 
 
-def _try_call(call: Callable[[], Any], guard: Guard | None) -> tuple[Any, Exception | None]:
+def _throw(
+    flow: SessionFlow[T], error: BaseException, mark_stale: Callable[[], None]
+) -> Asks | StoreCall | Wait:
+    """Tell a flow that its wait was interrupted: it records that and raises. The state is read again."""
+    mark_stale()
+    return flow.throw(error)
+
+
+def _try_call(
+    call: Callable[[], Any], guard: Guard | None, caught: type[BaseException] = Exception
+) -> tuple[Any, BaseException | None]:
     try:
         return (call() if guard is None else guard(call)), None
-    except Exception as error:  # noqa: BLE001  # every error goes to the flow that asked for the call
+    except caught as error:  # every error goes to the flow that asked for the call
         return None, error
 
 
-async def _try_call_in_thread(call: Callable[[], Any], guard: Guard | None) -> tuple[Any, Exception | None]:
+async def _try_call_in_thread(
+    call: Callable[[], Any], guard: Guard | None
+) -> tuple[Any, BaseException | None]:
     import asyncio  # expensive to import; whoever is here has imported it already
 
     future = asyncio.ensure_future(asyncio.to_thread(_try_call, call, guard))

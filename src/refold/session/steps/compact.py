@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions, compaction_flow
-from refold.calls.make_outcome import make_idle_outcome
+from refold.calls.conversation import Conversation
+from refold.calls.make_outcome import make_idle_outcome, undo_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
@@ -60,9 +61,12 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         why_no_model = f"no model is asked: {why}"
         options = CompactionOptions(why_no_model=why_no_model, spare=spare)
         return (yield from attempt_compaction(state, context, options, "emergency", remark=why_no_model))
-    why = f"not now: {why}"
-    state.events.add(CompactionSkipped(session=state.name, at=state.now(), reason=why, until=allowed.until))
-    return Attempt(make_idle_outcome(state.settings.policy, budget, why))
+    idle = make_idle_outcome(state.settings.policy, budget, f"not now: {why}")
+    return (
+        yield from record_failed_attempt(
+            state, idle, "threshold", idle.reason, counted=False, until=allowed.until
+        )
+    )
 
 
 def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:
@@ -99,16 +103,11 @@ def attempt_compaction(
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
     options = complete_options(state, context, options)
-    outcome = yield from compaction_flow(conversation, options)
+    outcome = yield from _run_stages(state, conversation, options, trigger)
     reason = outcome.reason if remark in outcome.reason else f"{outcome.reason}; {remark}"
     outcome = replace(
         outcome, reason=reason, receipt=replace(outcome.receipt, trigger=trigger, reason=reason)
     )
-    state.accounting.note_questions(outcome.receipt.calls)
-    for call in outcome.receipt.calls:
-        if options.prefix is not None and call.prefixed and not call.estimated:
-            missed = call.cache_read < options.prefix.cached * LEAST_HIT
-            state.accounting.note_cache_miss(missed=missed)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
     facts = _describe_fold(outcome, conversation.policy)
@@ -122,6 +121,26 @@ def attempt_compaction(
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
     return record_fold(state, installed.entry, outcome, context.budget.used)
+
+
+def _run_stages(
+    state: SessionState, conversation: Conversation, options: CompactionOptions, trigger: str
+) -> SessionFlow[Outcome]:
+    """Run the stages, and note what their questions have shown; an interrupted attempt is recorded."""
+    accounting = state.accounting
+    try:
+        outcome = yield from compaction_flow(conversation, options)
+    except BaseException as error:
+        if not isinstance(error, Exception | GeneratorExit):  # Ctrl-C, or a task that was cancelled
+            why = f"interrupted by {type(error).__name__}"
+            idle = make_idle_outcome(conversation.policy, conversation.budget, why)
+            yield from record_failed_attempt(state, idle, trigger, why, counted=False)
+        raise
+    accounting.note_questions(outcome.receipt.calls)
+    for call in outcome.receipt.calls:
+        if options.prefix is not None and call.prefixed and not call.estimated:
+            accounting.note_cache_miss(missed=call.cache_read < options.prefix.cached * LEAST_HIT)
+    return outcome
 
 
 def _describe_fold(outcome: Outcome, policy: Policy) -> dict[str, Any]:
@@ -212,11 +231,22 @@ def _warn_of_cap(state: SessionState, outcome: Outcome) -> str:
 
 
 def record_failed_attempt(
-    state: SessionState, outcome: Outcome, trigger: str, reason: str
+    state: SessionState,
+    outcome: Outcome,
+    trigger: str,
+    reason: str,
+    *,
+    counted: bool = True,
+    until: float | None = None,
 ) -> SessionFlow[Attempt]:
-    """Append an attempt that failed to the log, and tell listeners: everybody gets the same reason."""
-    outcome = replace(outcome, reason=reason, receipt=replace(outcome.receipt, reason=reason))
-    counted = trigger == "threshold"
+    """Append an attempt that failed to the log, and tell listeners: everybody gets the same reason.
+
+    counted   False if the circuit breaker does not count it, though a full context was its trigger
+    until     when it may be attempted again, if that is known
+    """
+    receipt = replace(outcome.receipt, reason=reason, trigger=trigger)
+    outcome = replace(outcome, reason=reason, receipt=receipt)
+    counted = counted and trigger == "threshold"
     failed = any(not report.accepted and report.calls for report in outcome.receipt.stages)
     receipt = redact_receipt(state, outcome.receipt)
     value = {"trigger": trigger, "reason": receipt.reason, "counted": counted}
@@ -233,19 +263,7 @@ def record_failed_attempt(
     if failed or outcome.compacted:
         state.events.add(CompactionFailed(session=state.name, at=at, reason=receipt.reason, receipt=receipt))
     else:
-        state.events.add(CompactionSkipped(session=state.name, at=at, reason=receipt.reason))
-    undone = replace(
-        outcome,
-        messages=state.send_view(),
-        compacted=False,
-        stages=(),
-        tier=0,
-        edits=(),
-        summary=None,
-        messages_after=outcome.messages_before,
-        tokens_after=outcome.tokens_before,
-        used_after=outcome.budget.used,
-        fits=outcome.budget.used <= outcome.budget.room,
-        met_target=outcome.receipt.goal_tokens is None,
-    )
-    return Attempt(undone if outcome.compacted else outcome, None, reason)
+        state.events.add(CompactionSkipped(session=state.name, at=at, reason=receipt.reason, until=until))
+    if outcome.compacted:
+        outcome = undo_outcome(outcome, state.send_view())
+    return Attempt(outcome, None, reason)

@@ -64,7 +64,7 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
 
 
 def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:
-    """Record the usage of a response, and undo the last fold if it did not help."""
+    """Record a response: that the model took its turn, and the usage, if one request can have it."""
     accounting, usage = state.accounting, response.usage
     if response.completed:
         accounting.note_refusal(refused=False)
@@ -80,7 +80,14 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
     if usage is None:
         reason = ignored or "no usage was reported"
         return Observed(reason=reason, finish=response.finish, budget=budget)
-    believed = _is_believed(state, request, usage.context)
+    return (yield from _record_usage(state, response, usage, request))
+
+
+def _record_usage(
+    state: SessionState, response: Response, usage: Usage, request: SentRequest
+) -> SessionFlow[Observed]:
+    """Record the usage of a request, and undo the last fold if it did not help."""
+    accounting, believed = state.accounting, _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     cut = not believed and doubted is not None and cut_silently(doubted, expected)
     if cut and not accounting.refused:
@@ -108,12 +115,9 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
             usage=usage,
         )
     )
-    reason = "answered"
-    if not believed:
-        reason += (
-            f"; {usage.context:,} tokens were reported and about {request.expected:,} were sent: not all"
-        )
-        reason += " of it was counted, so the estimate stays"
+    low = f"{usage.context:,} tokens were reported and about {request.expected:,} were sent"
+    doubts = f"answered; {low}: not all of it was counted, so the estimate stays"
+    reason = "answered" if believed else doubts
     return Observed(reason=reason, usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 
@@ -222,11 +226,9 @@ def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo,
 
     sent   the size of the refused request, by our own count
     """
-    window, limit = known.window, info.limit
-    if limit is not None and limit < LEAST_LIMIT:
-        limit = None
-    if limit is not None:
-        window = replace(window, tokens=min(window.tokens, limit))
+    limit = None if info.limit is None or info.limit < LEAST_LIMIT else info.limit
+    # A limit above the known window is believed too: the size that was refused is counted against it.
+    window = known.window if limit is None else replace(known.window, tokens=limit)
     refused = info.requested or max(known.budget.used, limit or 0)
     budget = correct_by_refusal(
         measure_context(state, window, state.request),
@@ -234,7 +236,7 @@ def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo,
         stated=limit is not None,
         system=state.loaded.system_tokens,
     )
-    return ContextState(window, budget)
+    return ContextState(window, replace(budget, window=min(known.window.tokens, window.tokens)))
 
 
 def _fold_refused(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:

@@ -21,6 +21,8 @@ from refold.session.events import (
     ContextWarning,
     Listeners,
     OverflowMet,
+    StoreFailed,
+    StoreRestored,
     Unfolded,
     UsageUpdate,
 )
@@ -55,6 +57,8 @@ EVENTS = {
     "compaction_failed": CompactionFailed(**ABOUT, reason="nobody answered", receipt=RECEIPT),
     "overflow": OverflowMet(**ABOUT, provider="vllm", limit=100, requested=120, recovered=True),
     "unfolded": Unfolded(**ABOUT, fold="b2:x"),
+    "store_failed": StoreFailed(**ABOUT, reason="no room left", unsaved=3),
+    "store_restored": StoreRestored(**ABOUT, stored=2),
 }
 START = EVENTS["compaction_start"]
 

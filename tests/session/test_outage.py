@@ -209,7 +209,9 @@ def test_a_refusal_for_size_is_recovered_without_the_store(store):
     messages = talk(12)
     session.prepare(messages)
     store.fails = "all"
-    refusal = "This model's maximum context length is 4096 tokens. However, your messages resulted in 9000 tokens."
+    refusal = (
+        "This model's maximum context length is 4096 tokens. However, your messages resulted in 9000 tokens."
+    )
     observed = session.observe(RuntimeError(refusal))
     assert observed.send_again
     assert observed.unsaved
@@ -385,9 +387,14 @@ def test_close_stores_what_waits(store):
 
 def test_an_error_inside_is_not_hidden_by_close(store):
     store.fails = "write"
-    with pytest.raises(ZeroDivisionError) as raised, opened(store) as session:
-        session.prepare([user("hello")])
-        _ = 1 / 0
+
+    def work():
+        with opened(store) as session:
+            session.prepare([user("hello")])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        work()
     assert "1 message waits in memory" in raised.value.__notes__[0]
 
 
@@ -411,3 +418,51 @@ def test_in_an_event_loop(store):
         return [event.kind for event in events if event.kind.startswith("store_")]
 
     assert asyncio.run(work()) == ["store_failed", "store_restored"]
+
+
+# -- messages that may wait --------------------------------------------------------------------------------
+
+
+def test_what_may_wait_is_said_in_memory(store, session):
+    session.say("one")
+    store.fails = "write"
+    assert session.say("two", durable=False) == "#2"
+    assert session.say(reply("three"), durable=False) == "#3"
+    assert session.prepare().messages == [user("one"), user("two"), reply("three")]
+    assert session.unsaved == 2
+    store.fails = ""
+    assert session.say("four", durable=False) == "#4"
+    assert said(session) == stored(store) == [user("one"), user("two"), reply("three"), user("four")]
+    assert not list(store.check())
+
+
+@pytest.mark.parametrize("fails", WRITES)
+def test_it_joins_what_others_say_meanwhile(store, session, fails):
+    session.say("one")
+    other = opened(store)
+    store.fails = fails
+    session.say("two", durable=False)
+    session.say("three", durable=False)
+    store.fails = ""
+    other.say("from elsewhere")
+    session.say("four")
+    words = ["one", "two", "three", "from elsewhere", "four"]
+    assert sorted(message["content"] for message in stored(store)) == sorted(words)
+    assert said(session) == said(other) == stored(store)
+    assert not list(store.check())
+
+
+def test_a_message_with_a_key_may_not_wait(session):
+    with pytest.raises(refold.RefoldError, match="always durable"):
+        session.say("one", key="k", durable=False)
+
+
+def test_it_may_wait_in_an_event_loop(store):
+    async def work():
+        session = refold.aopen("t", store=store, window=4_000)
+        store.fails = "write"
+        handle = await session.say("one", durable=False)
+        store.fails = ""
+        return handle, await session.view()
+
+    assert asyncio.run(work()) == ("#1", [user("one")])

@@ -24,6 +24,7 @@ from refold.session.events import (
     CompactionStart,
     ContextWarning,
     OverflowMet,
+    StoreFailed,
     Unfolded,
     UsageUpdate,
 )
@@ -122,6 +123,7 @@ def test_other_events_are_counted(recorded):
     recorded.listen(OverflowMet(**at(1.0), provider="vllm", recovered=True))
     recorded.listen(OverflowMet(**at(1.0)))
     recorded.listen(Unfolded(**at(1.0), fold="b2:x"))
+    recorded.listen(StoreFailed(**at(1.0), reason="no room left", unsaved=1))
     assert recorded.metric("refold.context.warnings") == [({"refold.level": "critical"}, 1)]
     assert recorded.metric("refold.compaction.failures") == [({}, 1)]
     assert recorded.metric("refold.compaction.skips") == [({}, 1)]
@@ -130,6 +132,7 @@ def test_other_events_are_counted(recorded):
         ({"refold.provider": "unknown", "refold.recovered": False}, 1),
     ]
     assert recorded.metric("refold.unfolds") == [({}, 1)]
+    assert recorded.metric("refold.store.failures") == [({}, 1)]
     assert not recorded.spans
 
 

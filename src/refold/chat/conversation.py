@@ -16,9 +16,16 @@ from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
 from refold.core.messages.normalize import normalize
 from refold.core.tokens.units import format_count
+from refold.errors import StoreError
 from refold.policies import presets
 from refold.session import open as open_session
-from refold.session.events import CompactionEnd, CompactionFailed, CompactionSkipped, Event
+from refold.session.events import (
+    CompactionEnd,
+    CompactionFailed,
+    CompactionSkipped,
+    Event,
+    StoreRestored,
+)
 from refold.session.session import Session
 from refold.stores import Store
 
@@ -103,6 +110,8 @@ class Conversation:
             self.notes.append(Note(f"{text}; /unfold brings them back", "dim"))
         elif isinstance(event, CompactionFailed):
             self.notes.append(Note(f"nothing was folded: {event.reason}", "dim"))
+        elif isinstance(event, StoreRestored):  # that it failed was told by a warning
+            self.notes.append(Note("the store works again, and everything is stored", "dim"))
         elif isinstance(event, CompactionSkipped) and BREAKER in event.reason:
             why = event.reason[event.reason.index(BREAKER) :]
             if why != self.breaker:
@@ -123,7 +132,10 @@ class Conversation:
             raise
         if client is not self.client:
             self.client.close()
-        self.session.close()
+        try:
+            self.session.close()
+        except StoreError as error:  # those messages are lost, and the user wants to go on elsewhere
+            self.notes.append(Note(str(error), "red"))
         self.client, self.address, self.session = client, address, session
         session.subscribe(self.listen)
 

@@ -40,7 +40,7 @@ def run_turn(conversation: Conversation, words: str) -> Iterator[ChatEvent]:
     """Say something and have it answered."""
     close_unanswered(conversation)
     client = conversation.client
-    conversation.session.say(convert_messages([client.user(words)], client.format, conversation.wire))
+    _record(conversation, convert_messages([client.user(words)], client.format, conversation.wire))
     yield from answer_last(conversation)
 
 
@@ -67,9 +67,9 @@ def close_unanswered(conversation: Conversation) -> None:
     open_calls = [call for message in messages for call in message.calls if call.id not in answered]
     for call in open_calls:
         result = ToolResult(call.id, (Text(INTERRUPTED),), name=call.name, is_error=True)
-        session.say(Message("tool", (result,)))
+        _record(conversation, Message("tool", (result,)))
     if not open_calls and messages and messages[-1].is_user_turn and not messages[-1].is_summary:
-        session.say(Message("assistant", (Text(NO_ANSWER),)))
+        _record(conversation, Message("assistant", (Text(NO_ANSWER),)))
 
 
 def is_waiting(conversation: Conversation) -> bool:
@@ -108,7 +108,8 @@ def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Rep
             observed = session.observe(reply.response)
             if not observed:
                 if reply.text.strip() or reply.calls:  # providers refuse an empty message in the history
-                    session.say(convert_messages(list(reply.messages), client.format, conversation.wire))
+                    messages = convert_messages(list(reply.messages), client.format, conversation.wire)
+                    _record(conversation, messages)
                 yield ReplyReceived(reply)
                 yield from _remarks(reply)
                 return reply
@@ -164,10 +165,15 @@ def _remarks(reply: Reply) -> Iterator[Note]:
         yield Note("the model said nothing; /retry asks it again", "yellow")
 
 
+def _record(conversation: Conversation, message: Any) -> None:
+    """Record what was said; the chat goes on if the store fails, and a warning says so."""
+    conversation.session.say(message, durable=False)
+
+
 def _record_partial(conversation: Conversation, words: str, mark: str) -> None:
     """Record the text of a reply that did not end, with a mark; nothing if there is no text."""
     if words.strip():
-        conversation.session.say(Message("assistant", (Text(f"{words.rstrip()}\n\n{mark}"),)))
+        _record(conversation, Message("assistant", (Text(f"{words.rstrip()}\n\n{mark}"),)))
 
 
 def _run_tools(
@@ -187,7 +193,7 @@ def _run_tools(
             yield ToolFinished(call, text, failed)
         outcomes.append((call, text, failed))
     results = list(conversation.client.results(outcomes))
-    conversation.session.say(convert_messages(results, conversation.client.format, conversation.wire))
+    _record(conversation, convert_messages(results, conversation.client.format, conversation.wire))
     if is_interrupted:
         yield Interrupted("")
     return not is_interrupted

@@ -192,6 +192,7 @@ async def prepare(
         fits=ready.outcome.fits,
         reason=ready.outcome.reason,
         fold=ready.fold,
+        unsaved=ready.unsaved,
     )
 
 
@@ -205,7 +206,7 @@ async def observe(
         error = AnswerFailed(str(error))
     async with registry.writing(session_id) as session:
         observed = await session.observe(response if error is None else error)
-    names = ("send_again", "messages", "reason", "usage", "finish", "budget", "reverted")
+    names = ("send_again", "messages", "reason", "usage", "finish", "budget", "reverted", "unsaved")
     return plain_record(session_id=session_id, **{name: getattr(observed, name) for name in names})
 
 

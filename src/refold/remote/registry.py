@@ -56,8 +56,8 @@ class OpenSession:
 
     @property
     def is_busy(self) -> bool:
-        """True while a call works with it."""
-        return self.compacting or self.turn.locked()
+        """True while a call works with it, or while the store fails and some of it is only in memory."""
+        return self.compacting or self.turn.locked() or self.session.unsaved > 0
 
     def listen(self, event: Event) -> None:
         """Note when a compaction begins and ends."""

@@ -21,7 +21,7 @@ from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit,
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.steps.export import export, import_from, with_archive
+from refold.session.steps.export import export, import_from, keep_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
@@ -79,14 +79,17 @@ class AsyncSession:
         """Call `callback` with every event; returns a call that ends the subscription."""
         return self.state.events.listeners.subscribe(callback)
 
-    async def say(self, message: Any, *, key: str | None = None) -> str:
+    async def say(self, message: Any, *, key: str | None = None, durable: bool = True) -> str:
         """Append a message, or several, and return the handle of the last one, such as `#12`.
 
         message   text of the user, a message in the conversation's format, or a `refold.Message`
         key       name of this message in the caller's world, such as a request id: a second `say` with the
                   same key appends nothing and returns the first handle, also in another process
+        durable   False if the message may wait in memory while the store fails, as in `prepare`; by default
+                  it is stored when the call returns, or the store's error is raised
         """
-        return await self.run_flow(operations.say(self.state, message, key))
+        flow = operations.say(self.state, message, key, durable=durable)
+        return await (self.run_flow(flow) if durable else self._run_without_store(flow))
 
     async def view(self) -> list[Any]:
         """Return what the model sees, in the format of the conversation."""
@@ -235,7 +238,10 @@ class AsyncSession:
         state = self.state
         if state.log.failure is not None:
             await self._run(catch_up(state, at_once=True))
-        return await self._run(with_archive(state, flow))
+        result = await self._run(flow)
+        if state.settings.archive:
+            await self._run(keep_archive(state))
+        return result
 
     async def _run_without_store(self, flow: SessionFlow[Result]) -> Result:
         """Run a flow that goes on from memory while the store fails."""
@@ -244,7 +250,9 @@ class AsyncSession:
             await self._run(catch_up(state, at_once=False))
         ask, lock, guard = state.summariser.ask or refuse_question, self._lock, state.log.run_in_memory
         flush, mark_stale = state.events.flush, state.position.mark_stale
-        result = await run_async(with_archive(state, flow), lock, ask, flush, mark_stale, guard=guard)
+        result = await run_async(flow, lock, ask, flush, mark_stale, guard=guard)
+        if state.settings.archive:
+            await self._run(keep_archive(state))
         return result if state.log.failure is None else await self._run(report_failure(state, result))
 
     async def _run(self, flow: SessionFlow[T]) -> T:

@@ -31,6 +31,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
+from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import (
     FOLDS,
     fill_view,
@@ -67,13 +68,15 @@ def use(
     state.use_settings(settings)
 
 
-def say(state: SessionState, message: Any, key: str | None = None) -> SessionFlow[str]:
+def say(
+    state: SessionState, message: Any, key: str | None = None, *, durable: bool = True
+) -> SessionFlow[str]:
     """Append a message, or several; text is the user's. Returns the handle of the last one.
 
     If something was said under the same key on this branch, nothing is appended and its handle is returned.
     """
-    if key is not None and (not isinstance(key, str) or not key):
-        raise RefoldError(f"a key is a text that names one message, such as a request id, not {key!r}")
+    if key is not None:
+        _check_key(key, durable=durable)
 
     def act() -> SessionFlow[int]:
         if key is not None and (number := (yield from _find_key(state, key))):
@@ -101,6 +104,13 @@ def say(state: SessionState, message: Any, key: str | None = None) -> SessionFlo
 
     number = yield from retry_on_conflict(state, act)
     return f"#{number}"
+
+
+def _check_key(key: str, *, durable: bool) -> None:
+    if not isinstance(key, str) or not key:
+        raise RefoldError(f"a key is a text that names one message, such as a request id, not {key!r}")
+    if not durable:
+        raise RefoldError("a message with a key is always durable: leave out one of the two")
 
 
 def _find_key(state: SessionState, key: str) -> SessionFlow[int | None]:
@@ -212,10 +222,13 @@ def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow
         number = named.first
         if number != named.last:
             raise RefoldError(f"{handle!r} names several messages: pin one, such as #{number}")
+        if (number in state.view.pins) == pinned:
+            return f"#{number}"
         if pinned and not state.view.shown(number):
-            raise RefoldError(f"#{number} is folded away: unfold it before you pin it")
-        if (number in state.view.pins) != pinned:
-            yield from commit(state, [mark_entry(state, "pin", {"said": number, "pinned": pinned})])
+            said_items = state.caller.said_items  # the caller holds the same messages afterwards
+            yield from commit(state, (yield from keep_in_view(state, [number])))
+            yield from load_at_head(state, said_items)
+        yield from commit(state, [mark_entry(state, "pin", {"said": number, "pinned": pinned})])
         return f"#{number}"
 
     return (yield from retry_on_conflict(state, act))

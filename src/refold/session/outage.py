@@ -7,17 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from refold.core.log.entries import ROOT, SAID, Entry
+from refold.core.log.entries import ROOT, SAID, Entry, make_entry
 from refold.errors import Conflict, RefoldWarning, StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import StoreFailed, StoreRestored
 from refold.session.results import Observed, Ready
+from refold.session.state.session_log import WaitingWrite
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import MAX_TRIES, load
 from refold.stores import START, Head, Place, Store
 
-Result = TypeVar("Result", Ready, Observed)
+Result = TypeVar("Result", Ready, Observed, str)
 
 
 def catch_up(state: SessionState, *, at_once: bool) -> SessionFlow[None]:
@@ -35,8 +36,10 @@ def catch_up(state: SessionState, *, at_once: bool) -> SessionFlow[None]:
             state.position.move_to(head)
     except Conflict:
         try:
-            for messages in log.waiting_messages:
-                yield StoreCall(partial(_store_by_name, state.store, state.name, messages))
+            # A caller without a list of its own continues what is there; a list begins a branch.
+            joins = state.caller.caller_list is None
+            for write in log.writes:
+                yield StoreCall(partial(_store_by_name, state.store, state.name, write, joins=joins))
         except StoreError as error:
             log.note_failure(error)
             return
@@ -47,30 +50,56 @@ def catch_up(state: SessionState, *, at_once: bool) -> SessionFlow[None]:
     state.events.add(StoreRestored(session=state.name, at=state.now(), stored=count))
 
 
-def _store_by_name(store: Store, session: str, messages: Sequence[Entry]) -> None:
+def _store_by_name(store: Store, session: str, write: WaitingWrite, *, joins: bool) -> None:
     """Store messages behind the message before them, as far as they are not stored: others wrote meanwhile.
+
+    joins   True if they go behind what the others said; else they begin a branch
 
     Names are made of the content, so that nothing is stored twice, whoever wrote it.
     """
     for tries in range(MAX_TRIES, -1, -1):
+        messages = write.messages
         places = store.find(session, [entry.name for entry in messages]) if messages else {}
         rest = [entry for entry in messages if entry.name not in places]
         if not rest:
             return
         head = store.head(session)
+        if joins:
+            rest = _chain(rest, _read_last(store, session, head))
+            write.replace_entries(rest)  # first: if it fails, it is looked for under these names
         try:
             store.append(session, rest, expect=head, at=_place_behind(store, session, rest[0].parent, head))
         except Conflict:
             if not tries:
                 raise
+        else:
+            return
+
+
+def _read_last(store: Store, session: str, head: Head | None) -> Entry | None:
+    """Return the last message on the path to a head."""
+    if head is None or not head.said:
+        return None
+    return next(store.read(session, head.place, kinds=SAID, newest=True))
+
+
+def _chain(messages: Sequence[Entry], last: Entry | None) -> list[Entry]:
+    """Return messages as they stand behind another one."""
+    parent, said = (ROOT, 0) if last is None else (last.name, last.said)
+    chained: list[Entry] = []
+    for number, entry in enumerate(messages, said + 1):
+        made = make_entry(
+            "said", entry.value, parent=parent, said=number, text=entry.text, about=entry.beside, at=entry.at
+        )
+        chained.append(made)
+        parent = made.name
+    return chained
 
 
 def _place_behind(store: Store, session: str, message: str, head: Head | None) -> Place | None:
     """Return the place of a message; None if it is the last one, so that marks behind it stay."""
-    last = ROOT
-    if head is not None and head.said:
-        last = next(store.read(session, head.place, kinds=SAID, newest=True)).name
-    if message == last:
+    last = _read_last(store, session, head)
+    if message == (ROOT if last is None else last.name):
         return None
     if message == ROOT:
         return START
@@ -108,6 +137,8 @@ def report_failure(state: SessionState, result: Result) -> SessionFlow[Result]:
         )
         state.events.add(event)
         warnings.warn(log.explanation, RefoldWarning, stacklevel=2)
+    if isinstance(result, str):
+        return result
     if isinstance(result, Ready):
         outcome = replace(result.outcome, reason=f"{result.outcome.reason}; {log.explanation}")
         return replace(result, outcome=outcome, unsaved=log.unsaved)

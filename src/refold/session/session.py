@@ -24,7 +24,7 @@ from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit,
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.steps.export import export, import_from, with_archive
+from refold.session.steps.export import export, import_from, keep_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
@@ -77,14 +77,17 @@ class Session:
         """Call `callback` with every event; returns a call that ends the subscription."""
         return self.state.events.listeners.subscribe(callback)
 
-    def say(self, message: Any, *, key: str | None = None) -> str:
+    def say(self, message: Any, *, key: str | None = None, durable: bool = True) -> str:
         """Append a message, or several, and return the handle of the last one, such as `#12`.
 
         message   text of the user, a message in the conversation's format, or a `refold.Message`
         key       name of this message in the caller's world, such as a request id: a second `say` with the
                   same key appends nothing and returns the first handle, also in another process
+        durable   False if the message may wait in memory while the store fails, as in `prepare`; by default
+                  it is stored when the call returns, or the store's error is raised
         """
-        return self.run_flow(operations.say(self.state, message, key))
+        flow = operations.say(self.state, message, key, durable=durable)
+        return self.run_flow(flow) if durable else self._run_without_store(flow)
 
     def view(self) -> list[Any]:
         """Return what the model sees, in the format of the conversation."""
@@ -233,7 +236,10 @@ class Session:
         state = self.state
         if state.log.failure is not None:
             self._run(catch_up(state, at_once=True))
-        return self._run(with_archive(state, flow))
+        result = self._run(flow)
+        if state.settings.archive:
+            self._run(keep_archive(state))
+        return result
 
     def _run_without_store(self, flow: SessionFlow[Result]) -> Result:
         """Run a flow that goes on from memory while the store fails."""
@@ -242,7 +248,9 @@ class Session:
             self._run(catch_up(state, at_once=False))
         ask, lock, guard = state.summariser.ask or refuse_question, self._lock, state.log.run_in_memory
         flush, mark_stale = state.events.flush, state.position.mark_stale
-        result = run_sync(with_archive(state, flow), lock, ask, flush, mark_stale, guard=guard)
+        result = run_sync(flow, lock, ask, flush, mark_stale, guard=guard)
+        if state.settings.archive:
+            self._run(keep_archive(state))
         return result if state.log.failure is None else self._run(report_failure(state, result))
 
     def _run(self, flow: SessionFlow[T]) -> T:

@@ -29,6 +29,7 @@ from refold.session.events import (
     ContextWarning,
     Event,
     OverflowMet,
+    StoreFailed,
     Unfolded,
     UsageUpdate,
 )
@@ -82,6 +83,7 @@ class _Recorder:
         self._saved = count("refold.tokens.saved", "{token}", "Tokens that folds took out of the context")
         self._overflows = count("refold.overflows", "{refusal}", "Refusals for size")
         self._unfolds = count("refold.unfolds", "{fold}", "Folds that were undone")
+        self._outages = count("refold.store.failures", "{failure}", "Times that a store failed")
 
     def __call__(self, event: Event) -> None:
         """Record one event."""
@@ -108,6 +110,8 @@ class _Recorder:
                 self._overflows.add(1, {**who, "refold.recovered": event.recovered})
             case Unfolded():
                 self._unfolds.add(1)
+            case StoreFailed():
+                self._outages.add(1)
 
     def _start(self, event: CompactionStart) -> None:
         attributes: Attributes = {"refold.session": event.session[:200], "refold.trigger": event.trigger}

@@ -19,24 +19,25 @@ from refold.errors import (
     Conflict,
     LogCorrupt,
     LogTooNew,
-    SessionNotFound,
     StoreBusy,
     StoreError,
     StoreFull,
     StoreUnsure,
 )
 from refold.stores import START, Head, Place, SearchHit, Store
-from refold.stores.word_index import WordIndex
+from refold.stores.word_index import rank_with_newest
 
 T = TypeVar("T")
 
 _PAUSE: Final = 10.0
 """A store that failed after a wait is left alone for ten times that wait, so that a locked file or a server
-that is away takes at most a tenth of the time. A full disk fails at once and is tried in every call."""
+that is away takes at most a tenth of the time."""
+_AT_ONCE: Final = 0.1
+"""Seconds that are no wait: a full disk fails in a few milliseconds, and is tried in every call."""
 
 
 @dataclass(slots=True)
-class _Write:
+class WaitingWrite:
     """One append that waits."""
 
     entries: list[Entry]
@@ -46,6 +47,15 @@ class _Write:
     """The places of its entries in memory."""
     settle: Callable[[], Head | None] | None = None
     """Asks the store what became of it, if its answer was lost."""
+
+    @property
+    def messages(self) -> list[Entry]:
+        """The messages among the entries, which stand behind each other."""
+        return [entry for entry in self.entries if entry.kind == "said"]
+
+    def replace_entries(self, entries: list[Entry]) -> None:
+        """Wait with other entries, which stand behind something that others wrote."""
+        self.entries = entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,8 @@ class Failure:
 
 
 def is_outage(error: StoreError) -> bool:
-    """True if a store may work again later, by itself or after somebody made room."""
-    return not isinstance(error, Conflict | SessionNotFound | LogCorrupt | LogTooNew)
+    """True if a store may work again later, by itself or after somebody made room or brought a file back."""
+    return not isinstance(error, Conflict | LogCorrupt | LogTooNew)
 
 
 @dataclass(slots=True)
@@ -82,7 +92,8 @@ class SessionLog:
     """True if everything that waits was written behind the known head."""
     _head: Head | None = None
     """The head in memory."""
-    _writes: list[_Write] = field(default_factory=list)
+    writes: list[WaitingWrite] = field(default_factory=list)
+    """What waits, in order."""
     _entries: dict[Place, tuple[Entry, Place]] = field(default_factory=dict)
     """The entries in memory, each with the place before it."""
     _last_seq: int = 0
@@ -93,17 +104,12 @@ class SessionLog:
     @property
     def unsaved(self) -> int:
         """Number of entries that are only in memory."""
-        return sum(len(write.entries) for write in self._writes)
+        return sum(len(write.entries) for write in self.writes)
 
     @property
     def unsaved_messages(self) -> int:
         """Number of messages that are only in memory."""
-        return sum(len(messages) for messages in self.waiting_messages)
-
-    @property
-    def waiting_messages(self) -> list[list[Entry]]:
-        """The messages that are only in memory; those of one list stand behind each other."""
-        return [[entry for entry in write.entries if entry.kind == "said"] for write in self._writes]
+        return sum(len(write.messages) for write in self.writes)
 
     @property
     def explanation(self) -> str:
@@ -130,7 +136,8 @@ class SessionLog:
     def note_failure(self, error: StoreError, seconds: float = 0.0) -> None:
         """Remember that the store failed, after so many seconds."""
         reported = self.failure is not None and self.failure.reported
-        self.failure = Failure(error, self.clock() + _PAUSE * seconds, reported)
+        pause = _PAUSE * seconds if seconds > _AT_ONCE else 0.0
+        self.failure = Failure(error, self.clock() + pause, reported)
 
     def report(self) -> bool:
         """Note that listeners are told of the failure now; False if they know of it."""
@@ -144,13 +151,13 @@ class SessionLog:
         if self.failure is None:
             self.note_failure(error)
         self._head, self._in_place = None, False
-        if not self._writes:
+        if not self.writes:
             self._known, self._is_known = None, True
 
     def close(self) -> None:
         """Let nothing wait any more; raises the store's error if something does."""
         was_closed, self.closed = self.closed, True
-        if self._writes and not was_closed:
+        if self.writes and not was_closed:
             self._raise_failure()
 
     def _raise_failure(self) -> NoReturn:
@@ -177,7 +184,7 @@ class SessionLog:
 
     def head(self, session: str) -> Head | None:
         """Return the end of the branch: in memory while something waits, else in the store."""
-        if self._writes:
+        if self.writes:
             return self._head
 
         def use_known(error: StoreError) -> Head | None:
@@ -205,7 +212,7 @@ class SessionLog:
         fence: int | None = None,
     ) -> Head:
         """Append to the store; if it fails and the caller may go on, in memory."""
-        if self._writes or not self._in_place:
+        if self.writes or not self._in_place:
             if not self._may_wait:
                 self._raise_failure()
             return self._keep(session, entries, expect, at)
@@ -229,11 +236,11 @@ class SessionLog:
         error: StoreError | None = None,
     ) -> Head:
         """Keep a write in memory and return the head behind it."""
-        if not self._writes:
+        if not self.writes:
             self._known, self._is_known = expect, True
         place = (START if expect is None else expect.place) if at is None else at
-        goes_on = bool(self._writes) and self._head is not None and place == self._head.place
-        if self._writes and not goes_on:
+        goes_on = bool(self.writes) and self._head is not None and place == self._head.place
+        if self.writes and not goes_on:
             at = place
         # A line of its own for each branch, as in a store.
         line = place.line if goes_on and place.line < 0 else -1 - self._last_seq
@@ -251,11 +258,11 @@ class SessionLog:
             version=1 + max(head.version if head else 0 for head in (self._head, expect)),
         )
         settle = error.settle if isinstance(error, StoreUnsure) else None
-        if at is None and goes_on and self._writes[-1].settle is None:
-            self._writes[-1].entries += entries
-            self._writes[-1].places += places
+        if at is None and goes_on and self.writes[-1].settle is None:
+            self.writes[-1].entries += entries
+            self.writes[-1].places += places
         else:
-            self._writes.append(_Write(list(entries), at, places, settle))
+            self.writes.append(WaitingWrite(list(entries), at, places, settle))
         return self._head
 
     def read(
@@ -307,22 +314,14 @@ class SessionLog:
     def search(
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
     ) -> list[SearchHit]:
-        """Search the store; what waits in memory is newer and comes first."""
-        words, places = WordIndex(), []
-        for place, (entry, _) in self._entries.items():
-            if entry.text and place not in self._stored:
-                words.add(entry.text)
-                places.append(place)
-        hits = [
-            SearchHit(
-                session=session or "",
-                entry=self._entries[places[hit.text]][0],
-                place=places[hit.text],
-                score=hit.score,
-            )
-            for hit in (words.search(query, limit=limit, some=some) if places else ())
+        """Search the store and what waits in memory."""
+        newest = [
+            SearchHit(session=session or "", entry=entry, place=place, score=0.0)
+            for place, (entry, _) in self._entries.items()
+            if entry.text and place not in self._stored
         ]
-        return [*hits, *self.store.search(query, session=session, limit=limit, some=some)][:limit]
+        hits = self.store.search(query, session=session, limit=limit, some=some)
+        return rank_with_newest(query, newest, hits, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key; None if there is none, or the store fails."""
@@ -353,14 +352,14 @@ class SessionLog:
             for key in list(self._notes):
                 self.store.put_note(key, self._notes[key])
                 del self._notes[key]
-            head = self._read_head(session) if not self._writes else None
-            if self._writes and self._known is None and not self._in_place:
+            head = self._read_head(session) if not self.writes else None
+            if self.writes and self._known is None and not self._in_place:
                 self._in_place = self.store.head(session) is None  # nothing is there to be compared with
-            while self._writes:
+            while self.writes:
                 if not self._in_place:
                     raise Conflict(None, None)  # noqa: TRY301  # as if the store had found it out
-                head = self._known = self._store_write(session, self._writes[0])
-                del self._writes[0]
+                head = self._known = self._store_write(session, self.writes[0])
+                del self.writes[0]
         except Conflict:
             self._in_place = False
             raise
@@ -373,11 +372,11 @@ class SessionLog:
 
     def clear(self) -> None:
         """Forget what waited: it is stored, and the store works."""
-        self._writes.clear()
+        self.writes.clear()
         self._entries.clear()
         self.failure, self._head, self._in_place = None, None, True
 
-    def _store_write(self, session: str, write: _Write) -> Head:
+    def _store_write(self, session: str, write: WaitingWrite) -> Head:
         """Store a write, unless it is stored already and only its answer was lost."""
         head = None if write.settle is None else write.settle()
         write.settle = None

@@ -1,4 +1,4 @@
-"""Full-text index in memory: which texts have which words, ranked with BM25. Knows no entries and no files.
+"""Full-text index in memory: which texts have which words, ranked with BM25. Knows no files.
 
 Texts are numbered as they come and never leave. A word is a row of letters and digits; case does not matter.
 Scripts without spaces between words are taken letter by letter. Each word has the sorted numbers of the texts
@@ -10,11 +10,13 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from heapq import nlargest
 from math import log
 from typing import Final, NamedTuple
 
+from refold.stores import SearchHit
 from refold.stores.text import UNSPACED
 
 _WORD: Final = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}]+")
@@ -87,6 +89,25 @@ def stem(word: str) -> str:
             break
     doubled = len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if doubled else word
+
+
+def rank_with_newest(
+    query: str, newest: Sequence[SearchHit], hits: Sequence[SearchHit], *, limit: int, some: bool
+) -> list[SearchHit]:
+    """Rank entries that no index has together with the hits of an index.
+
+    newest   all of these entries, whether they are hits or not
+    """
+    if not newest:
+        return list(hits)
+    index, all_hits = WordIndex(), [*newest, *hits]
+    for hit in all_hits:
+        index.add(hit.entry.text)
+    ranked = index.search(query, limit=limit, some=some)
+    best = [replace(all_hits[hit.text], score=hit.score) for hit in ranked]
+    known = {hit.entry.name for hit in best}
+    # An index may know more forms of a word than this one.
+    return [*best, *(hit for hit in hits if hit.entry.name not in known)][:limit]
 
 
 class WordIndex:

@@ -5,8 +5,8 @@ never fails half-way for want of it. A thread that waits for another process let
 After an I/O error the connection is closed and opened again: what the disk did not confirm once is not asked
 for a second time. Before a fork the connection is closed, and parent and child open one of their own: SQLite
 would remember in the child which locks the parent held. A file that this process may not write is opened for
-reading, until it may. If the disk is full, room is made in the write-ahead log before a write is given up,
-and reads go on. A file that was deleted or replaced is noticed before the next write.
+reading, until it may. While the disk is full, reads go on. A file that was deleted or replaced is noticed
+before the next write.
 """
 
 import errno
@@ -30,6 +30,8 @@ T = TypeVar("T")
 _CHECKPOINT_BYTES: Final = 16_000_000
 """Size of the write-ahead log after which it is copied into the file, which takes two syncs. SQLite's default
 is 4 MB; more bytes sync less often and make the first read after a crash slower."""
+_LEAST_LOG_BYTES: Final = 500_000
+"""Size below which nobody looks for the room on the disk; a quarter of a second of small appends."""
 _COMMIT_BYTES: Final = 30_000
 """Estimate of what a small append adds to the write-ahead log: seven pages of 4 KB."""
 _CACHE_KIB: Final = 16_000
@@ -148,29 +150,18 @@ class Connection:
         def act() -> T:
             if self.read_only and not self._closed and files.is_writable(self.path):
                 self._disconnect()
+                files.share_mode(self.path)
                 self.read_only = False
             return self._run_transaction(self._raw or self._connect(), work, size)
 
-        try:
-            return self._wait_for_others(act)
-        except StoreFull:
-            if not self._shorten_log():
-                raise
         return self._wait_for_others(act)
 
     def can_read_after(self, error: StoreError) -> bool:
-        """True if a write failed for a reason that does not concern reads: no room, no right, or others."""
+        """True if a write failed for a reason that does not concern reads, such as a full disk."""
         cause = error.__cause__
         kind = driver.error_code(cause) & 0xFF if isinstance(cause, self.driver.errors) else None
-        return self.read_only or isinstance(error, StoreBusy) or kind in _NO_DISK
-
-    def _shorten_log(self) -> bool:
-        """Copy the write-ahead log into the file, so that it begins anew in the room it has; True if done."""
-        with self._lock, suppress(*self.driver.errors):
-            if self._raw is not None and self.journal == "wal":
-                [(busy, _, _)] = self._raw.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-                return not busy
-        return False
+        unnamed = self.is_open and files.identify(self.path) != self._identity
+        return self.read_only or unnamed or isinstance(error, StoreBusy) or kind in _NO_DISK
 
     def close(self) -> None:
         """Close the file."""
@@ -203,7 +194,7 @@ class Connection:
         if self.read_only:
             raise StoreError(f"{self.path} is not writable here, nothing was written: check its permissions")
         self._require_same_file(raw)
-        if self._log_bytes > _CHECKPOINT_BYTES:
+        if self._log_bytes > _LEAST_LOG_BYTES and self._log_bytes > self._most_log_bytes():
             raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             self._log_bytes = 0
         try:
@@ -221,6 +212,13 @@ class Connection:
         if self.journal == "wal":
             self._log_bytes += _COMMIT_BYTES + size
         return result
+
+    def _most_log_bytes(self) -> int:
+        """Return how long the write-ahead log may be: on a small disk, as long as it can still be copied."""
+        with suppress(OSError, AttributeError):  # Windows has no such call
+            disk = os.statvfs(Path(self.path).parent)
+            return min(_CHECKPOINT_BYTES, disk.f_bavail * disk.f_frsize // 2)
+        return _CHECKPOINT_BYTES
 
     def _roll_back(self, raw: RawConnection) -> None:
         with suppress(*self.driver.errors):  # the caller raises the error that made the work fail

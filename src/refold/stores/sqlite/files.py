@@ -93,6 +93,13 @@ def is_writable(path: str) -> bool:
     )
 
 
+def share_mode(path: str) -> None:
+    """Give the files beside a store its permissions: they were made while it could not be written."""
+    for suffix in ("-wal", "-shm"):
+        with suppress(OSError):  # there is none, or it belongs to somebody else
+            Path(path + suffix).chmod(Path(path).stat().st_mode & 0o777)
+
+
 def is_used_by_others(path: str) -> bool:
     """True if another process may have the write-ahead log of a store open.
 

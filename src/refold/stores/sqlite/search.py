@@ -14,7 +14,6 @@ from refold.stores.sqlite.connection import Connection
 from refold.stores.sqlite.driver import RawConnection
 from refold.stores.sqlite.rows import parse_intact_row, select_entries
 from refold.stores.text import UNSPACED, decode_text
-from refold.stores.word_index import WordIndex
 
 _LETTER: Final = re.compile(f"([{UNSPACED}])")
 _WORD: Final = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
@@ -67,22 +66,16 @@ def index_new_entries(connection: Connection) -> None:
         connection.write(_index_batch)
 
 
-def search_unindexed(
-    raw: RawConnection, query: str, session: bytes | None, limit: int, *, some: bool = False
-) -> list[SearchHit]:
-    """Return the best of the newest entries that are not in the index, while the store cannot be written."""
-    index, found = WordIndex(), []
+def read_unindexed(raw: RawConnection, session: bytes | None) -> list[SearchHit]:
+    """Return the newest entries that are not in the index, because the store cannot be written."""
+    found = []
     for row in raw.execute(_UNINDEXED, (_MOST_UNINDEXED,)).fetchall():
         stored = parse_intact_row(row)
         [(name,)] = raw.execute(_NAME, (stored.session,)).fetchall()
         if stored.entry.text and session in (None, name):
-            index.add(stored.entry.text)
-            found.append((decode_text(name), stored))
-    return [
-        SearchHit(session=name, entry=stored.entry, place=stored.place, score=hit.score)
-        for hit in index.search(query, limit=limit, some=some)
-        for name, stored in [found[hit.text]]
-    ]
+            hit = SearchHit(session=decode_text(name), entry=stored.entry, place=stored.place, score=0.0)
+            found.append(hit)
+    return found
 
 
 def _index_batch(raw: RawConnection) -> None:

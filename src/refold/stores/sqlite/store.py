@@ -34,6 +34,7 @@ from refold.stores.sqlite.driver import RawConnection, choose_driver
 from refold.stores.sqlite.files import default_path
 from refold.stores.sqlite.rows import COLUMNS, SESSION_COLUMNS, SessionRow
 from refold.stores.text import decode_text, encode_text
+from refold.stores.word_index import rank_with_newest
 
 _INDEX_EVERY: Final = 256
 """Entries whose words are indexed at once, which costs half of indexing each append."""
@@ -212,11 +213,9 @@ class SQLiteStore:
         except StoreError as error:
             if not self._connection.can_read_after(error):
                 raise
-            newest = self._connection.read(
-                lambda raw: search.search_unindexed(raw, query, key, limit, some=some)
-            )
+            newest = self._connection.read(lambda raw: search.read_unindexed(raw, key))
         hits = self._connection.read(lambda raw: search.search(raw, words, key, limit, some=some))
-        return [*newest, *hits][:limit]
+        return rank_with_newest(query, newest, hits, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key, or None."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from refold.calls.conversation import Count
-from refold.calls.summariser import AskTarget
+from refold.calls.summariser import ASK_SECONDS, AskTarget
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES
@@ -40,6 +40,8 @@ def open(  # noqa: A001  # the word users know
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
+    ask_timeout: float | None = ASK_SECONDS,
+    archive: str | os.PathLike[str] | None = None,
 ) -> Session:
     """Open a conversation by its name; it is created when something is said in it.
 
@@ -54,6 +56,9 @@ def open(  # noqa: A001  # the word users know
     max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour
                  what summaries may cost; `REFOLD_MAX_DOLLARS` and so on if they are not given
     now          a clock, in seconds since the epoch
+    ask_timeout  seconds for each question to `ask`, then the next stage; a callable runs in a thread for it.
+                 None: no deadline. A client by address has a deadline of its own in place of the default
+    archive      a folder of this session alone, in which each fold keeps the originals as files
 
     >>> session = open("doc", store="memory:", window="8k")
     >>> session.say("hi"), session.view()
@@ -61,7 +66,7 @@ def open(  # noqa: A001  # the word users know
     """
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,
-        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now,
+        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout, archive,
     )  # fmt: skip
     return Session(open_state(name, options), owns_store=not _is_open(store))
 
@@ -85,11 +90,13 @@ def aopen(
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
+    ask_timeout: float | None = ASK_SECONDS,
+    archive: str | os.PathLike[str] | None = None,
 ) -> AsyncSession:
     """Open a conversation for an event loop; the options are those of `open`."""
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,
-        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now,
+        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout, archive,
     )  # fmt: skip
     return AsyncSession(open_state(name, options, asynchronous=True), owns_store=not _is_open(store))
 
@@ -118,6 +125,7 @@ def work(
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
+    ask_timeout: float | None = ASK_SECONDS,
 ) -> list[str]:
     """Fold the sessions in a store's queue until none is left, and return their names.
 
@@ -129,7 +137,7 @@ def work(
     opened = open_store(store) if isinstance(store, str) else store
     options = OpenOptions(
         model, opened, policy, ask, window, endpoint, count, format, durability, redaction, background,
-        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now,
+        limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout,
     )  # fmt: skip
     try:
         return _fold_queue(opened, options, seconds)

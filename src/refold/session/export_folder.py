@@ -31,11 +31,19 @@ def write_export(folder: Path, files: Mapping[str, str], session: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_others(folder, session)
         leftovers = list(_hidden_files(folder))
-        written = {name: _write_hidden(folder / name, text) for name, text in files.items()}
+        encoded = {folder / name: text.encode() for name, text in files.items()}
+        same = {
+            path.relative_to(folder).as_posix()
+            for path, data in encoded.items()
+            if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+        }
+        written = {
+            name: _write_hidden(folder / name, text) for name, text in files.items() if name not in same
+        }
         for path in (*folder.glob("*"), *folder.glob("history/*")):
             name = path.relative_to(folder).as_posix()
             # A file stays if it is written again, a part only if its messages are the same.
-            stays = name in files and ("/" not in name or path.read_bytes() == files[name].encode())
+            stays = name in same or (name in files and "/" not in name)
             if is_export_file(name) and not stays:
                 old = (path.with_name(f"{path.name}.old{number or ''}") for number in count())
                 path.rename(next(other for other in old if not other.exists()))
@@ -47,6 +55,16 @@ def write_export(folder: Path, files: Mapping[str, str], session: str) -> None:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         why = getattr(error, "strerror", None) or error
         raise StoreError(f"{folder} cannot be written: {why}") from error
+
+
+def find_archive(folder: str | os.PathLike[str], session: str) -> str:
+    """Return the folder of a session's archive; raises `StoreError` if it holds anything else."""
+    path = Path(folder).expanduser()
+    if path.is_file():
+        raise StoreError(f"{path} is a file, not a folder")
+    if path.exists():
+        _refuse_others(path, session)
+    return path.as_posix()
 
 
 def _refuse_others(folder: Path, session: str) -> None:

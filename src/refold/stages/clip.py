@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Part, Text, ToolResult
+from refold.core.messages.message import Message, Part, Text, ToolResult
 from refold.core.messages.text_cutting import clip
 from refold.core.tokens.units import format_count
 
@@ -35,6 +35,13 @@ class Clip:
         ]
         edits = rewrite_messages(task, places, self._clip_part, self.name, "huge tool output")
         return Step(edits, f"{format_count(len(edits), 'output')} clipped" if edits else "")
+
+    def limits(self, message: Message) -> bool:
+        """True if an output of this message is over the limits."""
+        huge = [
+            part.text for part in message.parts if isinstance(part, ToolResult) and self._may_be_huge(part)
+        ]
+        return any(clip(text, max_bytes=self.max_bytes, max_lines=self.max_lines).clipped for text in huge)
 
     def _may_be_huge(self, part: Part) -> bool:
         """True if a part is worth a closer look: no text has more lines than characters."""

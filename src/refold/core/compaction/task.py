@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.cuts import HistoryIndex
@@ -179,6 +179,15 @@ class Stage(Protocol):
 
     def __call__(self, task: Task) -> Proposal:
         """Propose edits, asking a model where needed by yielding questions."""
+        ...
+
+
+@runtime_checkable
+class LimitingStage(Stage, Protocol):
+    """A stage that can tell by one message whether it has something to do."""
+
+    def limits(self, message: Message) -> bool:
+        """True if it would change this message."""
         ...
 
 

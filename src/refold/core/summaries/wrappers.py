@@ -42,6 +42,8 @@ class Covered:
     """The user's last request, if it leaves as well."""
     state: WorkState | None = None
     """The state of the work at the cut; None if the summary does not tell it."""
+    archive: str = ""
+    """Folder with the originals as files, for systems whose summaries name it."""
 
 
 def cover(
@@ -51,6 +53,7 @@ def cover(
     vocabulary: Vocabulary,
     span: tuple[int, int] | None = None,
     request: str = "",
+    archive: str = "",
 ) -> Covered:
     """Describe what a summary of these messages stands for; earlier summaries among them count.
 
@@ -70,6 +73,7 @@ def cover(
         generation=1 + max(generations, default=0),
         files=find_files(removed, vocabulary=vocabulary),
         request=request or _quoted_request(messages, leaving),
+        archive=archive,
     )
 
 

@@ -17,6 +17,7 @@ from refold.core.messages.transcript import neutralise, parse_arguments, role_la
 from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
+from refold.formats.systems.ripple_archive import name_history
 from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
 from refold.policies.systems.keep_rules import RecentTurns
 from refold.policies.systems.window_tables import ripple_table
@@ -138,5 +139,7 @@ def ripple_layout(_index: int, message: Message) -> str:
 
 def wrap_for_ripple(text: str, covered: Covered) -> str:
     """Say that the conversation goes on from a summary."""
-    header = f"{HEADERS['ripple'].text} to make room. A condensed summary of them follows:"
-    return f"{header}\n\n{quote_request(text, covered)}"
+    header = f"{HEADERS['ripple'].text} to make room."
+    if covered.archive:
+        header += f" {name_history(covered.archive)}"
+    return f"{header} A condensed summary of them follows:\n\n{quote_request(text, covered)}"

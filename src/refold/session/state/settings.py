@@ -9,6 +9,7 @@ from refold.core.compaction.flow import Answerer
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import Caps
 from refold.core.models.window_table import Price
+from refold.formats.systems.file_forms import HISTORY
 
 Background: TypeAlias = bool | Literal["queue"]
 
@@ -29,6 +30,13 @@ class Settings:
     limits: Limits = Limits()
     caps: Caps = Caps()
     """Limits on the cost of summaries."""
+    archive: str = ""
+    """Folder in which the originals are kept as files; empty for none."""
+
+    @property
+    def history(self) -> str:
+        """The part of the archive with the messages that have left, as a summary names it; "" for none."""
+        return f"{self.archive}/{HISTORY}" if self.archive else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,14 +13,21 @@ from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, changes_to_json, project
 from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
-from refold.errors import RefoldError
+from refold.errors import RefoldError, RefoldWarning
 from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
-from refold.formats.systems.file_forms import TAGGED, read_files, refuse_unknown_form, write_files
+from refold.formats.systems.file_forms import (
+    DEFAULT_FORM,
+    TAGGED,
+    read_files,
+    refuse_unknown_form,
+    write_files,
+)
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.export_folder import write_export
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry, message_entries
+from refold.session.steps.context import context_state, warn_listeners
 from refold.session.steps.load import fill_view, load, read_log
 from refold.session.steps.read_entries import fold_messages, system_items
 
@@ -33,6 +41,23 @@ def export(state: SessionState, directory: str, form: str) -> SessionFlow[list[s
     files = write_files((yield from _to_exported(state)), form)
     yield StoreCall(partial(write_export, Path(directory), files, state.name))
     return sorted(files)
+
+
+def keep_archive(state: SessionState) -> SessionFlow[None]:
+    """Write the archive of the session if folds were made or undone since the last time.
+
+    The archive follows from the log, so the next time also writes what a crash or a full disk left out.
+    """
+    settings = state.settings
+    if state.log.failure is not None or not state.position.note_archived():
+        return
+    try:
+        files = write_files((yield from _to_exported(state)), DEFAULT_FORM, history=settings.history)
+        yield StoreCall(partial(write_export, Path(settings.archive), files, state.name))
+    except RefoldError as error:
+        why = f"the archive was not written: {error}"
+        warn_listeners(state, (yield from context_state(state)).budget, why)
+        warnings.warn(why, RefoldWarning, stacklevel=2)
 
 
 def _to_exported(state: SessionState) -> SessionFlow[Exported]:
@@ -106,7 +131,7 @@ def import_exported(state: SessionState, exported: Exported, name: str) -> Sessi
 
 def _read_folder(folder: Path) -> Exported:
     try:
-        if folder.is_file():  # a list as NeuroLink leaves it
+        if folder.is_file():
             return read_files({TAGGED: folder.read_text(encoding="utf-8")})
         if (folder / TAGGED).exists():
             paths = [folder / TAGGED]

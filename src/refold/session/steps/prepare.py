@@ -6,7 +6,7 @@ from typing import Any
 
 from refold.calls.compact import CompactionOptions, build_task
 from refold.core.compaction.pipeline import select_arrival, shrink
-from refold.core.compaction.task import ArrivalStage
+from refold.core.compaction.task import LimitingStage, Stage
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.tokens.units import format_count
 from refold.errors import StoreError
@@ -129,7 +129,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     return _TakenIn(as_said, result.repaired, limited)
 
 
-def _find_limits(state: SessionState, new: int) -> tuple[ArrivalStage, ...]:
+def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
     """Return the policy's stages that limit a message which has just arrived.
 
     new   messages that were stored just now; those behind the last reply have arrived since it as well
@@ -142,7 +142,9 @@ def _find_limits(state: SessionState, new: int) -> tuple[ArrivalStage, ...]:
         for index in range(len(messages) - max(new, last) if stages else len(messages), len(messages))
         if isinstance(items[index], MessageRange) and not _stays_whole(state, items[index])
     ]
-    return tuple(stage for stage in stages if any(map(stage.limits, arrived)))
+    return tuple(
+        stage for stage in stages if isinstance(stage, LimitingStage) and any(map(stage.limits, arrived))
+    )
 
 
 def _stays_whole(state: SessionState, item: ViewItem | None) -> bool:

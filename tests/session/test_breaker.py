@@ -93,6 +93,7 @@ def test_a_digest_that_stands_in_for_a_broken_model_says_why_no_model_is_asked()
     last = [reason for reason in reasons if reason][-1]
     assert "digest" in last
     assert "no model is asked: the circuit breaker is open until " in last
+    assert session.folds()[-1].receipt["reason"] == last  # the log has the words of the outcome
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])

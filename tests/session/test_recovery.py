@@ -280,6 +280,15 @@ def test_the_outcome_says_what_the_refusal_proves():
         assert observed.outcome.fits
 
 
+def test_a_limit_above_the_known_window_is_counted_against_what_was_refused():
+    """The estimate is twenty times too low and the window sixteen times: half of the history still fits."""
+    with opened(window=8_000) as session:
+        sent = session.prepare(talk(20)).budget.used
+        observed = session.observe(refuse(20 * sent, 16 * sent))
+        assert observed.send_again
+        assert 0.3 * sent <= size(observed.messages, "refold") <= 0.7 * sent
+
+
 def test_the_cached_prefix_that_was_refused_is_not_asked_behind():
     ask = Scripted(SUMMARY)
     with opened(window=20_000, policy="opal", ask=ask) as session:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from refold.core.compaction.budget import ROOMY
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
@@ -62,9 +61,7 @@ class Clamp:
             # A cut takes more from a summary than from any other text of its size, so it comes later.
             summaries = frozenset(i for i, message in enumerate(task.messages) if message.is_summary)
             last_turn = frozenset(find_turn_starts(task.messages)[-1:])
-            room = task.fitting_tokens + task.fixed
-            roomy = goal if task.target is not None else max(goal, int(room * ROOMY) - task.fixed)
-            tries = [(False, summaries, goal), tries[0], (True, last_turn, roomy), tries[1]]
+            tries = [(False, summaries, goal), tries[0], (True, last_turn, task.uncut_tokens), tries[1]]
         for protected, without, enough in tries:
             more = self._find_spots(task, protected=protected)
             spots |= {spot: size for spot, size in more.items() if spot[0] not in without}

@@ -344,6 +344,15 @@ def test_the_last_request_is_cut_where_that_reaches_the_goal_or_makes_it_fit():
     assert [message.text for message in too_small.messages] == ["aa", "bb", "cccc"]
 
 
+def test_after_a_refusal_the_last_request_is_whole_where_it_fits_easily():
+    """Nine tenths of what fits are too much, eight tenths are not."""
+    messages = [user("aaaa"), assistant("bbbb"), user("cccc")]
+    easy = shrunk(task(messages=messages, goal=9, fitting=14, refused=True), halve())
+    assert [message.text for message in easy.messages] == ["aa", "bb", "cccc"]
+    tight = shrunk(task(messages=messages, goal=9, fitting=12, refused=True), halve())
+    assert [message.text for message in tight.messages] == ["aa", "bb", "cc"]
+
+
 def test_without_a_goal_the_last_request_is_cut_where_it_fits():
     """One success is enough there, so a cut is not in vain."""
     done = shrunk(task("aaaa", goal=None), halve())

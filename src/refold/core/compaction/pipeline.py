@@ -156,9 +156,10 @@ class _Run:
         whole = Slot(first.messages[at], first.sizes[at], at, old.guarded, number=old.number)
         slots = [*self.slots[:place], whole, *self.slots[place + 1 :]]
         restored = task.counter.total([slot.size for slot in slots])
-        room = task.fitting_tokens
         misses_goal = task.goal is not None and task.tokens > task.goal
-        if task.tokens <= room and not (misses_goal and restored <= room):
+        in_vain = misses_goal and restored <= task.fitting_tokens
+        in_vain = in_vain or (task.refused and restored <= task.uncut_tokens)
+        if task.tokens <= task.fitting_tokens and not in_vain:
             return
         self.slots = slots
         del self.removed_by[at]

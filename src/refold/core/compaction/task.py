@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from refold.core.compaction.budget import ROOMY
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.edits import Edit, replace_message
@@ -93,6 +94,14 @@ class Task:
     def fitting_tokens(self) -> int:
         """Tokens of history that fit into the room."""
         return self.room - self.fixed if self.fitting is None else self.fitting
+
+    @property
+    def uncut_tokens(self) -> int:
+        """Tokens of history up to which the user's last message is not cut."""
+        goal = self.goal or 0
+        if self.target is not None:
+            return goal
+        return max(goal, int((self.fitting_tokens + self.fixed) * ROOMY) - self.fixed)
 
     @property
     def tokens(self) -> int:

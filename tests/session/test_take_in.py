@@ -104,7 +104,7 @@ def test_an_edited_message_is_a_branch():
     assert {"content": "edited with a walnut in it", "role": "user"} in ready.messages
     (hit, *_) = session.recall("question 35")
     assert hit.text == history[70]["content"]
-    assert hit.handle.startswith("b2:")
+    assert hit.handle.startswith("b3:")
     assert session.original(hit) == [history[70]]
 
 

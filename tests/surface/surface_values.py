@@ -48,7 +48,7 @@ ENTRY = "name parent kind said at value"
 OBSERVED = "send_again reason finish reverted"
 USAGE = "input output cache_read cache_write messages said"
 
-_NAME = re.compile(r"b2:[0-9a-f]{40}")
+_NAME = re.compile(r"b[23]:[0-9a-f]{40}")
 
 
 def pick(value: Any, fields: str) -> Any:

@@ -12,7 +12,7 @@ from refold.cli.options.common import add_session, add_store
 from refold.cli.output.format_message import first_words, message_lines, parse_entry, parse_stored
 from refold.cli.output.log_lines import entry_line, read_view, short_name
 from refold.cli.output.screen import UNCUT, Screen, Style
-from refold.core.log.entries import SAID, Entry
+from refold.core.log.entries import SAID, Entry, bare_name
 from refold.core.log.view import Change, MessageRange, View, ViewItem
 from refold.core.messages.message import Message
 from refold.stores import Place, Store
@@ -79,7 +79,7 @@ def _choose_fold(word: str | None, view: View) -> str:
             raise Refused("nothing is folded on this branch: there is nothing to compare")
         return view.standing[-1].name
     names = [fold.name for fold in view.folds]
-    matches = [name for name in names if name.startswith(word) or name.removeprefix("b2:").startswith(word)]
+    matches = [name for name in names if name.startswith(word) or bare_name(name).startswith(word)]
     if len(matches) != 1:
         problem = "several folds begin with" if matches else "no fold of this branch is named"
         raise Refused(f"{problem} {word!r}: `refold folds` lists them")

@@ -12,6 +12,7 @@ from refold.cli.output.format_message import message_data, parse_stored, show_me
 from refold.cli.output.log_lines import SHORT_NAME, short_name
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
+from refold.core.log.entries import bare_name
 
 if TYPE_CHECKING:
     from refold.session.results import Hit
@@ -25,7 +26,7 @@ EXAMPLES: Final = """\
 """
 LIMIT: Final = 10
 _HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
-_NAME: Final = re.compile(rf"b2:[0-9a-f]+|[0-9a-f]{{{SHORT_NAME},}}")
+_NAME: Final = re.compile(rf"b[23]:[0-9a-f]+|[0-9a-f]{{{SHORT_NAME},}}")
 """A name, or the beginning of one as it is shown; without `b2:` it may be just a word."""
 _BEFORE: Final = 40
 """Characters shown before the first match, enough to see the context."""
@@ -75,10 +76,10 @@ def _find_handle(session: "Session", word: str) -> str | None:
         return word
     if not _NAME.fullmatch(word):
         return None
-    start = word.removeprefix("b2:")
+    start = bare_name(word)
     store, name = session.state.store, session.name
     entries = store.read(name, find_head(store, name).place)
-    matching = (entry for entry in entries if entry.name.removeprefix("b2:").startswith(start))
+    matching = (entry for entry in entries if bare_name(entry.name).startswith(start))
     kinds = {entry.name: entry.kind for entry in matching}
     # A fold is meant rather than another entry whose name begins alike.
     kinds = {name: kind for name, kind in kinds.items() if kind == "fold"} or kinds

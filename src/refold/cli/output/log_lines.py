@@ -8,7 +8,7 @@ from typing import Any, Final
 from refold.cli.output.costs import format_spent
 from refold.cli.output.format_message import first_words, parse_entry
 from refold.cli.output.screen import Screen, Style
-from refold.core.log.entries import MARKS, Entry, Kind
+from refold.core.log.entries import MARKS, Entry, Kind, bare_name
 from refold.core.log.view import MessageRange, View, project_marks
 from refold.core.models.prices import Spent
 from refold.core.tokens.units import format_count
@@ -31,7 +31,7 @@ _STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (14, "day"))
 
 def short_name(name: str) -> str:
     """Return the beginning of an entry's name, enough to identify it."""
-    return name.removeprefix("b2:")[:SHORT_NAME]
+    return bare_name(name)[:SHORT_NAME]
 
 
 def format_age(at: float, now: float | None = None) -> str:

@@ -22,7 +22,7 @@ from refold.clients.http.wire import (
 )
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool
 from refold.core.compaction.flow import Ask
-from refold.core.log.entries import CACHED
+from refold.core.log.normal_form import CACHED
 from refold.core.models.windows import lookup
 
 SUMMARY_TOKENS: Final = 4_096

@@ -1,9 +1,10 @@
 """Log entries: each is named by its content and is only ever added; knows no store.
 
-An entry's name is the hash of its parent's name, its kind and its body, with the algorithm in front
-(`b2:`). The parent of a *message* is the message said before it, so a client that sends its history again
-gets the same names whatever was folded in between. The parent of every other entry is the entry before it.
-Time and additional facts stand beside an entry and are not hashed.
+An entry's name is the hash of its parent's name, its kind and its body, with the algorithm in front. A
+*message* is hashed in its normal form (`b3:`), and its parent is the message said before it: a client that
+sends its history again, in whatever JSON, gets the same names whatever was folded in between. Everything else
+is hashed as it is (`b2:`), and its parent is the entry before it. Logs that began with messages named `b2:`
+keep these names. Time and additional facts stand beside an entry and are not hashed.
 
     said        one message, as the provider's JSON         number #1, #2, ... along its branch
     system      the system messages that are valid from here on
@@ -21,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from refold.core.log.normal_form import CACHED, remove_cache_marks, write_normal_form
 from refold.errors import FormatError
 
 Kind: TypeAlias = Literal["said", "system", "usage", "fold", "unfold", "checkpoint", "pin", "attempt"]
@@ -29,10 +31,16 @@ SAID: Final[frozenset[Kind]] = frozenset({"said"})
 """The kinds that are messages."""
 MARKS: Final[frozenset[Kind]] = frozenset(KINDS) - SAID
 """All other kinds."""
-CACHED: Final = "cache_control"
-"""Key with which Anthropic's clients mark the part of a request to cache."""
+AS_WRITTEN: Final = "b2:"
+"""Prefix of a name that hashes the body as it was written, cache marks aside."""
+NORMALISED: Final = "b3:"
+"""Prefix of a name that hashes the normal form of a message."""
 ROOT: Final = ""
 """The parent of the first entry."""
+SUM: Final = "sum"
+"""Fact beside a message: a hash of its body, since its name does not tell every change of it."""
+_SUM_BYTES: Final = 8
+"""64 bits show damage; the name guards against effort."""
 _HASH_BYTES: Final = 20
 """160 bits, as in git: collisions are neither expected by chance nor feasible by effort."""
 _CHECKED_DEPTH: Final = 40
@@ -72,7 +80,8 @@ class Entry:
     def sound(self) -> bool:
         """True if the name is the hash of the content."""
         try:
-            return self.name == hash_entry(self.parent, self.kind, self.value)
+            expected = hash_entry(self.parent, self.kind, self.value, self.said, self.name[:3])
+            return self.name == expected and self.beside.get(SUM) in (None, _hash_body(self.body))
         except (ValueError, RecursionError):
             return False
 
@@ -92,14 +101,17 @@ def make_entry(
     >>> make_entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
     'b2:aaec9c987f2bb6d7377361a62be3aa1d015d1217'
     """
+    body, name, facts = to_json_text(value), hash_entry(parent, kind, value, said), dict(about or {})
+    if name.startswith(NORMALISED):
+        facts[SUM] = _hash_body(body)
     entry = Entry(
-        name=hash_entry(parent, kind, value),
+        name=name,
         parent=parent,
         kind=kind,
-        body=to_json_text(value),
+        body=body,
         said=said,
         text=text,
-        about=to_json_text(dict(about)) if about else "{}",
+        about=to_json_text(facts) if facts else "{}",
         at=at,
     )
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
@@ -125,28 +137,48 @@ _ASCII: Final = json.JSONEncoder(separators=(",", ":"))
 _UNICODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def hash_entry(parent: str, kind: str, value: Any) -> str:
+def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = "") -> str:
     """Return the name of an entry; the order of keys in its body does not matter.
 
-    Cache marks in a message do not matter either: clients move them to another message with every turn.
+    said     a message's own number; a client's environment does not count in the first messages
+    prefix   how to hash; by default as the message before it was hashed
 
-    >>> block = {"type": "text", "text": "hi"}
-    >>> marked = {**block, "cache_control": {"type": "ephemeral"}}
-    >>> hash_entry(ROOT, "said", {"content": [block]}) == hash_entry(ROOT, "said", {"content": [marked]})
+    >>> string, block = {"content": "hi"}, {"content": [{"type": "text", "text": "hi"}]}
+    >>> hash_entry(ROOT, "said", string) == hash_entry(ROOT, "said", block)
     True
     """
-    body = _encode(value, _SORTED_KEYS)
-    if kind == "said" and f'"{CACHED}":' in body:
-        body = _encode(remove_cache_marks(value), _SORTED_KEYS)
-    hashed = hashlib.blake2b(f"{parent}\n{kind}\n{body}".encode(), digest_size=_HASH_BYTES)
-    return f"b2:{hashed.hexdigest()}"
+    if kind == "said" and (prefix or parent[:3]) != AS_WRITTEN:
+        prefix, body = NORMALISED, _normalise(value, said)
+    else:
+        prefix, body = AS_WRITTEN, _encode(value, _SORTED_KEYS)
+        if kind == "said" and f'"{CACHED}":' in body:
+            body = _encode(remove_cache_marks(value), _SORTED_KEYS)
+    content = f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass")
+    return prefix + hashlib.blake2b(content, digest_size=_HASH_BYTES).hexdigest()
 
 
-def remove_cache_marks(value: Any) -> Any:
-    """Return a message without its cache marks."""
-    if isinstance(value, dict):
-        return {key: remove_cache_marks(item) for key, item in value.items() if key != CACHED}
-    return [remove_cache_marks(item) for item in value] if isinstance(value, list) else value
+def _hash_body(body: str) -> str:
+    return hashlib.blake2b(body.encode(), digest_size=_SUM_BYTES).hexdigest()
+
+
+def is_name(word: str) -> bool:
+    """True for a text that looks like the name of an entry."""
+    return word.startswith((AS_WRITTEN, NORMALISED))
+
+
+def bare_name(name: str) -> str:
+    """Return a name without the algorithm in front."""
+    return name[len(NORMALISED) :] if is_name(name) else name
+
+
+def _normalise(value: Any, said: int) -> str:
+    try:
+        return write_normal_form(value, said)
+    except RecursionError:
+        problem = "it is nested too deep to be stored, or it contains itself"
+        raise FormatError(f"is no JSON and cannot be stored: {problem}") from None
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"is no JSON and cannot be stored: {error}") from None
 
 
 def to_json_text(value: Any) -> str:

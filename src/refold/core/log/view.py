@@ -114,9 +114,7 @@ class View:
 
     def shown(self, number: int) -> bool:
         """True if the model sees this message as it was said."""
-        return any(
-            isinstance(item, MessageRange) and item.first <= number <= item.last for item in self.items
-        )
+        return _has_message(self.items, number)
 
     def originals(self, item: ViewItem) -> tuple[MessageRange, ...]:
         """Return the messages that an item stands for, as they were said."""
@@ -125,6 +123,26 @@ class View:
         for stretch in sorted((r for r in ranges if isinstance(r, MessageRange)), key=lambda r: r.first):
             append_item(joined, stretch)
         return tuple(stretch for stretch in joined if isinstance(stretch, MessageRange))
+
+    def hiding(self, number: int) -> list[tuple[Folded, int | None]]:
+        """Return the standing folds that hide a message, oldest first, and which change of the first does.
+
+        The first one took the message, each other one took what stood there in its place.
+        """
+        undone = _undone(self.folds)
+        chain: list[tuple[Folded, int | None]] = []
+        for fold in self.standing:
+            if not chain:
+                parts = [list(_expand(change.gone(), undone)) for change in fold.changes]
+                at = next((at for at, gone in enumerate(parts) if _has_message(gone, number)), None)
+                chain += [] if at is None else [(fold, at)]
+            elif any(
+                isinstance(item, Replacement) and any(item.fold == hiding.name for hiding, _ in chain)
+                for change in fold.changes
+                for item in change.removed
+            ):
+                chain.append((fold, None))
+        return chain
 
     def covering(self, name: str) -> Folded | None:
         """Return the standing fold that removed this fold's messages, also through an undone fold."""
@@ -221,6 +239,27 @@ def read_changes(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise LogCorrupt(f"fold {name} cannot be read", entry=name) from None
+
+
+def rename_folds(
+    changes: Sequence[Mapping[str, Sequence[str]]], names: Mapping[str, str]
+) -> list[dict[str, list[str]]]:
+    """Return changes as a fold's body holds them, with other names for the folds that they mention."""
+
+    def rename(word: str) -> str:
+        name, slash, place = word.rpartition("/")
+        return f"{names.get(name, name)}/{place}" if slash else word
+
+    return [{side: [rename(word) for word in words] for side, words in change.items()} for change in changes]
+
+
+def keep_in_change(change: Mapping[str, Sequence[str]], number: int) -> dict[str, list[str]]:
+    """Return a change of a fold's body that puts this message back, in its place among those put back."""
+    put = list(change["put"])
+    items = [_read_word(word, OWN) for word in put]
+    before = [at for at, item in enumerate(items) if isinstance(item, MessageRange) and item.last < number]
+    put.insert(before[-1] + 1 if before else 0, f"{number}-{number}")
+    return {"took": list(change["took"]), "put": put}
 
 
 def _to_word(item: ViewItem) -> str:
@@ -332,6 +371,10 @@ def _split_items(
             index += 1
         if at <= item.last:
             yield MessageRange(at, item.last), None
+
+
+def _has_message(items: Iterable[ViewItem], number: int) -> bool:
+    return any(isinstance(item, MessageRange) and item.first <= number <= item.last for item in items)
 
 
 def append_item(items: list[ViewItem], item: ViewItem) -> None:

@@ -1,11 +1,13 @@
 """The messages of a view in memory: wire values, parsed messages, sizes and sums, kept as the view grows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message
+from refold.core.messages.unread import is_compaction, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.formats import Format
@@ -44,8 +46,26 @@ class LoadedView:
             self.sizes.append(size)
             self.units += size
             self.characters += len(visible)
+            self._drop_unread(message)
             if self.sound is not None and not self.sound.accepts(message):
                 self.sound = None
+
+    def _drop_unread(self, message: Message) -> None:
+        """Count nothing for messages that the provider does not read any more now that this one is here."""
+        last = len(self.messages) - 1
+        places: Iterable[int]
+        if is_compaction(message):
+            places = range(last)
+        elif message.role == "user":
+            behind_user = takewhile(lambda at: self.messages[at].role != "user", range(last - 1, -1, -1))
+            places = [at for at in behind_user if lasts_one_turn(self.messages[at])]
+        else:
+            return
+        for at in places:
+            if self.sizes[at]:
+                self.units -= self.sizes[at]
+                self.characters -= len(self.counter.visible(self.messages[at]))
+                self.sizes[at] = 0
 
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
         """Parse new items; together with the items before them if the format needs that."""
@@ -60,11 +80,29 @@ class LoadedView:
         fresh.add(self.view_items[self.fixed :], self.body, self.messages[self.fixed :])
         return fresh
 
-    def update_item(self, index: int, item: Any) -> None:
-        """Replace the wire value of a said message by an equal one that differs in cache marks only."""
-        self.items[index] = item
-        (message,) = self.wire.parse([item])
-        self.messages[index] = unmark_said(message)
+    def update_items(self, items: Mapping[int, Any]) -> None:
+        """Show said messages in the JSON that the caller has now, by their numbers.
+
+        A message is parsed again unless the format needs its neighbours for that.
+        """
+        for index, shown in enumerate(self.view_items):
+            item = items.get(shown.first) if isinstance(shown, MessageRange) else None
+            if item is None or item == self.items[index]:
+                continue
+            self.items[index] = item
+            if not self.wire.positional:
+                (message,) = self.wire.parse([item])
+                self._replace_message(index, unmark_said(message))
+
+    def _replace_message(self, index: int, message: Message) -> None:
+        if not self.sizes[index]:  # the provider does not read it
+            self.messages[index] = message
+            return
+        visible, before = self.counter.visible(message), self.counter.visible(self.messages[index])
+        size = self.counter.count_with_text(message, visible)
+        self.units += size - self.sizes[index]
+        self.characters += len(visible) - len(before)
+        self.messages[index], self.sizes[index] = message, size
 
     @property
     def system(self) -> list[Any]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from refold.core.log.entries import ROOT, SAID, Entry, Kind, hash_entry, make_entry
-from refold.core.log.view import MessageRange, Replacement, ViewItem
+from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
+from refold.core.log.view import MessageRange, Replacement, ViewItem, rename_folds
 from refold.core.models.prices import Spent
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
@@ -65,7 +65,7 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     said, rest, shared = fork.said, fork.rest, fork.shared
     said_items = None if shared is None else [*shared, *rest]
     base = yield from _last_place(state, said)
-    stored, base = yield from _follow_stored(state, rest, base)
+    stored, base = yield from _follow_stored(state, rest, said, base)
     on_this_branch = True
     if stored:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
@@ -76,11 +76,8 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         spending = yield from _carry_spending(state, base, marks)
         yield from commit(state, [*marks, *spending, *entries], at=base.place)
         yield from load_at_head(state)
-    if said_items is not None and not state.wire.positional:
-        # Send each message in the caller's present form, which may differ in cache marks.
-        for index, item in enumerate(state.loaded.view_items):
-            if isinstance(item, MessageRange) and said_items[item.first - 1] != state.loaded.items[index]:
-                state.loaded.update_item(index, said_items[item.first - 1])
+    if said_items is not None:
+        state.loaded.update_items(dict(enumerate(said_items, 1)))
     state.caller.hold_said(said_items)
     return not fork.is_view
 
@@ -96,7 +93,7 @@ def _sent_on_this_branch(state: SessionState) -> SessionFlow[list[SentView]]:
             for view in state.caller.sent_views.values()
             if any(
                 entry.name == view.tip
-                for entry in state.store.read(state.name, place, kinds=SAID, first=view.said, last=view.said)
+                for entry in state.log.read(state.name, place, kinds=SAID, first=view.said, last=view.said)
             )
         ]
     )
@@ -111,7 +108,7 @@ def _find_direct_fork(state: SessionState, body: Sequence[Any]) -> _Fork:
         while count < len(view_items) and view_items[count] == MessageRange(count + 1, count + 1):
             count += 1
         known = state.loaded.body[:count]
-    matched = common_length(known, body)
+    matched = common_length(state.wire, known, body)
     return _Fork(matched, body[matched:], body[:matched])
 
 
@@ -121,7 +118,7 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
     matched, said_items = fork.said, state.caller.said_items
     current = view_to_send(state.position, state.loaded)
     for view in (current, *sent):
-        count = common_length(view.items, body)
+        count = common_length(state.wire, view.items, body)
         ranges = _originals(state, view.view_items[:count])
         if count > matched and ranges:
             complete = count == len(view.items)
@@ -163,7 +160,7 @@ def _count_kept(state: SessionState, items: Sequence[ViewItem | None], said: int
     count = 0
     for number in sorted(numbers):
         item = shown.get(number) if said_items is None else said_items[number - 1]
-        if count < len(rest) and item is not None and item == rest[count]:
+        if count < len(rest) and item is not None and common_length(state.wire, [item], [rest[count]]):
             count += 1
     return count
 
@@ -182,7 +179,7 @@ def _repeats_hidden(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
         lambda: any(
             hash_entry(ROOT, "said", entry.value) in rest
             for hidden in fork.hidden
-            for entry in state.store.read(state.name, place, kinds=SAID, first=hidden.first, last=hidden.last)
+            for entry in state.log.read(state.name, place, kinds=SAID, first=hidden.first, last=hidden.last)
         )
     )
     return repeats
@@ -195,25 +192,36 @@ def _last_place(state: SessionState, said: int) -> SessionFlow[_Base]:
     place = state.head.place
 
     def read_base() -> _Base:
-        newest = next(state.store.read(state.name, place, first=said, last=said, newest=True))
-        tip = next(state.store.read(state.name, place, kinds=SAID, first=said, last=said))
-        return _Base(state.store.find(state.name, [newest.name])[newest.name], newest.name, tip.name)
+        newest = next(state.log.read(state.name, place, first=said, last=said, newest=True))
+        tip = next(state.log.read(state.name, place, kinds=SAID, first=said, last=said))
+        return _Base(state.log.find(state.name, [newest.name])[newest.name], newest.name, tip.name)
 
     base: _Base = yield StoreCall(read_base)
     return base
 
 
-def _follow_stored(state: SessionState, rest: Sequence[Any], base: _Base) -> SessionFlow[tuple[int, _Base]]:
+def _follow_stored(
+    state: SessionState, rest: Sequence[Any], said: int, base: _Base
+) -> SessionFlow[tuple[int, _Base]]:
     """Return how many of these messages are stored behind that place on some branch, and the last of them."""
+    count, last = yield from _follow_names(state, rest, said, base, "")
+    if not count and base.tip == ROOT:  # a log that began before messages were named by their normal form
+        count, last = yield from _follow_names(state, rest, said, base, AS_WRITTEN)
+    return count, last
+
+
+def _follow_names(
+    state: SessionState, rest: Sequence[Any], said: int, base: _Base, prefix: str
+) -> SessionFlow[tuple[int, _Base]]:
     names: list[str] = []
     parent = base.tip
-    for item in rest:
-        parent = hash_entry(parent, "said", state.to_stored(item))
+    for number, item in enumerate(rest, said + 1):
+        parent = hash_entry(parent, "said", state.to_stored(item), number, prefix)
         names.append(parent)
     count = 0
     for start in range(0, len(names), PAGE):
         page = names[start : start + PAGE]
-        places: dict[str, Place] = yield StoreCall(partial(state.store.find, state.name, page))
+        places: dict[str, Place] = yield StoreCall(partial(state.log.find, state.name, page))
         for name in page:
             if name not in places:
                 return count, base
@@ -230,7 +238,7 @@ def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[t
     on_this_branch: bool = yield StoreCall(
         lambda: any(
             entry.name == base.name
-            for entry in state.store.read(state.name, place, kinds=SAID, first=said, last=said)
+            for entry in state.log.read(state.name, place, kinds=SAID, first=said, last=said)
         )
     )
     if on_this_branch:
@@ -246,7 +254,7 @@ def _carry_marks(state: SessionState, said: int, base: _Base) -> SessionFlow[lis
     place = state.head.place
     kinds: tuple[Kind, ...] = ("fold", "unfold", "pin", "checkpoint", "system")
     later: list[Entry] = yield StoreCall(
-        lambda: list(state.store.read(state.name, place, kinds=kinds, first=said + 1))
+        lambda: list(state.log.read(state.name, place, kinds=kinds, first=said + 1))
     )
     names = {fold.name: fold.name for fold in state.view.folds if fold.said <= said}
     carried: list[Entry] = []
@@ -278,16 +286,7 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
         item.last <= said if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):
         return None
-
-    def rename(word: str) -> str:
-        name, slash, place = word.rpartition("/")
-        return f"{names.get(name, name)}/{place}" if slash else word
-
-    changes = [
-        {side: [rename(word) for word in words] for side, words in change.items()}
-        for change in entry.value["changes"]
-    ]
-    return {**entry.value, "trigger": "carried", "changes": changes}
+    return {**entry.value, "trigger": "carried", "changes": rename_folds(entry.value["changes"], names)}
 
 
 def _carry_spending(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:

@@ -7,9 +7,12 @@ since. Folds may insert the same words, so an earlier view must not be taken for
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from refold.core.log.entries import SAID, Kind, hash_entry, remove_cache_marks
+from refold.core.log.entries import SAID, Kind, hash_entry
+from refold.core.log.normal_form import write_normal_form
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, step
 from refold.core.messages.message import Message
+from refold.errors import FormatError
+from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView
 from refold.session.state.session_state import SessionState
@@ -34,10 +37,12 @@ def find_resumed_items(state: SessionState, body: Sequence[Any]) -> list[Any] | 
         return None
     new = state.loaded.items[len(state.loaded.items) - since :]
     name = last.tip
-    for item in new:
-        name = hash_entry(name, "said", state.to_stored(item))
+    for number, item in enumerate(new, last.said + 1):
+        name = hash_entry(name, "said", state.to_stored(item), number)
     known = [*last.items, *new]
-    return known if name == state.position.tip and list(body[: len(known)]) == known else None
+    if name != state.position.tip or find_rewritten(state.wire, known, body) is None:
+        return None
+    return list(body[: len(known)])
 
 
 def earlier_views(state: SessionState, body: Sequence[Any]) -> SessionFlow[list[SentView]]:
@@ -55,7 +60,7 @@ def _read_folded_views(state: SessionState, place: Place) -> list[View]:
     """Return the folded views that stood before the last folds and unfolds."""
     views: dict[tuple[str, ...], View] = {}
     view = View()
-    for entry in state.store.read(state.name, place, kinds=_CHANGES):
+    for entry in state.log.read(state.name, place, kinds=_CHANGES):
         view = extend_view(view, entry.said)
         folds = tuple(fold.name for fold in view.standing)
         views.pop(folds, None)
@@ -76,7 +81,7 @@ def _read_while_equal(state: SessionState, place: Place, view: View, body: Seque
         for single, item in _read_messages(state, place, piece, fold_messages):
             view_items.append(single)
             items.append(item)
-            if not common_length([item], body[len(items) - 1 : len(items)]):
+            if not _is_at(state.wire, item, body, len(items) - 1):
                 if (
                     isinstance(piece, MessageRange)
                     and isinstance(single, MessageRange)
@@ -94,18 +99,46 @@ def _read_messages(
     if isinstance(piece, Replacement):
         yield from ((piece, item) for item in state.wire.render([fold_messages[piece.fold][piece.place]]))
         return
-    for entry in state.store.read(state.name, place, kinds=SAID, first=piece.first, last=piece.last):
+    for entry in state.log.read(state.name, place, kinds=SAID, first=piece.first, last=piece.last):
         yield MessageRange(entry.said, entry.said), state.from_stored(entry)
 
 
-def common_length(known: Sequence[Any], body: Sequence[Any]) -> int:
-    """Return the number of equal messages at the start of two lists; cache marks are not compared."""
+def common_length(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> int:
+    """Return the number of messages at the start of two lists that are the same, in whatever JSON."""
     count = 0
-    for old, new in zip(known, body, strict=False):
-        if old is not new and old != new:
-            if not (isinstance(old, dict) and isinstance(new, dict)):
-                break
-            if remove_cache_marks(old) != remove_cache_marks(new):
-                break
+    while count < len(known) and _is_at(wire, known[count], body, count):
         count += 1
     return count
+
+
+def find_rewritten(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> list[int] | None:
+    """Return the places of messages that came back in other JSON; None if the list begins otherwise."""
+    if len(body) < len(known):
+        return None
+    if list(body[: len(known)]) == known:  # the usual case; compares everything in one step
+        return []
+    places = [place for place, old in enumerate(known) if old is not body[place] and old != body[place]]
+    same = all(_is_same(wire, known[place], body[place], place + 1) for place in places)
+    return places if same else None
+
+
+def _is_at(wire: Format, item: Any, body: Sequence[Any], place: int) -> bool:
+    if place >= len(body):
+        return False
+    other = body[place]
+    return item is other or item == other or _is_same(wire, item, other, place + 1)
+
+
+def _is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
+    """True if two wire values are one message: by their normal form, or as the format reads them.
+
+    number   the place in the list, from 1; a client's environment does not count in the first messages
+    """
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return False
+    if write_normal_form(old, number) == write_normal_form(new, number):
+        return True
+    try:
+        return not wire.positional and wire.parse([old]) == wire.parse([new])
+    except FormatError:  # the list is read as a whole later, and the error is told there
+        return False

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from refold.core.log.entries import SAID, Entry
+from refold.core.log.entries import SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange
 from refold.core.messages.message import Message
 from refold.core.messages.transcript import default_layout
@@ -64,8 +64,8 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
 
 def find_folds(state: SessionState, start: str) -> list[str]:
     """Return the names of the folds that begin with these characters."""
-    plain = start.removeprefix("b2:")
-    return [fold.name for fold in state.view.folds if fold.name.removeprefix("b2:").startswith(plain)]
+    plain = bare_name(start)
+    return [fold.name for fold in state.view.folds if bare_name(fold.name).startswith(plain)]
 
 
 def parse_handle(state: SessionState, handle: Any) -> MessageRange:
@@ -90,21 +90,21 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
     """Return messages as they were said: `#12`, `#12-#57`, a hit, the name of a fold or an entry."""
     yield from reload_if_stale(state)
     word = handle.handle if isinstance(handle, Hit) else getattr(handle, "name", handle)
-    if isinstance(word, str) and len(word.removeprefix("b2:")) >= LEAST_NAME:
+    if isinstance(word, str) and len(bare_name(word)) >= LEAST_NAME:
         folds = find_folds(state, word)
         if len(folds) > 1:
             raise RefoldError(f"several folds begin with {word!r}: `folds()` lists them")
         if folds:
             word = folds[0]
-    if not isinstance(word, str) or not word.startswith("b2:"):
+    if not isinstance(word, str) or not is_name(word):
         return (yield from _read_said(state, [parse_handle(state, word)]))
     fold = state.view.fold(word)
     if fold is not None:
         return (yield from _read_said(state, removed_messages(state, fold)))
-    places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [word]))
+    places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [word]))
     if word not in places:
         raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
-    entry: Entry = yield StoreCall(lambda: next(state.store.read(state.name, places[word], newest=True)))
+    entry: Entry = yield StoreCall(lambda: next(state.log.read(state.name, places[word], newest=True)))
     return [state.from_stored(entry)] if entry.kind == "said" else [entry.value]
 
 
@@ -127,9 +127,7 @@ def _read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFl
         lambda: [
             state.from_stored(entry)
             for stretch in ranges
-            for entry in state.store.read(
-                state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
-            )
+            for entry in state.log.read(state.name, place, kinds=SAID, first=stretch.first, last=stretch.last)
         ]
     )
     return items
@@ -154,9 +152,9 @@ def _search(state: SessionState, query: str, limit: int) -> list[Hit]:
     words = search_words(query)
     wanted = " ".join(words) or query
     if len(words) < QUESTION_WORDS:
-        hits = state.store.search(wanted, session=state.name, limit=limit)
+        hits = state.log.search(wanted, session=state.name, limit=limit)
         return [_to_hit(state, hit.entry, hit.score) for hit in hits]
-    candidates = state.store.search(wanted, session=state.name, limit=CANDIDATES, some=True)
+    candidates = state.log.search(wanted, session=state.name, limit=CANDIDATES, some=True)
     scores: dict[int, float] = {}
     for hit in candidates:
         scores[hit.entry.said] = max(scores.get(hit.entry.said, 0.0), hit.score)
@@ -187,7 +185,7 @@ def search_words(query: str) -> list[str]:
 def _read_message(state: SessionState, number: int) -> Iterator[Entry]:
     """Read a message of this branch by its number; nothing if there is none."""
     if state.head is not None and 1 <= number <= state.view.said:
-        yield from state.store.read(state.name, state.head.place, kinds=SAID, first=number, last=number)
+        yield from state.log.read(state.name, state.head.place, kinds=SAID, first=number, last=number)
 
 
 def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
@@ -219,7 +217,9 @@ def schema(wire: str) -> dict[str, Any]:
         return {**plain, "input_schema": parameters}
     if wire == "gemini":
         return {"functionDeclarations": [{**plain, "parameters": parameters}]}
-    if wire == "responses":
+    if wire == "converse":
+        return {"toolSpec": {**plain, "inputSchema": {"json": parameters}}}
+    if wire in ("responses", "interactions"):
         return {"type": "function", **plain, "parameters": parameters}
     return {"type": "function", "function": {**plain, "parameters": parameters}}
 

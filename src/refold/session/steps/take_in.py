@@ -20,7 +20,7 @@ from refold.session.state.caller_history import copy_item
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
-from refold.session.steps.earlier_views import common_length, find_resumed_items
+from refold.session.steps.earlier_views import find_resumed_items, find_rewritten
 from refold.session.steps.load import fill_view
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def _is_stored(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
     position = state.position
     if not new or not position.may_have_successors or position.head is None:
         return False
-    name = hash_entry(position.tip, "said", state.to_stored(new[0]))
-    places: dict[str, Place] = yield StoreCall(lambda: state.store.find(state.name, [name]))
+    name = hash_entry(position.tip, "said", state.to_stored(new[0]), state.view.said + 1)
+    places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [name]))
     return bool(places)
 
 
@@ -152,22 +152,29 @@ def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known 
     ):
         return _Known(said, as_said=True)
     body = messages[fixed:]
-    if said and body[: len(said)] == said:
+    if said and (rewritten := find_rewritten(state.wire, said, body)) is not None:
+        _take_rewritten(state, said, body, rewritten)
         return _Known(said, as_said=True)
-    if sent and body[: len(sent)] == sent:
+    if sent and (rewritten := find_rewritten(state.wire, sent, body)) is not None:
         # Folds may insert the same words, so a list that begins with this view may continue an earlier one:
         # if it ends with a fold's own words, and this view was not sent from here.
         folds = tuple(fold.name for fold in state.view.standing)
         ends_with_fold = not isinstance(loaded.view_items[-1], MessageRange) and len(state.view.folds) != 1
         if ends_with_fold and folds not in caller.sent_views:
             return None
-        return _Known(sent, as_said=not folded)
-    if folded and sent and common_length(sent, body) == len(sent):
-        # Our view with other cache marks: send the marks that the caller has set now.
-        loaded.items[loaded.fixed :] = [copy_item(item) for item in body[: len(sent)]]
-        return _Known(loaded.body, as_said=False)
+        for place in rewritten:  # send what the caller has now, such as other cache marks
+            loaded.items[loaded.fixed + place] = copy_item(body[place])
+        return _Known(loaded.body, as_said=not folded)
     resumed = find_resumed_items(state, body)
     return None if resumed is None else _Known(resumed, as_said=False)
+
+
+def _take_rewritten(state: SessionState, said: list[Any], body: list[Any], places: Sequence[int]) -> None:
+    """Take messages that came back in other JSON as the caller has them now; the log keeps the first form."""
+    if places:
+        for place in places:
+            said[place] = copy_item(body[place])
+        state.loaded.update_items({place + 1: said[place] for place in places})
 
 
 def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[Any], fixed: int) -> bool:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from refold.core.log.entries import Entry
+from refold.core.log.entries import AS_WRITTEN, NORMALISED, Entry, bare_name
 from refold.errors import LogCorrupt, StoreError
 from refold.stores import START, Head, Place, SessionInfo
 from refold.stores.branch_index import BranchIndex, Extent
@@ -34,7 +34,6 @@ from refold.stores.paths import require_head
 
 _PAGE_ENTRIES: Final = 256
 """Entries that a reader holds at a time: a few megabytes of usual messages."""
-_HASH_PREFIX: Final = "b2:"
 _SEQ_BITS: Final = 40
 """A place is packed into one number, 40 bits for its seq: less memory than a tuple, for 10^12 entries."""
 _EDGE_BYTES: Final = 1 << 16
@@ -299,10 +298,13 @@ def peek_info(path: Path) -> SessionInfo | None:
 def _compact_name(name: str) -> int | str:
     """Turn the name of an entry into the number that its hash is, which takes less memory; others stay."""
     try:
-        number = int(name[len(_HASH_PREFIX) :], 16)
+        number = int(bare_name(name), 16)
     except ValueError:
         return name
-    return number if name == f"{_HASH_PREFIX}{number:040x}" else name
+    for prefix, sign in ((NORMALISED, 1), (AS_WRITTEN, -1)):
+        if name == f"{prefix}{number:040x}":
+            return sign * number
+    return name
 
 
 def _keep_outline(row: Row) -> Row:

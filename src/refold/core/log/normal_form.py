@@ -1,0 +1,187 @@
+"""The normal form of a message: equal for one message in different JSON, whoever wrote it.
+
+Clients and frameworks send the same history in other JSON: a string becomes one text block, nulls vanish, a
+cache mark moves, ids and signatures are dropped. A name over the raw JSON would call that another history. So
+a message is named by this form; what is stored and sent is what the caller wrote. Fields that no rule names
+count in full.
+"""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+CACHED: Final = "cache_control"
+"""Key with which Anthropic's clients mark the part of a request to cache."""
+HEAD: Final = 2
+"""Messages at the start of a history in which clients repeat their environment, such as today's date."""
+ENVIRONMENT_TAGS: Final = ("system-reminder", "environment_context", "session_context")
+"""Tags of blocks that a client writes anew in every session: Claude Code, Codex, gemini-cli. They are the
+client's system prompt in another place, so they do not count in the first messages."""
+
+_TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text", None})
+_THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_UNCOUNTED: Final = frozenset(
+    {"cache_control", "annotations", "logprobs", "thoughtSignature", "thought_signature", "signature"}
+)
+"""Fields that providers add and clients drop or move; the meaning of a message does not depend on them."""
+_UNCOUNTED_OF_ITEM: Final = _UNCOUNTED | {"id", "status", "encrypted_content"}
+"""The same for a whole message or item: its id is the provider's or the client's own, not the call's."""
+_CONTENT_KEYS: Final = frozenset({"content", "parts", "output"})
+"""Where a message or item holds text or a list of parts: OpenAI and Anthropic, Gemini, Responses outputs."""
+_WRITTEN_APART: Final = frozenset({"role", "type", "tool_calls", "arguments"})
+_FALSE_BY_DEFAULT: Final = frozenset({"is_error", "thought"})
+_JSON: Final = json.JSONEncoder()
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+def write_normal_form(item: Any, number: int) -> str:
+    """Return the normal form of a message as text; only compared, never read.
+
+    number   the message's place in its history, from 1; 0 if it has none
+
+    >>> block = {"role": "user", "content": [{"type": "text", "text": "hi ", "cache_control": {"type": "x"}}]}
+    >>> write_normal_form({"role": "user", "content": "hi"}, 1) == write_normal_form(block, 1)
+    True
+    """
+    out: list[str] = []
+    if not isinstance(item, dict):
+        _write_value(item, out)
+        return "".join(out)
+    kind = item.get("type")
+    kind = None if kind == "message" else kind
+    out.append(f"{item.get('role')}|{kind}|")
+    _write_item(item, out, _UNCOUNTED_OF_ITEM, is_head=0 < number <= HEAD)
+    if kind and len(out) == 1:  # an item that nothing else tells: a reference, or reasoning that is encrypted
+        _write_item(item, out, _NOTHING, is_head=False)
+    return "".join(out)
+
+
+def _write_item(item: dict[str, Any], out: list[str], without: frozenset[str], *, is_head: bool) -> None:
+    for key in sorted(item):
+        value = item[key]
+        if key in without or key in _WRITTEN_APART or value is None or value == []:
+            continue
+        if key in _CONTENT_KEYS:
+            _write_content(value, out, is_head=is_head)
+        else:
+            _write_field(key, value, out)
+    if "tool_calls" in item:
+        for call in item["tool_calls"] or ():
+            _write_call(call, out)
+    if "arguments" in item:
+        _write_arguments(item["arguments"], out)
+
+
+def _write_content(content: Any, out: list[str], *, is_head: bool) -> None:
+    """Write a text or a list of parts; thinking counts only if nothing else is there."""
+    if isinstance(content, str):
+        _write_text(content, out, is_head=is_head)
+        return
+    if not isinstance(content, list):
+        _write_value(content, out)
+        return
+    before, thinking = len(out), []
+    for part in content:
+        if not isinstance(part, dict):
+            _write_content(part, out, is_head=is_head)
+        elif part.get("type") in _THINKING_TYPES or part.get("thought") is True:
+            thinking.append(part)
+        else:
+            _write_part(part, out, is_head=is_head)
+    if len(out) == before:
+        for part in thinking:
+            _write_value(part, out)
+
+
+def _write_text(text: str, out: list[str], *, is_head: bool) -> None:
+    text = text.rstrip()
+    if text and not (is_head and _is_environment(text)):
+        # The length in front keeps two texts apart from one text that has both.
+        out += (f"t{len(text)}:", text)
+
+
+def _is_environment(text: str) -> bool:
+    """True for a text that is nothing but one block with a client's environment."""
+    text = text.lstrip()
+    return any(
+        text.startswith(f"<{tag}>") and text.find(end := f"</{tag}>") == len(text) - len(end)
+        for tag in ENVIRONMENT_TAGS
+    )
+
+
+def _write_part(part: dict[str, Any], out: list[str], *, is_head: bool) -> None:
+    kind = part.get("type")
+    is_text = kind in _TEXT_TYPES and isinstance(part.get("text"), str)
+    if not is_text:
+        out.append(f"p{kind}|")
+    for key in sorted(part):
+        value = part[key]
+        if key in _UNCOUNTED or key == "type" or value is None or value == []:
+            continue
+        if key == "text" and is_text:
+            _write_text(value, out, is_head=is_head)
+        elif key == "content" and kind == "tool_result":
+            _write_content(value, out, is_head=False)
+        else:
+            _write_field(key, value, out)
+
+
+def _write_call(call: Any, out: list[str]) -> None:
+    """Write a call of chat completions; its arguments are JSON in a text, which clients write anew."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        _write_value(call, out)
+        return
+    out.append("c")
+    for key in sorted(call):
+        if key not in ("type", "function", "index"):
+            _write_field(key, call[key], out)
+    for key in sorted(function):
+        if key == "arguments":
+            _write_arguments(function[key], out)
+        else:
+            _write_field(key, function[key], out)
+
+
+def _write_arguments(arguments: Any, out: list[str]) -> None:
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
+    _write_value(arguments, out)
+
+
+def _write_field(key: str, value: Any, out: list[str]) -> None:
+    """Write a field with its name, unless it only says that there is nothing."""
+    if value is not None and not (value is False and key in _FALSE_BY_DEFAULT):
+        _write_key(key, out)
+        _write_value(value, out)
+
+
+def _write_key(key: Any, out: list[str]) -> None:
+    # A key such as 1 is written as JSON has it; one that JSON does not have is an error.
+    out.append(f"f{key}=" if isinstance(key, str) else _JSON.encode({key: 0}))
+
+
+def _write_value(value: Any, out: list[str]) -> None:
+    """Write any value in full, with sorted keys and without cache marks."""
+    if isinstance(value, str):
+        out += (f"s{len(value)}:", value)
+    elif isinstance(value, dict):
+        out.append(f"d{len(value) - (CACHED in value)}:")
+        for key in sorted(value):
+            if key != CACHED:
+                _write_key(key, out)
+                _write_value(value[key], out)
+    elif isinstance(value, list | tuple):
+        out.append(f"l{len(value)}:")
+        for item in value:
+            _write_value(item, out)
+    else:
+        out.append(_JSON.encode(value))
+
+
+def remove_cache_marks(value: Any) -> Any:
+    """Return a value without its cache marks."""
+    if isinstance(value, dict):
+        return {key: remove_cache_marks(item) for key, item in value.items() if key != CACHED}
+    return [remove_cache_marks(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,162 @@
+"""One history in other JSON: no branch, no fold lost, no summary stored as somebody's words."""
+
+import copy
+import json
+
+import pytest
+from talks import SHAPES, SUMMARY, kinds, opened, stored, talk, values, wired
+
+from refold.stores import open_store
+from refold.testing import Scripted
+
+
+def rewrite_content(content):
+    """A string as one text block and one text block as a string."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if isinstance(content, list) and len(content) == 1 and set(content[0]) == {"type", "text"}:
+        return content[0]["text"]
+    return content
+
+
+def rewrite(message):
+    """A message as another program writes it: other blocks, nulls, other order, other spaces in arguments."""
+    changed = json.loads(json.dumps(message))
+    if changed.get("type") in (None, "message") and "content" in changed:
+        changed["content"] = rewrite_content(changed["content"])
+        changed["refusal"] = None
+    for call in changed.get("tool_calls") or ():
+        call["function"]["arguments"] = json.dumps(json.loads(call["function"]["arguments"]), indent=1)
+    if changed.get("type") == "function_call":
+        changed["arguments"] = json.dumps(json.loads(changed["arguments"]), indent=1)
+    if "type" in changed:
+        changed["id"], changed["status"] = "item_1", "completed"
+    for block in changed["content"] if isinstance(changed.get("content"), list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_result":
+            block["is_error"], block["content"] = False, rewrite_content(block["content"])
+    for part in changed.get("parts", ()):
+        part["thoughtSignature"] = "s"
+    return dict(reversed(changed.items()))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("turns", [4, 30], ids=["unfolded", "folded"])
+def test_a_history_that_was_written_anew_continues(shape, turns):
+    history = wired(values(turns), shape)
+    session = opened(window=6_000, format=shape)
+    session.prepare(history[:-1])
+    before, folds = stored(session), [fold.name for fold in session.folds()]
+    ready = session.prepare([rewrite(message) for message in history])
+    assert stored(session) == before + 1
+    assert [fold.name for fold in session.folds()][: len(folds)] == folds
+    assert len(kinds(session, "said")) == len([m for m in history if m.get("role") != "system"])
+    assert ready.messages[-1] == rewrite(history[-1])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_after_a_restart_the_names_find_it(shape):
+    store = open_store("memory:")
+    history = wired(values(30), shape)
+    first = opened(window=6_000, format=shape, store=store)
+    first.prepare(history[:-1])
+    folds = [fold.name for fold in first.folds()]
+    again = opened(window=6_000, format=shape, store=store)
+    again.prepare([rewrite(message) for message in history])
+    assert [fold.name for fold in again.folds()][: len(folds)] == folds
+    assert len(kinds(again, "said")) == len(history)
+
+
+@pytest.mark.parametrize("shape", ["openai", "anthropic"])
+def test_a_view_that_was_written_anew_is_no_word_of_the_user(shape):
+    session = opened(window=4_000, ask=Scripted(SUMMARY), format=shape)
+    view, said = [], 0
+    for number in range(30):
+        view = [rewrite(message) for message in view]
+        view += talk(1, size=700, last=False, start=number)[:1]
+        ready = session.prepare(view)
+        view = [*copy.deepcopy(ready.messages), {"role": "assistant", "content": f"answer {number} " * 30}]
+        said += 2
+    assert len(session.folds()) >= 2
+    assert len(kinds(session, "said")) == said - 1
+    assert not any("<refold-summary" in entry.body for entry in session.log(kinds=["said"]))
+
+
+class TestMovingMark:
+    def history(self, turns):
+        done = [{"role": "user", "content": [{"type": "text", "text": "Count"}]}]
+        for number in range(turns):
+            use = {"type": "tool_use", "id": f"t{number}", "name": "ls", "input": {"n": number}}
+            result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"line {number}\n" * 120}
+            done += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        done[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        return done
+
+    def test_it_reads_nothing_from_the_store_and_is_sent_where_it_is_now(self):
+        store = CountingStore(open_store("memory:"))
+        session = opened(window=8_000, format="anthropic", store=store)
+        for turns in range(1, 40):
+            folds, store.reads = len(session.folds()), 0
+            ready = session.prepare(self.history(turns))
+            marked = [m for m in ready.messages if "cache_control" in json.dumps(m)]
+            assert marked == ready.messages[-1:]
+            if len(session.folds()) == folds:
+                assert store.reads <= 4, turns  # folds() and a look at the head, whatever the length
+        assert len(session.folds()) > 1
+
+
+class CountingStore:
+    """A store that counts how often it is read."""
+
+    def __init__(self, store):
+        self.store, self.reads = store, 0
+
+    def read(self, *values, **choices):
+        self.reads += 1
+        return self.store.read(*values, **choices)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+
+class TestEnvironment:
+    def history(self, turns, day):
+        reminder = f"<system-reminder>Today's date is 2026-11-{day}.</system-reminder>"
+        parts = [{"type": "text", "text": reminder}, {"type": "text", "text": "Answer my questions."}]
+        first, *rest = talk(turns, size=800)
+        return [{"role": "user", "content": parts}, {"role": "assistant", "content": "Ask."}, first, *rest]
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_another_day_keeps_every_fold_and_is_sent(self, restarted):
+        store, model = open_store("memory:"), Scripted(SUMMARY)
+        session = opened(ask=model, format="anthropic", store=store)
+        session.prepare(self.history(40, 15))
+        folds, asked = [fold.name for fold in session.folds()], len(model.asked)
+        if restarted:
+            session = opened(ask=model, format="anthropic", store=store)
+        ready = session.prepare(self.history(40, 16) + talk(1, start=41)[1:])
+        assert folds
+        assert [fold.name for fold in session.folds()] == folds
+        assert len(model.asked) == asked
+        assert "2026-11-15" not in json.dumps(ready.messages)
+
+
+def test_logs_with_names_of_the_raw_json_go_on():
+    from refold.core.log import entries
+
+    store, history = open_store("memory:"), talk(6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "NORMALISED", entries.AS_WRITTEN)
+        patch.setattr(
+            entries,
+            "write_normal_form",
+            lambda value, _: json.dumps(value, sort_keys=True, separators=(",", ":")),
+        )
+        opened(store=store).prepare(history)
+    assert all(
+        entry.name.startswith("b2:") and entry.sound for entry in opened(store=store).log(kinds=["said"])
+    )
+    session = opened(store=store)
+    session.prepare([*history, *talk(1, start=6)[1:]])
+    said = session.log(kinds=["said"])
+    assert len(said) == len(history) + 2
+    assert {entry.name[:3] for entry in said} == {"b2:"}

@@ -140,6 +140,9 @@ def test_codebuddy_takes_16000_in_silence_where_no_model_is_given():
         ("lfm2-2.6b", 131_072),
         ("Qwen3-4B", 40_960),
         ("gemma-3-4b", 40_960),
+        ("deepseek-r1-distill-qwen-7b", 32_768),  # clamped: never more than it has
+        ("google/gemma-2-27b-it", 8_192),
+        ("qwen-that-nobody-knows", 40_960),
     ],
 )
 def test_ripple_infers_the_window_from_the_name(model, size):

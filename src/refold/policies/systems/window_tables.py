@@ -7,6 +7,7 @@ from typing import Any
 
 from refold.core.models.model_names import ModelName, canonical_provider
 from refold.core.models.window_table import Table
+from refold.core.models.windows import builtin_table
 
 
 @cache
@@ -53,6 +54,9 @@ def ripple_table() -> Table:
             size = data["lfm_large"] if re.search(r"2[.-]6b", spelling) else data["lfm"]
         elif re.search(r"qwen|gemma", spelling):
             size = data["qwen_gemma"]
+            listed = builtin_table().find(name)
+            if listed is not None and listed.source != "provider default":
+                size = min(size, listed.tokens)  # a clamp makes no window larger than it is
         elif provider in {"anthropic", "bedrock"}:
             is_long = name.size == "1m" or re.search(r"(?<![a-z0-9])1m(?![a-z0-9])", spelling)
             size = data["claude_1m"] if is_long else data["claude"]

@@ -104,9 +104,10 @@ def test_folds_that_were_asked_for_in_vain_are_counted_after_reopening(kind, tmp
         while sum("unanswered" in entry.value for entry in session.log(kinds=("fold",))) < 6:
             history += [user(numbered("w", len(history), 100)), reply(numbered("x", len(history), 300))]
             session.prepare(history)
-    with refold.open("digest", **options, ask=Scripted("fine")) as session:
+    model = Scripted("fine")
+    with refold.open("digest", **options, ask=model) as session:
         session.view()
         history += [user(numbered("w", len(history), 900)), reply(numbered("x", len(history), 900))]
         ready = session.prepare(history)
         assert OPEN.search(ready.outcome.reason)
-        assert session.state.summariser.ask.asked == []
+        assert model.asked == []

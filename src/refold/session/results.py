@@ -1,6 +1,6 @@
 """The results of a session's operations; values only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,6 +25,13 @@ class Ready:
     """The name of the fold that was made for it."""
     unsaved: int = 0
     """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
+
+    places: Sequence[int | None] = field(default=(), repr=False)
+
+    @property
+    def origins(self) -> list[int | None]:
+        """For each message its index in the list that was handed in; None where a fold made or changed it."""
+        return list(self.places)
 
     def __repr__(self) -> str:
         budget, messages = self.budget, format_count(len(self.messages), "message")
@@ -55,6 +62,9 @@ class Observed:
     outcome: Outcome | None = None
     reverted: str | None = None
     """The fold that was undone because it did not help."""
+    origins: Sequence[int | None] = field(default=(), repr=False)
+    """For each message to send again its index in the list that `prepare` was given last; None where a fold
+    made or changed it."""
     unsaved: int = 0
     """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold.core.log.view import ViewItem
+from refold.core.log.view import MessageRange, ViewItem
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
@@ -40,6 +40,8 @@ class CallerHistory:
     """A caller's list that continued an earlier view, with all messages said by then."""
     sent_copies: list[Any] = field(default_factory=list)
     """The copies that were sent last; made again if a caller changed one."""
+    handed_view: list[ViewItem | None] | None = field(default_factory=list)
+    """What each message of the list is that was handed in last; None if it has all messages as said."""
     comparisons: int = 0
     """Number of comparisons of the caller's older messages; it decides which part of them is next."""
 
@@ -79,6 +81,30 @@ class CallerHistory:
             self.caller_objects, known = [], 0
         self.caller_objects += messages[start + known :]
         self.caller_list = messages if as_said else ()
+        self.handed_view = None
+
+    def hold_view(self, messages: Sequence[Any], loaded: LoadedView) -> None:
+        """Note that the caller's list is a view: this one, or an earlier one that ends as this one does."""
+        self.handed_view = [None] * len(messages)
+        for back in range(1, min(len(messages), len(loaded.items)) + 1):
+            if messages[-back] != loaded.items[-back]:
+                break
+            self.handed_view[-back] = loaded.view_items[-back]
+
+    def hold_nothing(self) -> None:
+        """Note that no list was handed in."""
+        self.handed_view = []
+
+    def trace_view(self, loaded: LoadedView) -> list[int | None]:
+        """Return for each message of the view its place in the list that was handed in last, or None."""
+        fixed, handed = loaded.fixed, self.handed_view
+        body = loaded.view_items[fixed:]
+        if handed is None:
+            said = (item.first - 1 + fixed if isinstance(item, MessageRange) else None for item in body)
+            return [*range(fixed), *said]
+        places = {item: place for place, item in enumerate(handed) if item is not None}
+        system = range(fixed) if handed else [None] * fixed
+        return [*system, *(None if item is None else places.get(item) for item in body)]
 
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
         """Keep a caller's list that continued an earlier view and has all messages said."""

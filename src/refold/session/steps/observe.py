@@ -215,6 +215,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     return Observed(
         send_again=folded,
         messages=state.send_view() if folded else None,
+        origins=state.caller.trace_view(state.loaded) if folded else (),
         reason="refused for size; " + (attempt.reason or attempt.outcome.reason),
         budget=budget,
         outcome=attempt.outcome,

@@ -59,9 +59,7 @@ def prepare(
     if attempt.fold:
         budget = (yield from context_state(state)).budget
     accounting.note_request(current_request(state))
-    # The caller's own list is sent as it is if nothing was changed: no copy, and the same objects come back.
-    unchanged = taken.as_said and not state.view.standing and len(messages or ()) == len(state.loaded.items)
-    sent = messages if unchanged and isinstance(messages, list) else state.send_view()
+    sent, places = _choose_list(state, messages, as_said=taken.as_said)
     outcome = replace(attempt.outcome, messages=sent)
     if taken.mended or taken.limited:
         mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
@@ -73,7 +71,23 @@ def prepare(
             yield from offer_to_queue(state, budget)
         else:
             start_background()
-    return Ready(messages=sent, budget=budget, outcome=outcome, fold=attempt.fold)
+    return Ready(messages=sent, budget=budget, outcome=outcome, fold=attempt.fold, places=places)
+
+
+def _choose_list(
+    state: SessionState, messages: Sequence[Any] | None, *, as_said: bool
+) -> tuple[list[Any], Sequence[int | None]]:
+    """Return the list to send, and the place of each of its messages in the caller's list.
+
+    The caller's own list is sent as it is if nothing was changed; else its own objects where no fold is.
+    """
+    if messages is None:
+        return state.send_view(), state.caller.trace_view(state.loaded)
+    if as_said and not state.view.standing and len(messages) == len(state.loaded.items):
+        return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
+    copies, places = state.send_view(), state.caller.trace_view(state.loaded)
+    own = (copy if place is None else messages[place] for copy, place in zip(copies, places, strict=True))
+    return list(own), places
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     """Take in the caller's list, and repair the view if a provider would refuse it."""
     said, as_said = state.view.said, False
     if messages is None:
+        state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
         as_said = yield from take_in(state, messages)

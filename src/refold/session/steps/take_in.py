@@ -80,6 +80,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
     state.caller.hold_list(messages, fixed, known_count, as_said=as_said)
     if not as_said:
+        state.caller.hold_view(messages, state.loaded)
         state.caller.hold_resumed([*body, *new], state.position)
     return as_said
 

@@ -1,5 +1,7 @@
 """After a refusal for size: every policy folds below what was sent, at once, and the turn is sent again."""
 
+import asyncio
+
 import pytest
 from talks import SUMMARY, dumped, opened, reply, sound, talk, usage, user, values, wired
 
@@ -297,3 +299,21 @@ def test_the_cached_prefix_that_was_refused_is_not_asked_behind():
         session.prepare([*talk(30), reply("ok"), user("go on")])
         session.observe(refuse(21_000, 20_000))
         assert all(question.prefix is None for question in ask.asked)
+
+
+def test_in_an_event_loop_opal_asks_its_model_first():
+    asked = []
+
+    async def ask(question):
+        asked.append(question)
+        return OPAL_SUMMARY
+
+    async def agent():
+        async with refold.aopen("async", store="memory:", window=100_000, policy="opal", ask=ask) as session:
+            await session.prepare(OPAL_HISTORY)
+            return await session.observe(refuse(110_000, 100_000))
+
+    observed = asyncio.run(agent())
+    assert observed.send_again
+    assert len(asked) == 1
+    assert "Answer the last question." in observed.messages[0]["content"]

@@ -7,16 +7,15 @@ digests do not nest; any other summary is kept as it is, from its top.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final
 
 from refold.core.compaction.task import Task
 from refold.core.facts.collector import OUTPUT_CHARS
 from refold.core.facts.extraction import find_facts
-from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, report_kept
 from refold.core.facts.lists import fill_lists
 from refold.core.facts.page import (
+    ANSWERED,
     DECIDED,
     DONE,
     FAILED,
@@ -33,7 +32,7 @@ from refold.core.facts.page import (
     words_and_names,
 )
 from refold.core.facts.read_page import facts_of_summaries
-from refold.core.facts.sentences import join_wrapped_lines, split_sentences
+from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.facts.user_statements import fill_statements
 from refold.core.messages.file_operations import FileOps
 from refold.core.messages.message import Message
@@ -60,6 +59,7 @@ _WORK_SHARES: Final = (
     (SAID, 0.25),
     (OPEN, 0.08),
     (DECIDED, 0.05),
+    (ANSWERED, 0.05),
     (FAILED, 0.1),
     (DONE, 0.7),
     (QUOTED, 0.02),
@@ -68,6 +68,13 @@ _WORK_SHARES: Final = (
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest."""
 _TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
+ANSWERED_SHARE: Final = 0.25
+"""Share of what the model answered them, taken from that of their words without their rules. Filled before
+the rules it would push out some: after ten folds 93 % of the fresh set stood, behind them 97 %."""
+TALK_RULES_SHARE: Final = 0.75
+"""Share that sure rules of people may have in any case beside answers."""
+RULES_SHARE: Final = 0.85
+"""Share that people's rules may have in any case beside answers."""
 RULES_SHARE: Final = 0.8
 """Share of rules where tools work: a model that lacks a name looks it up, one that lacks a rule breaks it."""
 LISTS_SHARE: Final = 0.2
@@ -89,18 +96,12 @@ TIGHT: Final = 4_000
 # The limits below bound the work on a huge history.
 LOOK_BACK: Final = 200
 """Messages at the end from which the state of the work is read."""
-ANSWER_CHARS: Final = 240
-"""Characters of an answer among which its first sentence is looked for."""
-LEAST_ANSWER: Final = 24
-"""Characters of an answer that tells something; shorter ones are courtesy."""
-_NEWEST_READ: Final = 2_000
-"""Newest messages whose outputs and answers are shown."""
 _STAYING_LAST, _STAYING_FIRST = 60, 3
 """Messages at the end, and at the beginning where the request stands, that are searched for what stays."""
 
 MEMORY, LAST = "Earlier memory", "Last words"
-ANSWERED: Final = "What was answered, by its first words"
-_OWN_TITLES: Final = frozenset({*TITLES, LAST, ANSWERED, OUTPUTS})  # stored digests may have outputs
+_OWN_TITLES: Final = frozenset({*TITLES, LAST, OUTPUTS, "What was answered, by its first words"})
+"""Headings of digests; stored ones may have those that are no longer written."""
 _SAYS_NOTHING: Final = frozenset({f"## {MEMORY}", TRUNCATION_MARKER})
 """Lines of earlier memory that are not carried on."""
 
@@ -195,12 +196,17 @@ def _format_sections(
     if not is_work:
         fill_lists(page, ledger, int(most * LISTS_SHARE * min(1.0, most / ROOMY_LISTS)))
     listed = left - page.left
-    for title, share in _WORK_SHARES if is_work else _TALK_SHARES:
+    shares, rules_share = _WORK_SHARES if is_work else _TALK_SHARES, RULES_SHARE if is_work else 0.0
+    if not is_work and ledger.of("answer"):
+        said, *rest = shares
+        shares = ((SAID, said[1] - ANSWERED_SHARE), (ANSWERED, ANSWERED_SHARE), *rest)
+        rules_share = TALK_RULES_SHARE
+    for title, share in shares:
         budget = max(int(most * share) - listed * (title == SAID), LEAST_SECTION)
         if title == VALUES:
             fill_names(page, ledger, budget)
         elif title == SAID:
-            fill_statements(page, ledger, budget, rules_budget=int(most * RULES_SHARE) if is_work else 0)
+            fill_statements(page, ledger, budget, rules_budget=int(most * rules_share))
         else:
             fill_section(page, ledger, title, budget)
     # Counting the pieces one by one gives a little too much, so the tokens that are really left are used.
@@ -210,8 +216,8 @@ def _format_sections(
         if is_work:
             fill_section(page, ledger, DONE, page.left)
             fill_names(page, ledger, page.left)
-    answers = "" if is_work else _format_section(ANSWERED, _find_answers(messages), page.left, count)
-    return "\n\n".join(part for part in (memory, page.text, answers, last) if part)
+    fill_section(page, ledger, ANSWERED, page.left)
+    return "\n\n".join(part for part in (memory, page.text, last) if part)
 
 
 def _format_section(title: str, lines: Iterable[str], budget: int, count: Count) -> str:
@@ -253,16 +259,3 @@ def _find_last_words(messages: Sequence[Message]) -> list[str]:
         if message.is_summary and (earlier := unwrap_summary(message).partition(f"## {LAST}\n")[2]):
             return [earlier.partition("\n\n")[0].strip()]
     return []
-
-
-def _find_answers(messages: Sequence[Message]) -> Iterator[str]:
-    """Find the first sentence of what the model answered, the newest first, each once."""
-    seen: set[str] = set()
-    for message in islice(reversed(messages), _NEWEST_READ):
-        if find_speaker(message) != "assistant" or not message.text.strip():
-            continue
-        first = next(iter(split_sentences(message.text[:ANSWER_CHARS])), "")[:ANSWER_CHARS]
-        tells = len(first) > LEAST_ANSWER and not is_instruction(first)
-        if tells and first not in seen:
-            seen.add(first)
-            yield f"- {first}"

@@ -32,7 +32,9 @@ class TestPeople:
         assert [fact.at for fact in found.of("request", "decision")] == [40, 41]
 
     def test_values_with_what_they_belong_to(self):
-        found = facts(user("The port is 8080, timeout = 30s, see 12. Set retries to 5 and: 9"))
+        found = facts(
+            user("The port is 8080, timeout = 30s, see 12. Set retries to 5 and: 9, on Wednesday 8 to 10")
+        )
         assert told(found, "value") == [("8080", "The port"), ("30s", "timeout"), ("5", "Set retries")]
 
     def test_newer_values_win(self):

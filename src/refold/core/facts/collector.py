@@ -111,7 +111,8 @@ class FactCollector:
             if len(about) > 1 and about[0][-1] in ",.;:!?":
                 del about[0]
             name = " ".join(about).strip(" -*•`\"'(")
-            if name and name[0].isalpha() and name[-1].isalnum():
+            is_range = sign == " to" and name[-1:].isdigit()  # 8 to 10
+            if name and name[0].isalpha() and name[-1].isalnum() and not is_range:
                 self.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)
 
     def add_check_boxes(self, text: str, at: int) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollector, keep_ends, read_ends
+from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
 from refold.core.facts.sentences import (
@@ -43,12 +44,20 @@ PASTED_SENTENCES: Final = 20
 """Sentences from which the middle of a message counts as pasted; then only a rule's words are read there."""
 OWN_SENTENCES: Final = 4
 """Sentences at both ends of such a message that are the person's own in any case."""
+ANSWER_CHARS: Final = 900
+"""Characters of an answer in which the sentence is looked for that tells most."""
+LONGEST_ANSWER: Final = 240
+"""Characters of such a sentence."""
+LEAST_ANSWER: Final = 24
+"""Characters of an answer that tells something; shorter ones are courtesy."""
 _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
 """Arguments beyond these are not read; both bound the work on hostile input."""
 
 _FENCED: Final = re.compile(r"```([\w+-]{0,20})\n([^`]{1,4000})")
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
+_SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
+"""Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _MAIN_ARGUMENTS: Final = (
     *("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename"),
 )
@@ -140,6 +149,9 @@ class _MessageReader:
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
         if may_hold_list(text) and not self.command and not message.calls:
             self.answers.append(ListAnswer(at, text))
+        if not self.command and not message.calls and (answer := _find_answer(text)):
+            specific = min(4, len(_SPECIFIC.findall(answer)))
+            self.facts.add("answer", answer, at=at, weight=1.4 + 0.15 * specific)
         if self.command:
             self.facts.add("done", first_line(self.command, COMMAND_CHARS), at=at, weight=2.0)
             self.facts.add_shell_files(self.command, at)
@@ -177,6 +189,17 @@ class _MessageReader:
                 command = first_line(self.command, COMMAND_CHARS)
                 self.facts.add_outcome(command, text, self.command_at, failed=False)
             self.facts.add_output_names(text, self.file, at)
+
+
+def _find_answer(text: str) -> str:
+    """Find the sentence of an answer that tells most: that with most numbers and names, else the first."""
+    sentences = [
+        sentence
+        for sentence in split_sentences(text[:ANSWER_CHARS])
+        if len(sentence) > LEAST_ANSWER and not is_instruction(sentence)
+    ]
+    telling = max(sentences, key=lambda each: len(_SPECIFIC.findall(each[:LONGEST_ANSWER])), default="")
+    return telling if len(telling) <= LONGEST_ANSWER else f"{telling[:LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 
 # -- arguments of a call ------------------------------------------------------------------------------------

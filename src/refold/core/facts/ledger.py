@@ -22,6 +22,7 @@ USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
 """Kinds that only come from a user's own words."""
 KINDS: Final = USER_KINDS | {
     *(
+        "answer",
         "decision",
         "promise",
         "todo",

@@ -15,14 +15,14 @@ from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_v
 Count = Callable[[str], int]
 
 SAID, IN_BRIEF = "What the user said", "What was told, in brief"
-DECIDED, OPEN = "Decisions and promises", "Open"
+ANSWERED, DECIDED, OPEN = "What was answered", "Decisions and promises", "Open"
 DONE, FAILED = "What was done", "What failed"
 FILES, VALUES = "Files", "Names and values"
 OUTPUTS: Final = "Latest outputs"
 """A section of free lines in a digest; no facts are read back from it."""
 LISTED = "What the assistant listed"
 QUOTED = "Found in tool results, not said by the user"
-TITLES: Final = (SAID, IN_BRIEF, DECIDED, OPEN, DONE, FAILED, LISTED, FILES, VALUES, QUOTED)
+TITLES: Final = (SAID, IN_BRIEF, ANSWERED, DECIDED, OPEN, DONE, FAILED, LISTED, FILES, VALUES, QUOTED)
 
 JOINT: Final = " … "
 """Between sentences of one line."""
@@ -41,6 +41,7 @@ _TOKEN_WORTH: Final = 0.08
 _PATH_KINDS: Final = frozenset({PATH, FILE})
 _NAME_KINDS: Final = frozenset({"file", "name", "value"})
 _SECTION_KINDS: Final = {
+    ANSWERED: frozenset({"answer"}),
     DECIDED: frozenset({"decision", "promise"}),
     OPEN: frozenset({"todo", "open call"}),
     DONE: frozenset({"done"}),

@@ -8,6 +8,7 @@ from typing import Final
 from refold.core.facts.ledger import FAILED as WENT_WRONG
 from refold.core.facts.ledger import LISTED_WEIGHT, Fact, Ledger
 from refold.core.facts.page import (
+    ANSWERED,
     ARROW,
     DECIDED,
     DONE,
@@ -32,7 +33,12 @@ _VALUE_LINE: Final = re.compile(r"(.{1,80}?) = (.{1,80}) \(#(\d{1,9})\)")
 _TODO_LINE: Final = re.compile(r"(?:#(\d{1,9}) )?\[([\w ]{1,20})\] (.{1,400})")
 _BRIEF_WEIGHT: Final = 2.9
 """Weight of a statement in brief; without its little words it would be classified as less."""
-_PLAIN_SECTIONS: Final = {DECIDED: ("decision", 3.0), FAILED: ("error", 2.5), QUOTED: ("quoted", 2.0)}
+_PLAIN_SECTIONS: Final = {
+    ANSWERED: ("answer", 1.7),
+    DECIDED: ("decision", 3.0),
+    FAILED: ("error", 2.5),
+    QUOTED: ("quoted", 2.0),
+}
 """Sections whose lines hold nothing but a number and a text: the kind of their facts, and the weight."""
 
 

@@ -159,7 +159,7 @@ def _speaker_factor(fact: Fact) -> float:
 def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: int = 0) -> None:
     """Fill the sections of the user's words: all of them, else rules first, then what adds most.
 
-    Other sentences may use what rules leave of their share; `rules_budget` is for rules in any case.
+    Other sentences may use what rules leave of their share; `rules_budget` is for sure rules in any case.
     """
     budget, rules_budget = min(budget, page.left), min(rules_budget, page.left)
     facts = [
@@ -189,7 +189,7 @@ def _fill_chosen(
     room = int(budget * (RULES_SHARE_AMONG_PEOPLE if people else RULES_SHARE))
     budget -= room
     room, extra = max(room, rules_budget), max(0, rules_budget - room)
-    standing = min(room, STANDING_TOKENS)
+    standing = min(room - extra, STANDING_TOKENS)
     for fact in choose_rules(said):
         if people and fact.kind not in _FIRM_KINDS:
             continue

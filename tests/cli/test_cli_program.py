@@ -202,4 +202,4 @@ def test_a_window_that_nobody_knows_is_named_by_its_option():
 def test_the_help_lists_every_shape():
     for command in ("show", "import", "validate", "measure"):
         told = " ".join(run_cli(command, "--help").out.split())
-        assert "openai, responses, anthropic, gemini, refold" in told
+        assert "openai, responses, anthropic, gemini, interactions, converse, refold" in told

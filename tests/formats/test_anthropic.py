@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from wire_cases import ANTHROPIC
 
+import refold
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
@@ -515,3 +516,94 @@ class TestRecognise:
     )
     def test_no_evidence(self, item):
         assert FORMAT.recognise(item) == ""
+
+
+def compaction(content="what was said", **fields):
+    return {"type": "compaction", "content": content, **fields}
+
+
+class TestProvidersOwnCompaction:
+    def test_it_may_be_first(self):
+        first = [assistant(compaction(signature="s")), user(text())]
+        assert rules(*first) == []
+        assert refold.repair(first, "anthropic").messages == first
+        ready = refold.open("n", store="memory:", window="100k", format="anthropic").prepare(first)
+        assert ready.messages == first
+
+    def test_a_failed_one_is_no_beginning_and_no_second_one(self):
+        assert rules(assistant(compaction(None)), user(text())) == [(0, "first-not-user")]
+        blocks = [assistant(compaction(signature="s")), user(text()), assistant(compaction(None), text())]
+        assert rules(*blocks) == []
+
+    def test_by_threshold_it_stands_anywhere_and_more_than_once(self):
+        assert (
+            rules(user(text()), assistant(compaction(), text()), user(text()), assistant(compaction())) == []
+        )
+        assert rules(user(compaction())) == [(0, "compaction-misplaced")]
+
+    def test_repair_starts_at_the_last_signed_one(self):
+        late = [user(text()), assistant(compaction("old", signature="s")), user(text())]
+        late += [assistant(compaction("new", signature="s")), user(text("now?"))]
+        assert rules(*late) == [(1, "compaction-ambiguous"), (3, "compaction-misplaced")]
+        assert refold.repair(late, "anthropic").messages == late[3:]
+
+
+class TestSystemMessagesInside:
+    CHANGES = (
+        {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}},
+        {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "g"}},
+    )
+
+    def test_behind_a_users_turn_and_before_a_reply_or_last(self):
+        rule = {"role": "system", "content": "Be brief.", "clear_at": "next_user_message"}
+        history = [user(text()), rule, assistant(text()), user(text()), rule]
+        assert rules(*history) == []
+        ready = refold.open("s", store="memory:", window="100k", format="anthropic").prepare(history)
+        assert ready.messages == history
+        for wrong in ([rule, user(text())], [user(text()), rule, user(text())], [user(text()), rule, rule]):
+            assert "system-inside" in {rule for _, rule in rules(*wrong)}
+        assert rules(user(text()), assistant(text()), rule) == [(2, "system-inside")]
+
+    def test_changes_of_tools_and_settings(self):
+        assert rules(user(text()), {"role": "system", "content": list(self.CHANGES)}) == []
+        settings = {"role": "system", "output_config": {"effort": "low"}}
+        assert rules(user(text()), settings, assistant(text())) == []
+        assert rules(user(text()), {"role": "system"}) == [(1, "empty-content")]
+        (message,) = parse([settings])
+        assert render([message]) == [settings]
+        assert render([replace(message, parts=(*message.parts, Text("and")))]) == [
+            {**settings, "content": "and"}
+        ]
+
+    def test_after_a_fold_they_are_still_the_operators(self):
+        session = refold.open("f", store="memory:", window=3_000, format="anthropic")
+        history = []
+        for turn in range(30):
+            history.append(user(text(f"step {turn} " + "look here. " * 60)))
+            if turn in (2, 9):
+                history.append({"role": "system", "content": f"rule {turn}", "clear_at": "never"})
+            if turn == 5:
+                history.append({"role": "system", "content": "once", "clear_at": "next_user_message"})
+            ready = session.prepare(history)
+            assert refold.validate(ready.messages, "anthropic") == []
+            history.append(assistant(text(f"answer {turn} " + "done. " * 60)))
+        assert len(session.folds()) >= 3
+        (kept,) = [message for message in ready.messages if message["role"] == "system"]
+        assert kept["clear_at"] == "never"
+        assert [block["text"] for block in kept["content"]] == ["rule 2", "rule 9"]
+
+    def test_in_the_wrong_place_they_move_or_become_the_users(self):
+        rule = {"role": "system", "content": "Be brief."}
+        once = {**rule, "clear_at": "next_user_message"}
+        first, reply = user(text()), assistant(text())
+
+        def repaired(*items):
+            return list(refold.repair(items, "anthropic").messages)
+
+        assert repaired(first, rule, first, reply) == [first, first, rule, reply]
+        assert repaired(first, once, first, reply) == [first, first, reply]
+        assert repaired(first, reply, rule) == [first, reply, {**rule, "role": "user"}]
+        assert repaired(rule, first) == [{**rule, "role": "user"}, first]
+        assert repaired(first, reply, rule, reply, first) == [first, reply, reply, first, rule]
+        both = {"role": "system", "content": [text("Be brief."), text("Be brief.")]}
+        assert repaired(first, rule, rule, reply) == [first, both, reply]

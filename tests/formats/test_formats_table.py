@@ -74,6 +74,9 @@ class TestGet:
             ("anthropic_messages", "anthropic"),
             (" Anthropic ", "anthropic"),
             ("google", "gemini"),
+            ("gemini-interactions", "interactions"),
+            ("bedrock", "converse"),
+            ("bedrock_converse", "converse"),
         ],
     )
     def test_names_and_aliases(self, alias, name):
@@ -96,7 +99,7 @@ class TestGet:
         plug(mine=PLUGGED, openai=PLUGGED)
         assert get("mine") is PLUGGED
         assert get("openai").name == "openai"
-        assert names() == ("openai", "responses", "anthropic", "gemini", "refold", "mine")
+        assert names() == (*NAMES, "refold", "mine")
 
     def test_a_plug_in_that_does_not_load_is_said(self, plug):
         plug(broken=ImportError("no module"), wrong=5)
@@ -142,6 +145,10 @@ class TestDetect:
     def test_what_shows_no_format_is_read_as_openai(self, items):
         assert detect_or_none(items) is None
         assert detect(items).name == "openai"
+
+    def test_a_system_message_for_one_turn_is_anthropics(self):
+        rule = {"role": "system", "content": "x", "clear_at": "next_user_message"}
+        assert detect([USER, rule]).name == "anthropic"
 
     def test_messages_of_ours(self):
         assert detect([Message("user", "hi")]).name == "refold"

@@ -90,7 +90,6 @@ class TestReading:
             Document(title="a.pdf", data="JVBERi0=", media_type="application/pdf"),
             Document(title="b.txt", data="bare"),
             Opaque("hologram", {"type": "hologram", "payload": [1, 2, 3]}),
-            Opaque("block", {"no": "type"}),
         )
 
     def test_unknown_fields_of_a_block_are_its_extra(self):

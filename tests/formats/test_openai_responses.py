@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from wire_cases import RESPONSES
 
+import refold
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
@@ -538,3 +539,81 @@ class TestRecognise:
     )
     def test_no_evidence(self, item):
         assert FORMAT.recognise(item) == ""
+
+
+PROGRAM = {"type": "program", "id": "p1", "call_id": "c1", "code": "run()", "fingerprint": "f"}
+DONE = {"type": "program_output", "id": "o1", "call_id": "c1", "result": "out", "status": "completed"}
+SEARCH = {"type": "tool_search_call", "call_id": "s1", "arguments": {}}
+TOOLS = {"type": "tool_search_output", "call_id": "s1", "tools": [{"type": "function", "name": "f"}]}
+
+
+class TestNewerItems:
+    def test_a_program_and_its_output_are_a_pair(self):
+        program, done = FORMAT.parse([PROGRAM, DONE])
+        assert (program.calls[0].name, program.calls[0].arguments) == ("program", "run()")
+        assert done.results[0].text == "out"
+        assert FORMAT.check([program, done]) == []
+        assert [problem.rule for problem in FORMAT.check([done])] == ["result-without-call"]
+
+    def test_the_code_of_a_program_is_never_changed(self):
+        (program,) = FORMAT.parse([PROGRAM])
+        short = replace(program, parts=(replace(program.calls[0], arguments="[...]"),))
+        assert FORMAT.render([short]) == [PROGRAM]
+
+    def test_results_are_written_in_their_own_field(self):
+        cleared = [
+            replace(message, parts=(replace(message.parts[0], content=(Text("[cleared]"),)),))
+            for message in FORMAT.parse([DONE, TOOLS])
+        ]
+        assert FORMAT.render(cleared) == [{**DONE, "result": "[cleared]"}, {**TOOLS, "tools": []}]
+        (tools,) = FORMAT.parse([TOOLS])
+        again = replace(tools, parts=(replace(tools.parts[0], is_error=True),))
+        assert FORMAT.render([again]) == [TOOLS]
+
+    def test_a_dead_call_gets_an_output_of_its_kind(self):
+        user = {"role": "user", "content": "go on"}
+        assert refold.repair([PROGRAM, SEARCH, user], "responses").messages == [
+            PROGRAM,
+            SEARCH,
+            {
+                "type": "program_output",
+                "call_id": "c1",
+                "id": "c1_output",
+                "status": "incomplete",
+                "result": "[Tool result unavailable - conversation was compacted]",
+            },
+            {"type": "tool_search_output", "call_id": "s1", "tools": []},
+            user,
+        ]
+        stray = refold.repair([user, TOOLS], "responses").messages
+        assert stray[1]["type"] == "tool_search_call"
+        (fine,) = FORMAT.parse([{**PROGRAM, "call_id": "c9"}])
+        answer = Message("tool", (ToolResult("c9", (Text("x"),)),))
+        assert FORMAT.render([fine, answer])[1]["status"] == "completed"
+
+    def test_what_steers_the_model_stays_in_every_view(self):
+        update = {"type": "configuration_update", "reasoning": {"effort": "low"}}
+        tools = {"type": "additional_tools", "role": "developer", "tools": []}
+        trigger = {"type": "compaction_trigger"}
+        talk = [
+            {"role": role, "content": f"{turn} " + "words " * 150}
+            for turn in range(20)
+            for role in ("user", "assistant")
+        ]
+        history = [*talk[:6], update, tools, *talk[6:], talk[0], trigger]
+        assert refold.validate(history, "responses") == []
+        outcome = refold.compact(history, format="responses", window=3_000)
+        assert outcome.compacted
+        assert [
+            item for item in outcome.messages if item.get("type") != "message" and "role" not in item
+        ] == [
+            update,
+            trigger,
+        ]
+        assert tools in outcome.messages
+        assert outcome.messages[-1] is trigger
+        assert refold.validate(outcome.messages, "responses") == []
+
+    def test_an_output_without_a_call_id_is_carried(self):
+        (message,) = FORMAT.parse([{"type": "function_call_output", "output": "x"}])
+        assert [type(part) for part in message.parts] == [Opaque]

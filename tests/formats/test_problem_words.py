@@ -20,6 +20,8 @@ BROKEN = {
 TWICE = {"role": "assistant", "content": None, "tool_calls": [ASK["tool_calls"][0], ASK["tool_calls"][0]]}
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "x"}
+BLOCK = {"type": "compaction", "content": "what was said", "signature": "s"}
+ADDITION = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}
 PARTS = {"role": "user", "parts": [{"text": "hi"}]}
 CALL = {"functionCall": {"name": "f", "args": {}}}
 RESPONSE = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
@@ -87,10 +89,10 @@ CASES = [
     ),
     (
         "anthropic",
-        [USER, {"role": "system", "content": "s"}],
-        1,
+        [{"role": "system", "content": "s"}, USER],
+        0,
         "system-inside",
-        "system messages do not stand in the list; the provider has a field of its own for them",
+        "a system message stands directly behind a user's turn, and before a reply or last",
     ),
     ("anthropic", [{"role": "user", "content": ""}], 0, "empty-content", "a message needs content"),
     (
@@ -129,6 +131,76 @@ CASES = [
         2,
         "results-not-first",
         "tool results come first in the user's turn behind the call",
+    ),
+    (
+        "anthropic",
+        [USER, by("assistant", BLOCK)],
+        1,
+        "compaction-misplaced",
+        "a signed compaction block is the first block of the first message, from the assistant",
+    ),
+    (
+        "anthropic",
+        [by("assistant", BLOCK), USER, by("assistant", BLOCK), USER],
+        0,
+        "compaction-ambiguous",
+        "more than one compaction block has content: send only the latest",
+    ),
+    (
+        "anthropic",
+        [USER, by("assistant", {"type": "compaction", "content": ""})],
+        1,
+        "compaction-empty",
+        "the content of a compaction block is null or a text",
+    ),
+    (
+        "anthropic",
+        [by("user", ADDITION)],
+        0,
+        "wrong-role",
+        "a tool_addition block stands in a system message",
+    ),
+    (
+        "anthropic",
+        [USER, by("system", {"type": "image", "source": {"type": "url", "url": "u"}})],
+        1,
+        "wrong-role",
+        "a system message holds text and changes of tools only",
+    ),
+    (
+        "responses",
+        [{"type": "compaction_trigger"}, USER],
+        0,
+        "trigger-not-last",
+        "a compaction trigger is the last item of the input",
+    ),
+    (
+        "responses",
+        [USER, {"type": "configuration_update"}],
+        1,
+        "empty-configuration-update",
+        "an update of the configuration has `reasoning`, `text`, or both",
+    ),
+    (
+        "responses",
+        [USER, {"type": "compaction", "encrypted_content": ""}],
+        1,
+        "compaction-empty",
+        "a compaction item needs its encrypted content, as it came",
+    ),
+    (
+        "converse",
+        [by("user", {"text": "a"}), by("user", {"text": "b"})],
+        1,
+        "roles-not-alternating",
+        "two messages of the user stand side by side",
+    ),
+    (
+        "converse",
+        [by("user", {"text": "a"}), by("assistant", {"toolUse": {"toolUseId": "a.b", "name": "f"}})],
+        1,
+        "invalid-call-id",
+        "the call id 'a.b' is not 1 to 64 letters, digits, _ and -",
     ),
     ("gemini", [parts("user")], 0, "empty-content", "a content needs parts"),
     ("gemini", [parts("user", {"text": ""})], 0, "empty-text", "a text needs something to read"),

@@ -211,6 +211,21 @@ DEEP_ITEMS = {
         {"role": "user", "parts": [{"functionResponse": {"name": "a", "response": {"x": deep()}}}]},
         {"role": "user", "parts": [{"new": deep()}]},
     ],
+    "interactions": [
+        {"type": "function_call", "id": "1", "name": "a", "arguments": {"x": deep()}},
+        {"type": "function_result", "call_id": "1", "result": {"x": deep()}},
+        {"type": "google_search_result", "call_id": "2", "result": deep()},
+        {"type": "user_input", "content": [{"type": "new", "value": deep()}]},
+    ],
+    "converse": [
+        {"role": "user", "content": [{"text": "go"}]},
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"toolUseId": "1", "name": "a", "input": {"x": deep()}}}],
+        },
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"json": deep()}]}}]},
+        {"role": "assistant", "content": [{"new": deep()}]},
+    ],
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refold import Message, Text, ToolCall, ToolResult
 
-NAMES = ("openai", "responses", "anthropic", "gemini")
+NAMES = ("openai", "responses", "anthropic", "gemini", "interactions", "converse")
 
 
 def encoded(value):
@@ -50,7 +50,6 @@ CHAT = [
             },
             {"type": "file", "file": {"filename": "b.txt", "file_data": "bare"}},
             {"type": "hologram", "payload": [1, 2, 3]},
-            {"no": "type"},
         ],
     },
     {
@@ -358,7 +357,111 @@ GEMINI = [
     {"role": "spirit", "parts": [{"text": "unknown role"}]},
 ]
 
-EXAMPLES = {"openai": CHAT, "responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+INTERACTIONS = [
+    {"type": "user_input", "content": [{"type": "text", "text": "hi"}]},
+    {"type": "user_input"},
+    {
+        "type": "user_input",
+        "content": [
+            {"text": "order of keys", "type": "text", "annotations": []},
+            {"type": "image", "data": "iVBORw0K", "mime_type": "image/png"},
+            {"type": "image", "uri": "https://example.org/a.png", "resolution": "low"},
+            {"type": "document", "data": "JVBERi0=", "mime_type": "application/pdf"},
+            {"type": "audio", "data": "UklGRg==", "mime_type": "audio/wav"},
+            {"type": "video", "uri": "gs://b/a.mp4"},
+            {"type": "hologram", "payload": [1]},
+        ],
+    },
+    {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
+    {"type": "thought"},
+    {"type": "function_call", "id": "f1", "name": "read", "arguments": {"path": "a"}},
+    {"type": "function_result", "call_id": "f1", "name": "read", "result": "text of a"},
+    {"arguments": {}, "id": "f2", "name": "list", "type": "function_call", "x-unknown": 1},
+    {
+        "type": "function_result",
+        "call_id": "f2",
+        "is_error": True,
+        "result": [
+            {"type": "text", "text": "x"},
+            {"type": "image", "data": "aQ==", "mime_type": "image/png"},
+        ],
+    },
+    {"type": "function_call", "id": "f3", "name": "table", "arguments": {}},
+    {"type": "function_result", "call_id": "f3", "result": {"rows": [1, 2]}},
+    {"type": "google_search_call", "id": "g1", "arguments": {"queries": ["x"]}, "signature": "s"},
+    {"type": "google_search_result", "call_id": "g1", "result": [{"search_suggestions": "y"}]},
+    {"type": "mcp_server_tool_call", "id": "m1", "name": "n", "server_name": "s", "arguments": {}},
+    {"type": "mcp_server_tool_result", "call_id": "m1", "result": {}},
+    {"type": "file_search_call", "id": "s1"},
+    {"type": "file_search_result", "call_id": "s1"},
+    {"type": "from_the_future", "payload": {"deep": [1]}},
+    {"type": "model_output", "content": [{"type": "text", "text": "done"}]},
+    {"type": "model_output", "error": {"code": 3, "message": "no"}},
+]
+
+CONVERSE = [
+    {"role": "user", "content": [{"text": "hi"}, {"cachePoint": {"type": "default"}}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}},
+            {"reasoningContent": {"redactedContent": "b3BhcXVl"}},
+            {"reasoningContent": {}},
+            {"text": "reading"},
+            {"citationsContent": {"content": [{"text": "x"}], "citations": []}},
+            {"toolUse": {"toolUseId": "s1", "name": "web", "input": {}, "type": "server_tool_use"}},
+            {"toolResult": {"toolUseId": "s1", "content": [{"text": "y"}], "type": "web_result"}},
+            {"toolUse": {"toolUseId": "t1", "name": "read", "input": {"path": "a"}}},
+            {"toolUse": {"toolUseId": "t2", "name": "list", "input": {}}},
+            {"toolUse": {"toolUseId": "t3", "name": "bare"}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"toolResult": {"toolUseId": "t1", "content": [{"text": "text"}], "status": "success"}},
+            {
+                "toolResult": {
+                    "status": "error",
+                    "toolUseId": "t2",
+                    "content": [
+                        {"json": {"rows": [1]}},
+                        {"image": {"format": "png", "source": {"bytes": "iVBORw0K"}}},
+                        {"searchResult": {"source": "s", "title": "t", "content": [{"text": "x"}]}},
+                    ],
+                }
+            },
+            {"toolResult": {"toolUseId": "t3", "content": []}},
+        ],
+    },
+    {"role": "assistant", "content": [{"text": "done"}]},
+    {
+        "role": "user",
+        "content": [
+            {"image": {"format": "jpeg", "source": {"s3Location": {"uri": "s3://b/a.jpg"}}}},
+            {"document": {"format": "pdf", "name": "A", "source": {"bytes": "JVBERi0="}}},
+            {"document": {"format": "md", "name": "B", "source": {"text": "words"}, "context": "c"}},
+            {"document": {"name": "C", "source": {"content": [{"text": "in"}]}}},
+            {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/a.mp4"}}}},
+            {"audio": {"format": "wav", "source": {"bytes": "UklGRg=="}}},
+            {"guardContent": {"text": {"text": "x"}}},
+            {"somethingNew": {"a": 1}},
+        ],
+    },
+    {"role": "system", "content": [{"toolAddition": {"tool": {"name": "z"}}}, {"text": "Be brief."}]},
+    {"role": "assistant", "content": []},
+    {"role": "user"},
+    {"role": "oracle", "content": [{"text": "unknown role"}]},
+]
+
+EXAMPLES = {
+    "openai": CHAT,
+    "responses": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+    "interactions": INTERACTIONS,
+    "converse": CONVERSE,
+}
 
 TEXT = st.one_of(
     st.sampled_from(
@@ -603,7 +706,99 @@ GEMINI_ITEM = objects(
     }
 )
 
-ITEMS = {"openai": CHAT_ITEM, "responses": RESPONSES_ITEM, "anthropic": ANTHROPIC_ITEM, "gemini": GEMINI_ITEM}
+STEP_BLOCK = maybe(
+    objects(
+        {
+            "type": _types("text", "image", "document", "audio", "video", "new"),
+            "text": maybe(TEXT),
+            "data": maybe(TEXT),
+            "uri": maybe(TEXT),
+            "mime_type": maybe(TEXT),
+        }
+    ),
+    st.builds(lambda text: {"type": "text", "text": text}, TEXT),
+)
+INTERACTIONS_ITEM = objects(
+    {
+        "type": _types(
+            *("user_input", "model_output", "thought", "function_call", "function_result", "new"),
+            *("google_search_call", "google_search_result", "new_call", "new_result"),
+        ),
+        "content": maybe(st.none(), st.lists(STEP_BLOCK, max_size=3)),
+        "id": maybe(IDS),
+        "call_id": maybe(IDS),
+        "name": maybe(NAME),
+        "arguments": maybe(ARGUMENTS),
+        "result": maybe(TEXT, st.lists(STEP_BLOCK, max_size=2), st.dictionaries(TEXT, JSON, max_size=2)),
+        "signature": maybe(TEXT),
+        "summary": maybe(st.lists(STEP_BLOCK, max_size=2)),
+        "is_error": maybe(st.booleans()),
+    }
+)
+
+CONVERSE_SOURCE = maybe(
+    objects({"bytes": maybe(TEXT), "text": maybe(TEXT), "s3Location": maybe(objects({"uri": maybe(TEXT)}))})
+)
+CONVERSE_MEDIA = maybe(objects({"format": maybe(TEXT), "source": CONVERSE_SOURCE}))
+CONVERSE_INNER = st.one_of(
+    st.builds(lambda text: {"text": text}, maybe(TEXT)),
+    st.builds(lambda value: {"json": value}, JSON),
+    st.builds(
+        lambda key, value: {key: value},
+        st.sampled_from(["image", "document", "video", "audio", "new"]),
+        CONVERSE_MEDIA,
+    ),
+    JSON,
+)
+CONVERSE_BLOCK = st.one_of(
+    CONVERSE_INNER,
+    st.builds(
+        lambda value: {"toolUse": value},
+        maybe(
+            objects({"toolUseId": maybe(IDS), "name": maybe(NAME), "input": maybe(ARGUMENTS)}),
+            st.builds(lambda i: {"toolUseId": i, "name": "a", "input": {}}, IDS),
+        ),
+    ),
+    st.builds(
+        lambda value: {"toolResult": value},
+        maybe(
+            objects(
+                {
+                    "toolUseId": maybe(IDS),
+                    "content": maybe(st.lists(CONVERSE_INNER, max_size=2)),
+                    "status": _types("success", "error"),
+                }
+            ),
+            st.builds(lambda i, t: {"toolUseId": i, "content": [{"text": t}]}, IDS, TEXT),
+        ),
+    ),
+    st.builds(
+        lambda value: {"reasoningContent": value},
+        maybe(
+            objects(
+                {
+                    "reasoningText": maybe(objects({"text": maybe(TEXT), "signature": maybe(TEXT)})),
+                    "redactedContent": maybe(TEXT),
+                }
+            )
+        ),
+    ),
+)
+CONVERSE_ITEM = objects(
+    {
+        "role": _types("user", "assistant", "system", "critic"),
+        "content": maybe(st.none(), st.lists(CONVERSE_BLOCK, max_size=3)),
+    }
+)
+
+ITEMS = {
+    "openai": CHAT_ITEM,
+    "responses": RESPONSES_ITEM,
+    "anthropic": ANTHROPIC_ITEM,
+    "gemini": GEMINI_ITEM,
+    "interactions": INTERACTIONS_ITEM,
+    "converse": CONVERSE_ITEM,
+}
 HISTORIES = {name: maybe(st.lists(maybe(item), max_size=4)) for name, item in ITEMS.items()}
 
 WORD = st.text(string.ascii_letters, min_size=1, max_size=6)

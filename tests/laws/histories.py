@@ -106,6 +106,6 @@ def wired(messages, name):
     return json.loads(json.dumps(formats.get(name).render(messages)))
 
 
-FORMATS = ("openai", "responses", "anthropic", "gemini")
+FORMATS = ("openai", "responses", "anthropic", "gemini", "interactions", "converse")
 POLICIES = ("ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold")
 windows = st.sampled_from([60, 300, 1_000, 4_000, 16_000])

@@ -16,6 +16,7 @@ from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import SUMMARY, Message
+from refold.core.messages.unread import count_read
 from refold.core.models.windows import Window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
@@ -84,7 +85,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     messages, parsed = _read_messages(policy, wire, messages)
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
-    sizes = tuple(map(counter.count_with_text, parsed, visible))
+    sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     if options.window is None:
         window = policy.window(options.model)
     else:

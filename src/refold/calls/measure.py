@@ -45,9 +45,10 @@ def measure(
     prompt   what will be said next and is not in the messages
     files    attachments: texts, or {"content": text, "path": name}
     policy   a name or what `presets.get` gives
-    count    a callable from text to tokens, or "exact" (needs refold[exact])
+    count    a callable from text to tokens, or "exact" (needs the extra exact)
     usage    what the provider reported for the last request; the estimate starts from it
-    format   "openai", "responses", "anthropic", "gemini"; recognised by shape where absent
+    format   "openai", "responses", "anthropic", "gemini", "interactions" or "converse"; recognised by shape
+             where absent
 
     >>> budget = measure([{"role": "user", "content": "hi"}], window="8k")
     >>> budget.level, budget.room, budget.should_compact

@@ -15,7 +15,8 @@ from refold.policies.systems.neurolink import FOLDED_TEXTS
 def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
     """List the reasons why a provider would refuse this history; the list is empty if it would accept it.
 
-    `format` is "openai", "responses", "anthropic" or "gemini"; recognised by shape where absent.
+    `format` is "openai", "responses", "anthropic", "gemini", "interactions" or "converse"; recognised by shape
+    where absent.
     """
     try:
         wire = choose_format(messages, format)

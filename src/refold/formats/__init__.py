@@ -27,6 +27,8 @@ _BUILT_IN: Final = {
     "responses": "refold.formats.openai_responses",
     "anthropic": "refold.formats.anthropic",
     "gemini": "refold.formats.gemini",
+    "interactions": "refold.formats.interactions",
+    "converse": "refold.formats.converse",
     "refold": "refold.formats.shared.canonical",
 }
 _ALIASES: Final = {
@@ -37,6 +39,9 @@ _ALIASES: Final = {
     "anthropic_messages": "anthropic",
     "claude": "anthropic",
     "google": "gemini",
+    "gemini_interactions": "interactions",
+    "bedrock": "converse",
+    "bedrock_converse": "converse",
     "canonical": "refold",
 }
 DEFAULT: Final = "openai"

@@ -31,7 +31,8 @@ STRICT = Shape(
 )
 CHAT = Shape(name="chat")
 ANTHROPIC = Shape(name="anthropic", results_in_user=True, alternates=True, unique_ids=True)
-WIRES = [formats.get(name).shape for name in ("refold", "openai", "responses", "anthropic", "gemini")]
+NAMES = ("refold", "openai", "responses", "anthropic", "gemini", "interactions", "converse")
+WIRES = [formats.get(name).shape for name in NAMES]
 
 
 def settled(*messages, wire=CANONICAL, **more):

@@ -25,9 +25,9 @@ from refold.testing import (
     user,
 )
 
-FORMATS = ("openai", "responses", "anthropic", "gemini")
+FORMATS = ("openai", "responses", "anthropic", "gemini", "interactions", "converse")
 SHAPES = {name: formats.get(name).shape for name in FORMATS}
-CHAT, ITEMS, BLOCKS, TURNS = (SHAPES[name] for name in FORMATS)
+CHAT, ITEMS, BLOCKS, TURNS = (SHAPES[name] for name in FORMATS[:4])
 MORE_SHAPES = [
     *SHAPES.values(),
     CANONICAL,
@@ -340,3 +340,37 @@ def test_words_beside_the_last_result_are_taken():
     history = [user("go"), BOTH, result("b", "1"), Message("tool", (result_part("a", "1"), Text("x")))]
     assert all(tracker.accepts(message) for message in history)
     assert tracker.waiting == set()
+
+
+def count_accepted(name, *items):
+    """How many items of a history are surely valid one behind the other."""
+    tracker = ValidityTracker(SHAPES[name])
+    return sum(1 for message in formats.get(name).parse(items) if tracker.accepts(message))
+
+
+def test_a_system_message_between_a_users_turn_and_the_reply_is_valid():
+    asked, rule = {"role": "user", "content": "go"}, {"role": "system", "content": "Be brief."}
+    reply = {"role": "assistant", "content": "ok"}
+    assert count_accepted("anthropic", asked, rule, reply, asked) == 4
+    assert count_accepted("anthropic", asked, rule, asked) == 2
+    assert count_accepted("anthropic", asked, rule, rule) == 2
+    assert count_accepted("anthropic", rule, asked) == 1
+
+
+def test_a_providers_compaction_may_be_first_and_a_signed_one_nowhere_else():
+    block = {"type": "compaction", "content": "what was said", "signature": "s"}
+    asked, compacted = {"role": "user", "content": "go"}, {"role": "assistant", "content": [block]}
+    assert count_accepted("anthropic", compacted, asked) == 2
+    assert count_accepted("anthropic", asked, compacted) == 1
+
+
+def test_speakers_who_take_turns():
+    tracker = ValidityTracker(formats.get("converse").shape)
+    assert [
+        tracker.accepts(message) for message in (user("a"), user("b"), assistant("c"), assistant("d"))
+    ] == [
+        True,
+        False,
+        True,
+        False,
+    ]

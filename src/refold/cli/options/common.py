@@ -9,7 +9,7 @@ STORE_HELP: Final = (
     "sqlite:FILE, jsonl:DIR or postgresql://...; REFOLD_STORE, else the file in your data folder"
 )
 FILE_HELP: Final = "JSON, JSON lines, an agent's transcript, or AGENT:SESSION; - for standard input"
-FORMATS_HELP: Final = "openai, responses, anthropic, gemini, refold"
+FORMATS_HELP: Final = "openai, responses, anthropic, gemini, interactions, converse, refold"
 WHOLE_HELP: Final = "of an agent's transcript everything that was said, not what its model saw last"
 WINDOW_HELP: Final = "the window, where you know better: 32000, 128k, 1m"
 POLICY_HELP: Final = (

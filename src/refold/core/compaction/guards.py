@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from refold.core.compaction.cuts import HistoryIndex, is_only_thinking
-from refold.core.messages.message import Message, Opaque, ToolCall, ToolResult
+from refold.core.messages.message import Message, ToolCall, ToolResult
 from refold.core.messages.speakers import find_user_turns
+from refold.core.messages.unread import find_unread, is_compaction
 from refold.errors import RefoldError
 
-PROVIDERS_FOLDS: Final = frozenset({"compaction", "compaction_summary"})
-"""Kinds of blocks in which providers keep what they compacted themselves; nobody else can read them."""
 _REASONS: Final = {
     "user words": "the user's own words",
     "provider's fold": "what the provider itself has folded, which only it can read",
@@ -41,8 +40,9 @@ def find_guarded(
     index = index or HistoryIndex(messages)
     kept: set[int] = set()
     if "system" in guards:
-        system = (i for i, message in enumerate(messages) if message.role == "system")
-        kept.update(i for i in system if not messages[i].is_summary)
+        system = [i for i, message in enumerate(messages) if message.role == "system"]
+        hidden = find_unread(messages) if system else ()
+        kept.update(i for i in system if not messages[i].is_summary and i not in hidden)
     if "pins" in guards:
         kept.update(i for i, message in enumerate(messages) if message.pinned)
         kept.update(_find_pins(pins, messages, items))
@@ -106,7 +106,7 @@ def _find_pins(pins: Iterable[Any], messages: Sequence[Message], items: Sequence
 def _find_providers_fold(messages: Sequence[Message]) -> tuple[int, ...]:
     """Find the latest block in which a provider has folded what came before."""
     for index in range(len(messages) - 1, -1, -1):
-        if any(type(part) is Opaque and part.kind in PROVIDERS_FOLDS for part in messages[index].parts):
+        if is_compaction(messages[index]):
             return (index,)
     return ()
 

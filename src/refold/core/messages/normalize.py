@@ -1,17 +1,19 @@
 """Make a view acceptable to its provider, as the last step before it is written.
 
 A correct cut leaves nothing to do here, and then the same list comes back. Otherwise this closes dead calls,
-gives stray results a call and calls that share an id ids of their own, writes system messages inside the
-history as user messages, removes empty text that a provider refuses, and lets a user speak first.
+gives stray results a call and calls that share an id ids of their own, puts system messages where the format
+has them or writes them as user messages, removes empty text that a provider refuses, and lets a user speak
+first.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Role, Text, ToolCall, ToolResult
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans, repair_tool_pairs
 from refold.core.messages.tool_pairs import Links, Place, link
+from refold.core.messages.unread import lasts_one_turn, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape
 
 OPENING: Final = "[The conversation continues here.]"
@@ -39,14 +41,14 @@ def normalize(
     links: Links | None = None,
 ) -> Normalized:
     """Fix everything that a provider would refuse; idempotent. `links`: of these messages, if known."""
-    fixed = messages
+    fixed = _start_at_compaction(messages)
     if not shape.system_inside or not shape.allows_empty or shape.needs_content:
-        fixed = [_fix_message(message, shape) for message in messages]
-        fixed = messages if all(new is old for new, old in zip(fixed, messages, strict=True)) else fixed
+        fixed = _fix_messages(fixed, shape)
     plain = make_call_ids_unique(fixed, shape)
     links = links if plain is messages else None
     repaired = repair_tool_pairs(plain, shape=shape, orphans=orphans, missing=missing, links=links)
-    done = _insert_user_turns(repaired.messages, shape)
+    done = _place_system_messages(repaired.messages) if shape.system_behind_user else repaired.messages
+    done = _insert_turns(done, shape)
     if done is messages:
         return Normalized(messages)
     old = {id(message) for message in messages}
@@ -54,9 +56,63 @@ def normalize(
     return Normalized(done, max(1, new), repaired.calls, repaired.results)
 
 
-def _fix_message(message: Message, shape: Shape) -> Message:
-    if message.role == "system" and not shape.system_inside:
-        message = replace(message, role="user")
+def _start_at_compaction(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the list from the last compaction that has to be first; the provider refuses it elsewhere."""
+    first = next((at for at in range(len(messages) - 1, 0, -1) if must_open_history(messages[at])), 0)
+    return messages[first:] if first else messages
+
+
+def _fix_messages(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """Fix each message by itself; the same list comes back if nothing was wrong."""
+    fixed: list[Message] = []
+    is_leading = True
+    for message in messages:
+        new = message
+        if message.role == "system" and not shape.system_inside:
+            # What leads belongs into the provider's own field; only its own clients send others inside.
+            is_own = message.wire is not None and message.wire.format == shape.name
+            if is_leading or not shape.system_behind_user or not is_own:
+                new = replace(message, role="user")
+        else:
+            is_leading = False
+        fixed.append(_fix_content(new, shape))
+    return messages if all(new is old for new, old in zip(fixed, messages, strict=True)) else fixed
+
+
+def _place_system_messages(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the list with each system message behind a user's turn and before the reply, one at a time.
+
+    One that stands elsewhere moves behind the next user's turn, or leaves if it was meant for its own turn
+    only. Several in one place become one.
+    """
+    placed: list[Message] = []
+    waiting: list[Message] = []
+    for message in messages:
+        if message.role == "system":
+            waiting.append(message)
+            continue
+        if message.role != "assistant":
+            waiting = [each for each in waiting if not lasts_one_turn(each)]
+        elif waiting and placed and placed[-1].role != "assistant":
+            placed.append(_join_system(waiting))
+            waiting = []
+        placed.append(message)
+    if waiting and placed and placed[-1].role != "assistant":
+        placed.append(_join_system(waiting))
+    else:
+        placed += [replace(each, role="user") for each in waiting]
+    same = len(placed) == len(messages) and all(map(lambda new, old: new is old, placed, messages))
+    return messages if same else placed
+
+
+def _join_system(messages: Sequence[Message]) -> Message:
+    if len(messages) == 1:
+        return messages[0]
+    parts = tuple(part for message in messages for part in message.parts)
+    return replace(messages[0], parts=parts, pinned=any(message.pinned for message in messages))
+
+
+def _fix_content(message: Message, shape: Shape) -> Message:
     if shape.needs_content:
         if not message.parts:
             return replace(message, parts=(Text(""),))
@@ -110,16 +166,30 @@ def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[
     return renamed
 
 
-def _insert_user_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
-    """Return the list with a user message where the user must speak: first, or before a tool call."""
+def _insert_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """Return the list with a message where somebody must speak: first, or between two of one role."""
     first = next((i for i, message in enumerate(messages) if message.role != "system"), None)
-    if first is not None and shape.starts_with_user and messages[first].role != "user":
+    needs_user = first is not None and shape.starts_with_user and not opens_history(messages[first])
+    if first is not None and needs_user and messages[first].role != "user":
         messages = [*messages[:first], Message("user", (Text(OPENING),)), *messages[first:]]
-    if not shape.calls_behind_user:
+    if not shape.calls_behind_user and not shape.takes_turns:
         return messages
     spaced: list[Message] = []
+    before: Message | None = None
     for message in messages:
-        if message.calls and spaced and spaced[-1].role == "assistant":
-            spaced.append(Message("user", (Text(OPENING),)))
+        if message.role != "system" or not shape.system_behind_user:
+            if before is not None and _needs_other_speaker(before, message, shape):
+                other: Role = "user" if message.role == "assistant" else "assistant"
+                spaced.append(Message(other, (Text(OPENING),)))
+            before = message
         spaced.append(message)
     return messages if len(spaced) == len(messages) else spaced
+
+
+def _needs_other_speaker(before: Message, message: Message, shape: Shape) -> bool:
+    """True if somebody else has to speak between two messages; never between a call and its result."""
+    if (before.role == "assistant") != (message.role == "assistant"):
+        return False
+    if shape.takes_turns:
+        return not (before.calls and message.results)
+    return message.role == "assistant" and bool(message.calls)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
 from refold.core.messages.tool_pairs import may_continue_unit
+from refold.core.messages.unread import must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape
 
 
@@ -25,6 +26,8 @@ class ValidityTracker:
     """True if more calls may join the waiting ones: only calls stand behind the first of them."""
     must_continue: bool = False
     """True if the last message was only reasoning, which has to lead to an item."""
+    is_behind_system: bool = False
+    """True if a system message was the last one, and the format has it before a reply."""
 
     def accepts(self, message: Message) -> bool:
         """True if the history is surely valid with this message; the message is then taken into account."""
@@ -36,6 +39,7 @@ class ValidityTracker:
         self.role = self.role if message.role == "system" else message.role
         self.unit_is_open = may_continue_unit(message)
         self.must_continue = self.shape.results_anywhere and Thinking in kinds
+        self.is_behind_system = self.shape.system_behind_user and message.role == "system"
         return True
 
     def _accepts_content(self, message: Message, kinds: set[type]) -> bool:
@@ -50,11 +54,21 @@ class ValidityTracker:
     def _accepts_role(self, message: Message, kinds: set[type]) -> bool:
         if self.must_continue and message.role != "assistant":
             return False
-        if message.role == "system":
-            return self.shape.system_inside
-        if not self.role and self.shape.starts_with_user and message.role != "user":
+        if self.is_behind_system and message.role != "assistant":
             return False
+        if message.role == "system":
+            return self.shape.system_inside or self._accepts_system(message)
+        is_same_turn = (message.role == "assistant") == (self.role == "assistant")
+        if self.role and (must_open_history(message) or (self.shape.takes_turns and is_same_turn)):
+            return False
+        if not self.role and self.shape.starts_with_user and message.role != "user":
+            return opens_history(message)
         return not (ToolCall in kinds and self.shape.calls_behind_user and self.role == "assistant")
+
+    def _accepts_system(self, message: Message) -> bool:
+        """True if a system message of this format stands behind the user's turn."""
+        is_own = message.wire is not None and message.wire.format == self.shape.name
+        return self.shape.system_behind_user and is_own and self.role in ("user", "tool")
 
     def _accepts_results(self, message: Message) -> bool:
         ids = [result.call_id for result in message.results]

@@ -16,6 +16,8 @@ class Shape:
     """No two calls of a history share an id; else no two calls of one message."""
     system_inside: bool = True
     """System messages may stand inside the history; else they are written as user messages."""
+    system_behind_user: bool = False
+    """System messages of this format may stand between a user's turn and the reply (Anthropic, Converse)."""
     starts_with_user: bool = False
     """The first message that is not a system message must come from the user."""
     calls_behind_user: bool = False
@@ -26,6 +28,8 @@ class Shape:
     """A message without any part is refused, one with an empty text is not (OpenAI chat)."""
     alternates: bool = False
     """Roles must alternate; neighbours of one role count as one message."""
+    takes_turns: bool = False
+    """Roles must alternate, and neighbours of one role are refused (Converse)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Anthropic messages: user and assistant take turns, content is a string or a list of blocks.
 
 Tool results are blocks of the user message right behind the call and come first in it. Thinking is kept
-verbatim or removed. Server tools, their results and compaction blocks are not understood and therefore
-carried whole.
+verbatim or removed. A system message may stand between a user's turn and the reply. Server tools, their
+results, changes of tools and compaction blocks are not understood and therefore carried whole.
 """
 
 from typing import Final
@@ -18,6 +18,7 @@ SHAPE: Final = Shape(
     results_in_user=True,
     unique_ids=True,
     system_inside=False,
+    system_behind_user=True,
     starts_with_user=True,
     allows_empty=False,
     alternates=True,

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from refold.core.messages.message import Message, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.unread import COMPACTIONS, SIGNED_COMPACTION, must_open_history
 from refold.core.messages.wire_rules import Problem
-from refold.formats.anthropic.read import CALL_ID
+from refold.formats.anthropic.read import CALL_ID, NAME, OUTPUT_CONFIG, TOOL_CHANGES
 from refold.formats.shared import checks
+from refold.formats.shared.wire_kinds import kinds_in_role
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:
     """Report why Anthropic would refuse a history; neighbours of one role count as one message."""
     return checks.sort_problems(
-        checks.roles(messages, system_inside=False),
+        checks.roles(messages, system_inside=True),
+        checks.system_between(messages),
         checks.first_is_user(messages),
         checks.pairs(
             messages,
@@ -21,6 +24,8 @@ def check(messages: Sequence[Message]) -> list[Problem]:
         checks.arguments(messages, as_text=False),
         _check_contents(messages),
         _check_results_first(messages),
+        _check_compactions(messages),
+        _check_system_blocks(messages),
     )
 
 
@@ -61,3 +66,36 @@ def _check_results_first(messages: Sequence[Message]) -> Iterator[Problem]:
         if is_late:
             text = "tool results come first in the user's turn behind the call"
             yield Problem(index, "results-not-first", text)
+
+
+def _check_compactions(messages: Sequence[Message]) -> Iterator[Problem]:
+    """A block that was made on demand is the first of all and the only one; none is empty or the user's."""
+    blocks = [
+        (index, place, part)
+        for index, message in enumerate(messages)
+        for place, part in enumerate(message.parts)
+        if type(part) is Opaque and part.kind in COMPACTIONS
+    ]
+    is_signed = any(map(must_open_history, messages))
+    for index, place, part in blocks:
+        is_first = (index, place) == (0, 0) or part.kind != SIGNED_COMPACTION
+        if not part.value.get("content"):
+            yield Problem(index, "compaction-empty", "the content of a compaction block is null or a text")
+        if is_signed and (index, place) != blocks[-1][:2]:
+            text = "more than one compaction block has content: send only the latest"
+            yield Problem(index, "compaction-ambiguous", text)
+        elif messages[index].role != "assistant" or not is_first:
+            text = "a signed compaction block is the first block of the first message, from the assistant"
+            yield Problem(index, "compaction-misplaced", text)
+
+
+def _check_system_blocks(messages: Sequence[Message]) -> Iterator[Problem]:
+    """Changes of tools stand in system messages, which hold nothing else but text."""
+    allowed = kinds_in_role(NAME, "system") | {OUTPUT_CONFIG}
+    for index, message in enumerate(messages):
+        for part in message.parts:
+            kind = part.kind if isinstance(part, Opaque) else ""
+            if message.role != "system" and kind in TOOL_CHANGES:
+                yield Problem(index, "wrong-role", f"a {kind} block stands in a system message")
+            elif message.role == "system" and not isinstance(part, Text) and kind not in allowed:
+                yield Problem(index, "wrong-role", "a system message holds text and changes of tools only")

@@ -18,14 +18,20 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
+from refold.core.messages.unread import SIGNED_COMPACTION
 from refold.formats.shared import reading
+from refold.formats.shared.wire_kinds import own_kinds
 
 NAME: Final = "anthropic"
 ROLES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
-_OWN_BLOCKS: Final = frozenset(
-    {"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
-    | {"search_result", "container_upload", "compaction"}
-)
+_SHARED_BLOCKS: Final = frozenset({"text", "thinking", "image", "document"})
+"""Blocks whose type other formats have too."""
+TOOL_CHANGES: Final = frozenset({"tool_addition", "tool_removal"})
+"""Blocks by which the operator changes the tools in the middle of a conversation."""
+OUTPUT_CONFIG: Final = "output_config"
+"""Kind of the only part of a system message that says nothing and changes the settings of a turn."""
+FAILED_COMPACTION: Final = "failed_compaction"
+"""Kind of a compaction block without content: the server could not compact, and ignores the block."""
 _MEDIA_FIELDS: Final = frozenset({"type", "source"})
 _DOCUMENT_FIELDS: Final = frozenset({"type", "source", "title"})
 _THINKING_FIELDS: Final = frozenset({"type", "thinking", "signature"})
@@ -40,6 +46,7 @@ def recognise(item: Any) -> str:
     """Return the path of what only Anthropic has: blocks for tools, thinking, and media with a `source`."""
     if not isinstance(item, dict) or "parts" in item:
         return ""
+    own_blocks = own_kinds(NAME)
 
     def is_own(block: dict[str, Any]) -> bool:
         kind = reading.block_type(block)
@@ -50,8 +57,10 @@ def recognise(item: Any) -> str:
             return isinstance(block.get("thinking"), str)
         if kind in ("image", "document"):
             return isinstance(block.get("source"), dict)
-        return kind in _OWN_BLOCKS or kind.endswith("_tool_result")
+        return (kind in own_blocks and kind not in _SHARED_BLOCKS) or kind.endswith("_tool_result")
 
+    if item.get("role") == "system" and "clear_at" in item:
+        return ".clear_at"
     return reading.find_block(item, is_own)
 
 
@@ -66,6 +75,9 @@ def _read_message(item: dict[str, Any]) -> Message:
     if role is None:
         return reading.carry_unknown_role(NAME, item, role_name)
     parts, raws = reading.read_content(item, _read_block)
+    if role == "system" and not parts and item.get(OUTPUT_CONFIG):
+        # a system message may change the settings and say nothing
+        parts, raws = (Opaque(OUTPUT_CONFIG, item),), (item,)
     return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, raws))
 
 
@@ -108,8 +120,10 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
         return Thinking(
             "", redacted=reading.text_at(block, "data"), extra=reading.other_fields(block, _REDACTED_FIELDS)
         )
+    if kind == "compaction":
+        return Opaque(_compaction_kind(block), block)
     if kind not in ("image", "document"):
-        return Opaque(kind or "block", block)
+        return reading.carry_block(block)
     source = reading.object_at(block, "source")
     text = partial(reading.optional_text, source, path=".source")
     if kind == "image":
@@ -122,3 +136,10 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     if reading.block_type(source) == "text":
         return Document(text=data, media_type=media_type, title=title, extra=extra)
     return Document(data=data, url=text("url"), media_type=media_type, title=title, extra=extra)
+
+
+def _compaction_kind(block: dict[str, Any]) -> str:
+    """Return the kind of a compaction block: made by threshold, made on demand and signed, or failed."""
+    if block.get("content") is None:
+        return FAILED_COMPACTION
+    return "compaction" if block.get("signature") is None else SIGNED_COMPACTION

@@ -73,7 +73,9 @@ def _rewrite(message: Message, wire: Wire) -> dict[str, Any]:
     for part, raw in zip(wire.parts, wire.raws, strict=False):
         if isinstance(part, ToolResult):
             inner |= writing.raw_by_inner_id(part, raw.get("content"))
-    pairs = writing.pair_with_raw(message.parts, writing.raw_by_part_id(wire))
+    # a system message without content is one part, which is the message itself
+    parts = [part for part in message.parts if not isinstance(part, Opaque) or part.value is not wire.value]
+    pairs = writing.pair_with_raw(parts, writing.raw_by_part_id(wire))
     item["content"] = _BlockWriter(inner=inner).content(pairs)
     return item
 

@@ -67,6 +67,8 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
     role = role_of_content(item)
     if role is None:
         return reading.carry_unknown_role(NAME, item, str(role_name))
+    if "parts" not in item and ("content" in item or "role" not in item):
+        raise reading.Misfit(".parts", "is missing; expected a list")
     values = reading.optional_list(item, "parts")
     parts = reading.read_blocks(values, ".parts", partial(_read_part, positions))
     return Message(role, parts, wire=Wire(NAME, item, parts, tuple(values)))

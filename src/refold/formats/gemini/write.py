@@ -127,7 +127,7 @@ class _PartWriter:
     def part(self, part: Part) -> writing.Block | None:
         """Write one part; None for a part that is better left out."""
         if isinstance(part, Opaque):
-            block = writing.opaque_block(part, native=self.native)
+            block = writing.opaque_block(part, native=self.native, typed=False)
             return block or {"text": writing.placeholder(part)}
         extra = dict(writing.native_extra(part, native=self.native))
         if isinstance(part, Text):

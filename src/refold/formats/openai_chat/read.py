@@ -163,7 +163,7 @@ def _read_block(block: dict[str, Any]) -> Part:
             reading.optional_text(file, key, ".file") for key in ("filename", "file_data", "file_id")
         )
         return reading.to_file(name, data, None, file_id)
-    return Opaque(kind or "block", block)
+    return reading.carry_block(block)
 
 
 def _read_call(positions: Positions, call: dict[str, Any]) -> Part:

@@ -28,6 +28,7 @@ def check(messages: Sequence[Message]) -> list[Problem]:
         pairs,
         checks.arguments(messages, as_text=True, is_free=lambda call: "type" in call.extra),
         _check_items(messages),
+        _check_steering(messages),
     )
 
 
@@ -48,3 +49,19 @@ def _check_items(messages: Sequence[Message]) -> Iterator[Problem]:
                 text = f"the item id {checks.shorten(message.id)} occurs twice"
                 yield Problem(index, "duplicate-item-id", text)
             seen.add(message.id)
+
+
+def _check_steering(messages: Sequence[Message]) -> Iterator[Problem]:
+    """A trigger for compaction is the last item, and an update of the configuration changes something."""
+    for index, message in enumerate(messages):
+        for part in message.parts:
+            if not isinstance(part, Opaque):
+                continue
+            if part.kind == "compaction_trigger" and index != len(messages) - 1:
+                yield Problem(index, "trigger-not-last", "a compaction trigger is the last item of the input")
+            elif part.kind == "configuration_update" and not part.value.keys() & {"reasoning", "text"}:
+                text = "an update of the configuration has `reasoning`, `text`, or both"
+                yield Problem(index, "empty-configuration-update", text)
+            elif part.kind == "compaction" and not part.value.get("encrypted_content"):
+                text = "a compaction item needs its encrypted content, as it came"
+                yield Problem(index, "compaction-empty", text)

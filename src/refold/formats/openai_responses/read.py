@@ -15,6 +15,7 @@ from refold.core.messages.message import (
     Wire,
 )
 from refold.formats.shared import reading
+from refold.formats.shared.wire_kinds import is_interaction_step, own_kinds
 
 NAME: Final = "responses"
 ROLES: Final[Mapping[str, Role]] = {
@@ -23,10 +24,8 @@ ROLES: Final[Mapping[str, Role]] = {
     "system": "system",
     "developer": "system",
 }
-_OWN_ITEMS: Final = frozenset(
-    {"reasoning", "item_reference", "compaction", "mcp_list_tools"}
-    | {"mcp_approval_request", "mcp_approval_response"}
-)
+_SYSTEM_ITEMS: Final = frozenset({"additional_tools", "configuration_update", "compaction_trigger"})
+"""Items with which a program steers the model; they hold until others replace them, so folds keep them."""
 _TEXT_BLOCKS: Final = frozenset({"input_text", "output_text", "text"})
 _OWN_BLOCKS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
 ARGUMENT_KEYS: Final[Mapping[str, str]] = {
@@ -36,8 +35,11 @@ ARGUMENT_KEYS: Final[Mapping[str, str]] = {
     "shell_call": "action",
     "computer_call": "action",
     "apply_patch_call": "operation",
+    "program": "code",
 }
 """The field of each type of call that holds its arguments."""
+RESULT_KEYS: Final[Mapping[str, str]] = {"program_output": "result", "tool_search_output": "tools"}
+"""The field of an output that holds the result, where it is not `output`."""
 NAMED_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 """Calls that name their tool; for the others the type itself is the tool."""
 _CALL: Final = "_call"
@@ -50,7 +52,8 @@ def recognise(item: Any) -> str:
     if not isinstance(item, dict) or "parts" in item:
         return ""
     kind = reading.block_type(item)
-    if kind in _OWN_ITEMS or kind.endswith((_CALL, f"{_CALL}{OUTPUT}")):
+    is_item = kind != "message" and (kind in own_kinds(NAME) or kind.endswith((_CALL, f"{_CALL}{OUTPUT}")))
+    if is_item and not is_interaction_step(item):  # some types are the same there
         return ".type"
     if path := reading.find_block(item, lambda block: reading.block_type(block) in _OWN_BLOCKS):
         return path
@@ -85,22 +88,25 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
     """Read an item that is not a message; one without a partner in the list is carried whole."""
     if kind == "reasoning":
         return "assistant", _read_reasoning(item)
-    if kind.removesuffix(OUTPUT) in NAMED_CALLS:
+    if kind in NAMED_CALLS or kind == "custom_tool_call_output":
         call_id: str | None = reading.text_at(item, "call_id")
     else:
         call_id = reading.optional_text(item, "call_id")
         if call_id is None and kind == "local_shell_call_output":
             call_id = reading.optional_text(item, "id")  # the first shell tool had it there
-    if call_id is not None and kind.endswith(_CALL):
+    if call_id is not None and (kind.endswith(_CALL) or kind == "program"):
         return "assistant", _read_call(kind, call_id, item)
     if call_id is not None and kind.endswith(OUTPUT):
-        output = item.get("output")
+        key = RESULT_KEYS.get(kind, "output")
+        output = item.get(key)
         if isinstance(output, dict):
-            content = reading.read_blocks([output], ".output", _read_block)
+            content = reading.read_blocks([output], f".{key}", _read_block)
         else:
-            content = reading.read_content(item, _read_block, "output")[0]
-        extra = _item_extra(kind, item, "function_call_output", ("call_id", "output"))
+            content = reading.read_content(item, _read_block, key)[0]
+        extra = _item_extra(kind, item, "function_call_output", ("call_id", key))
         return "tool", ToolResult(call_id, content, extra=extra)
+    if kind in _SYSTEM_ITEMS:
+        return "system", Opaque(kind, item)
     is_answer = kind.endswith((OUTPUT, "_response"))
     return "tool" if is_answer else "assistant", Opaque(kind, item)
 
@@ -155,7 +161,7 @@ def _read_block(block: dict[str, Any]) -> Part:
     if not kind and isinstance(block.get("stdout"), str):  # the output of a shell
         streams = (block["stdout"], block.get("stderr"))
         return Text("\n".join(text for text in streams if isinstance(text, str)))
-    return Opaque(kind or "block", block)
+    return reading.carry_block(block)
 
 
 def role_of_item(item: Mapping[str, Any]) -> Role | None:

@@ -23,13 +23,17 @@ from refold.formats.openai_responses.read import (
     NAME,
     NAMED_CALLS,
     OUTPUT,
+    RESULT_KEYS,
     recognise,
     role_of_item,
 )
 from refold.formats.shared import writing
 from refold.formats.shared.reading import block_type
 
-_TEXT_ARGUMENTS: Final = frozenset({"arguments", "input"})
+_TEXT_ARGUMENTS: Final = frozenset({"arguments", "input", "code"})
+_OUTPUT_OF: Final[Mapping[str, str]] = {"tool_search_call": "tool_search_output"}
+"""The type of a call's output where it is not the type of the call with an ending."""
+_CALL_OF: Final = {output: call for call, output in _OUTPUT_OF.items()}
 _EMPTY_IMAGE: Final = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5E"
     "rkJggg=="
@@ -58,7 +62,9 @@ def render(messages: Sequence[Message]) -> list[Any]:
 def _find_call_types(messages: Sequence[Message]) -> dict[str, str]:
     """Map each call id that was read to the type of its call, which a new partner must match."""
     return {
-        part.id if isinstance(part, ToolCall) else part.call_id: part.extra["type"].removesuffix(OUTPUT)
+        part.id if isinstance(part, ToolCall) else part.call_id: _CALL_OF.get(
+            part.extra["type"], part.extra["type"].removesuffix(OUTPUT)
+        )
         for message in messages
         if writing.own_wire(message, NAME) is not None
         for part in message.parts
@@ -88,11 +94,14 @@ def _rewrite_item(message: Message, wire: Wire, types: Mapping[str, str]) -> lis
     if part is was:
         return [wire.value]
     if isinstance(part, ToolCall) and isinstance(was, ToolCall):
+        if kind == "program":  # its fingerprint belongs to this very code
+            return [{**wire.value, "call_id": part.id}]
         return [{**wire.value, **_call_fields(kind, part)}]
     if isinstance(part, ToolResult) and isinstance(was, ToolResult):
-        raws = writing.raw_by_inner_id(was, wire.value.get("output"))
+        key = RESULT_KEYS.get(kind, "output")
+        raws = writing.raw_by_inner_id(was, wire.value.get(key))
         ids = {"call_id": part.call_id} if part.call_id != was.call_id else {}
-        return [{**wire.value, **ids, "output": _write_output(kind, part, raws)}]
+        return [{**wire.value, **ids, key: _write_output(kind, part, raws)}]
     return _write_new(message, types, native=True)
 
 
@@ -108,6 +117,10 @@ def _call_fields(kind: str, call: ToolCall) -> dict[str, Any]:
 def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any]) -> Any:
     """Write a tool's answer in the form that its kind of output has."""
     pairs = writing.pair_with_raw(result.content, raws)
+    if kind == "tool_search_output":  # definitions of tools; a text that stands for them is none
+        return [raw for _, raw in pairs if raw is not None]
+    if kind == "program_output":
+        return writing.to_plain_text(result.content)
     if kind == "shell_call_output":
         outcome = {"type": "exit", "exit_code": int(result.is_error)}
         return [
@@ -155,12 +168,17 @@ def _write_new(message: Message, types: Mapping[str, str], *, native: bool) -> l
 
 def _write_result(result: ToolResult, types: Mapping[str, str], *, native: bool) -> dict[str, Any]:
     extra = writing.native_extra(result, native=native)
-    kind = extra.get("type") or f"{types.get(result.call_id, 'function_call')}{OUTPUT}"
+    call = types.get(result.call_id, "function_call")
+    kind = extra.get("type") or _OUTPUT_OF.get(call, f"{call}{OUTPUT}")
     status = {}
-    if kind == "apply_patch_call_output":  # the only output that needs a status
+    if kind == "apply_patch_call_output":
         status = {"status": "failed" if result.is_error else "completed"}
+    elif kind == "program_output":
+        status = {"id": f"{result.call_id}{OUTPUT}"}
+        status["status"] = "incomplete" if result.is_error else "completed"
     output = _write_output(kind, result, {})
-    return {"type": kind, "call_id": result.call_id, **status, "output": output, **extra}
+    head = {"type": kind, "call_id": result.call_id, **status}
+    return {**head, RESULT_KEYS.get(kind, "output"): output, **extra}
 
 
 def _write_content(pairs: Sequence[writing.PartWithRaw], role: Role, *, native: bool) -> str | list[Any]:

@@ -4,7 +4,7 @@ Rule names are stable; callers filter by them:
 
     result-without-call   call-without-result   open-call           duplicate-result   duplicate-call-id
     results-not-adjacent  invalid-arguments     first-not-user      system-inside      unknown-role
-    empty-content         empty-text
+    empty-content         empty-text            wrong-role
 
 `open-call` is a call at the very end without a result: an agent is about to run it, but a provider would
 refuse the history as it is.
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from refold.core.messages.message import Message, Opaque, Text, ToolCall, ToolResult
+from refold.core.messages.unread import opens_history
 from refold.core.messages.wire_rules import Problem
 from refold.formats.shared.writing import UNKNOWN_ROLE
 
@@ -148,10 +149,33 @@ def roles(messages: Sequence[Message], *, system_inside: bool) -> list[Problem]:
     return problems
 
 
-def first_is_user(messages: Sequence[Message]) -> list[Problem]:
-    """Check that the first message comes from the user; a system message of ours is written as one."""
+def system_between(messages: Sequence[Message]) -> list[Problem]:
+    """Check that each system message stands between a user's turn and a reply, or last."""
+    problems = []
     for index, message in enumerate(messages):
-        if message.role == "user" or (message.role == "system" and message.wire is None):
+        # a system message of ours has no wire value and is written as a user message
+        if message.role != "system" or message.wire is None:
+            continue
+        before = messages[index - 1] if index else None
+        after = messages[index + 1] if index + 1 < len(messages) else None
+        is_behind_user = before is not None and (before.role in ("user", "tool") or _is_ours(before))
+        if not is_behind_user or (after is not None and after.role != "assistant"):
+            text = "a system message stands directly behind a user's turn, and before a reply or last"
+            problems.append(Problem(index, "system-inside", text))
+    return problems
+
+
+def _is_ours(message: Message) -> bool:
+    return message.role == "system" and message.wire is None
+
+
+def first_is_user(messages: Sequence[Message]) -> list[Problem]:
+    """Check that the first message comes from the user; a system message of ours is written as one.
+
+    A provider's own compaction may be first: it stands for what the user has said.
+    """
+    for index, message in enumerate(messages):
+        if message.role == "user" or _is_ours(message) or opens_history(message):
             return []
         if message.role != "system":
             return [Problem(index, "first-not-user", f"the first message is from the {message.role}")]

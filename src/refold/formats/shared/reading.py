@@ -187,6 +187,11 @@ def read_text(block: dict[str, Any]) -> Text:
     return Text(text_at(block, "text"), other_fields(block, _TEXT_FIELDS))
 
 
+def carry_block(block: dict[str, Any]) -> Opaque:
+    """Carry a block of a type that is not understood; a block without a type belongs to another format."""
+    return Opaque(text_at(block, "type"), block)
+
+
 def split_data_url(url: str) -> tuple[str, str] | None:
     """Split an inline base64 URL into media type and data; None for any other URL.
 

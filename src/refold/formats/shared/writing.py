@@ -100,10 +100,14 @@ def user_or_own_role(message: Message) -> Role:
     return "user" if message.role == "tool" else message.role
 
 
-def opaque_block(part: Opaque, *, native: bool) -> Block | None:
-    """Return an opaque block for its own format; None for another format, and for a whole message."""
-    is_message = part.kind.startswith(UNKNOWN_ROLE)
-    return part.value if native and not is_message and isinstance(part.value, dict) else None
+def opaque_block(part: Opaque, *, native: bool, typed: bool = True) -> Block | None:
+    """Return an opaque block for its own format; None for another format, and for a whole message.
+
+    `typed`: whether blocks of the format have a type; one without it belongs to another format then.
+    """
+    if not native or part.kind.startswith(UNKNOWN_ROLE) or not isinstance(part.value, dict):
+        return None
+    return part.value if isinstance(part.value.get("type"), str) is typed else None
 
 
 def refusal_or_none(part: Text, extra: Mapping[str, Any]) -> Block | None:

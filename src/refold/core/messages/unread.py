@@ -1,0 +1,60 @@
+"""Finds the messages that a provider does not read although they are in the list.
+
+A provider that compacts by itself answers with an opaque block and ignores everything before it. A system
+message may be meant for one turn only: it stays in the list, and is hidden once the user has spoken again.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from refold.core.messages.message import Message, Opaque
+
+SIGNED_COMPACTION: Final = "signed_compaction"
+"""Kind of a provider's compaction that has to be the first block of the history (Anthropic, on demand)."""
+COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPACTION})
+"""Kinds of blocks in which providers keep what they compacted themselves; nobody else can read them."""
+
+
+def is_compaction(message: Message) -> bool:
+    """True if a message holds a provider's own compaction, which stands for everything before it."""
+    return any(type(part) is Opaque and part.kind in COMPACTIONS for part in message.parts)
+
+
+def opens_history(message: Message) -> bool:
+    """True if a message begins with a provider's own compaction, so that nobody has to speak before it."""
+    return bool(message.parts) and is_compaction(Message(message.role, message.parts[:1]))
+
+
+def must_open_history(message: Message) -> bool:
+    """True if a message holds a compaction before which nothing may stand."""
+    return any(type(part) is Opaque and part.kind == SIGNED_COMPACTION for part in message.parts)
+
+
+def lasts_one_turn(message: Message) -> bool:
+    """True if a system message is hidden once the user speaks again."""
+    if message.role != "system" or message.wire is None or not isinstance(message.wire.value, dict):
+        return False
+    return message.wire.value.get("clear_at") == "next_user_message"
+
+
+def find_unread(messages: Sequence[Message]) -> frozenset[int]:
+    """Return the positions of the messages that the provider does not read."""
+    unread: set[int] = set()
+    user_spoke_later = False
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if user_spoke_later and lasts_one_turn(message):
+            unread.add(index)
+        if is_compaction(message):
+            unread.update(range(index))
+            break
+        user_spoke_later = user_spoke_later or message.role == "user"
+    return frozenset(unread)
+
+
+def count_read(messages: Sequence[Message], sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of messages, 0 for those that the provider does not read."""
+    unread = find_unread(messages)
+    return (
+        tuple(0 if index in unread else size for index, size in enumerate(sizes)) if unread else tuple(sizes)
+    )

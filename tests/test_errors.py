@@ -1,5 +1,8 @@
 """Every error carries its facts and says what to do next."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from refold import errors
@@ -112,3 +115,18 @@ def test_a_corrupt_log_has_its_entry_and_line():
 def test_an_unsure_write_can_be_settled():
     error = StoreUnsure("the answer was lost", settle=lambda: "a head")
     assert (str(error), error.settle()) == ("the answer was lost", "a head")
+
+
+@pytest.mark.parametrize("page", ["src/refold", "docs", "README.md"])
+def test_hints_install_from_a_copy_of_the_repository(page):
+    """Nothing is published yet: a command that asks an index for the package fails."""
+    root = Path(__file__).parents[1] / page
+    files = [root] if root.is_file() else [*root.rglob("*.py"), *root.glob("*.md")]
+    found = [
+        f"{file.name}: {line}"
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.search(r"pip install [^`]*refold\[", line) and "after the first release" not in line
+    ]
+    assert found == []
+    assert errors.install_hint("chat") == "pip install '.[chat]' in a copy of the repository"

@@ -32,6 +32,11 @@ class RefoldWarning(UserWarning):
     """A problem that did not stop the work."""
 
 
+def install_hint(extra: str) -> str:
+    """Return how an extra is installed; until there is a release, from a copy of the repository."""
+    return f"pip install '.[{extra}]' in a copy of the repository"
+
+
 class WindowUnknown(RefoldError):
     """No context window is known for a model and the policy forbids a default."""
 

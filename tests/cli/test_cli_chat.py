@@ -221,7 +221,7 @@ def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
     provider.script = [tells("One **answer**."), hangs("Half")]
     args = ("chat", "--model", f"{provider.url}/v1#m", "--store", "memory:", "--session", "s")
     with Terminal(*args, env={"PYTHONPATH": str(hidden)}) as terminal:
-        terminal.expect(r"pip install 'refold\[chat\]'")
+        terminal.expect(r"pip install '\.\[chat\]'")
         terminal.expect("\n>")
         terminal.enter("hi")
         terminal.expect(r"One \*\*answer\*\*\.\n>")

@@ -45,7 +45,9 @@ def test_secrets_without_its_extra_say_at_once_what_to_install(monkeypatch):
         )  # the loaded library is remembered, and by whom it was imported
     done = run_cli("eval", "secrets", "--count", "2")
     assert (done.status, done.out) == (2, "")
-    assert done.err == "refold: redaction needs detect-secrets: pip install 'refold[redact]'\n"
+    assert done.err == (
+        "refold: redaction needs detect-secrets: pip install '.[redact]' in a copy of the repository\n"
+    )
 
 
 def test_retention_prints_a_table_and_writes_it(data, tmp_path):

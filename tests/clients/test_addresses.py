@@ -132,14 +132,14 @@ def test_a_plug_in_serves_its_scheme(monkeypatch):
 
 def test_a_local_model_names_the_extra_that_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "refold.clients.local", None)
-    with pytest.raises(RefoldError, match=r"pip install 'refold\[local\]'"):
+    with pytest.raises(RefoldError, match=r"pip install '\.\[local\]'"):
         open_client("local")
 
 
 @pytest.mark.parametrize("module", ["httpx2", "stamina"])
 def test_a_missing_library_names_the_extra_that_brings_it(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(RefoldError, match=r"needs .*: pip install 'refold\[clients\]'"):
+    with pytest.raises(RefoldError, match=r"needs .*: pip install '\.\[clients\]'"):
         open_client("http://127.0.0.1:9/v1#m")
 
 

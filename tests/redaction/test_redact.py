@@ -377,7 +377,7 @@ class TestModes:
         detect.load_library.cache_clear()
         monkeypatch.setattr(detect, "import_module", missing)
         try:
-            with pytest.raises(RefoldError, match=r"pip install 'refold\[redact\]'"):
+            with pytest.raises(RefoldError, match=r"pip install '\.\[redact\]'"):
                 make_redactor("export")
             assert make_redactor("off").on_export("x") == "x"
         finally:

@@ -123,7 +123,7 @@ def test_without_the_library_it_says_what_to_install():
     block = "import sys; sys.modules['mcp'] = None; from refold.cli import main; sys.exit(main(['mcp']))"
     done = subprocess.run([sys.executable, "-c", block], capture_output=True, timeout=WAIT, check=False)
     assert done.returncode == 2
-    assert b"pip install 'refold[mcp]'" in done.stderr
+    assert b"pip install '.[mcp]'" in done.stderr
     assert b"Traceback" not in done.stderr
 
 

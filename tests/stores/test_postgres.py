@@ -847,7 +847,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for name in [name for name in sys.modules if name.startswith("refold.stores.postgres.")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(RefoldError, match=r"pip install 'refold\[postgres\]'"):
+    with pytest.raises(RefoldError, match=r"pip install '\.\[postgres\]'"):
         open_store("postgresql://localhost/x")
 
 

@@ -219,7 +219,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "splintr", None)
     with pytest.raises(RefoldError) as raised:
         exact.make_counter()
-    assert 'pip install "refold[exact]"' in str(raised.value)
+    assert "pip install '.[exact]'" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

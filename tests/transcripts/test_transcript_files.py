@@ -96,7 +96,7 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
     packed = tmp_path / "a.jsonl.zst"
     packed.write_bytes(zstandard.ZstdCompressor().compress(lines(user(0))))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(RefoldError, match=r"pip install 'refold\[zstd\]'"):
+    with pytest.raises(RefoldError, match=r"pip install '\.\[zstd\]'"):
         transcripts.read(packed)
 
 

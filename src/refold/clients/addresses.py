@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from refold.clients.contract import BUILT_IN, GROUP, Client
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 
 _EXTRAS: Final = {"local": "local"}
 """Schemes whose module may be missing, and the extra that installs it."""
@@ -111,7 +111,7 @@ def _load_built_in(scheme: str) -> Any:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         if scheme in _EXTRAS and error.name == module:
-            raise RefoldError(f"{scheme!r} needs more: pip install 'refold[{_EXTRAS[scheme]}]'") from None
+            raise RefoldError(f"{scheme!r} needs more: {install_hint(_EXTRAS[scheme])}") from None
         raise
 
 

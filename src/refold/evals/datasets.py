@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold import formats
-from refold.errors import FormatError
+from refold.errors import FormatError, install_hint
 from refold.evals.methods import Wire
 
 KNOWN: Final = (
@@ -264,7 +264,7 @@ def _read_yaml(file: Path, dataset: Dataset) -> None:
     try:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
-        raise FormatError("templates need PyYAML: pip install 'refold[evals]'", path=str(file)) from None
+        raise FormatError(f"templates need PyYAML: {install_hint('evals')}", path=str(file)) from None
     value = yaml.safe_load(file.read_text(encoding="utf-8"))
     dataset.templates.append(value["template"])
 

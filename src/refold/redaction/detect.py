@@ -16,7 +16,7 @@ from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_shapes
 
 _SHORTEST: Final = 6
@@ -153,7 +153,7 @@ def load_library() -> _Library:
         words = import_module("detect_secrets.plugins.keyword").DENYLIST
         heuristic = import_module("detect_secrets.filters.heuristic")
     except ImportError:
-        raise RefoldError("redaction needs detect-secrets: pip install 'refold[redact]'") from None
+        raise RefoldError(f"redaction needs detect-secrets: {install_hint('redact')}") from None
     rules = []
     for name, row in tables["detectors"].items():
         kind = re.sub(r"[^a-z0-9]+", "-", plugins[name].secret_type.lower()).strip("-")

@@ -13,7 +13,7 @@
     refold.unfolds                {fold}                                counter
 
 Each attempt is one span `refold.compaction`. Reasons are left out, because they may quote an error, and an
-error may quote a message. Needs `pip install 'refold[otel]'`.
+error may quote a message. Needs the extra `otel`.
 """
 
 import math

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 
 PIECE: Final = 1 << 13
 """Characters given to the tokenizer at once, about; more is slower, because its lists outgrow the
@@ -72,12 +72,14 @@ def _tokenizer(name: str) -> Any:
     try:
         from splintr import Tokenizer
     except ImportError as error:
-        raise RefoldError('exact counts need an extra: pip install "refold[exact]"') from error
+        raise RefoldError(f"exact counts need an extra: {install_hint('exact')}") from error
     vocabulary, tokens = _VOCABULARIES[name]
     tokenizer = Tokenizer.from_pretrained(vocabulary)
     known = all(token.startswith(_SPECIAL) for token in tokenizer.special_tokens())
     if not known or (_count(tokenizer, _PROBE[:-13]), _count(tokenizer, _PROBE)) != tokens:
-        raise RefoldError('splintr-rs counts wrongly: pip install --force-reinstall "refold[exact]"')
+        raise RefoldError(
+            "splintr-rs counts wrongly: pip install --force-reinstall splintr-rs"
+        )
     return tokenizer
 
 

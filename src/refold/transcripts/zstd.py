@@ -6,7 +6,7 @@ Python has a zstd decompressor from 3.14 on; before that the extra `refold[zstd]
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from refold.errors import FormatError, RefoldError
+from refold.errors import FormatError, RefoldError, install_hint
 
 MAX_RATIO: Final = 400
 """Most times that a transcript may be larger than its file; JSON lines shrink by 5 to 50."""
@@ -64,7 +64,7 @@ def decompress_with_extra(blocks: Iterable[bytes]) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
-        raise RefoldError("this transcript is compressed: pip install 'refold[zstd]' to read it") from None
+        raise RefoldError(f"this transcript is compressed; to read it, {install_hint('zstd')}") from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << _MAX_WINDOW_LOG)
     return _decompress_frames(
         blocks,

@@ -381,7 +381,7 @@ def test_weights_of_an_installed_package_are_found(tmp_path, monkeypatch):
 
 def test_a_missing_runtime_says_what_to_install(monkeypatch):
     monkeypatch.setattr("refold.clients.local.client.find_spec", lambda name: None)
-    with pytest.raises(RefoldError, match=r"local needs xllamacpp: pip install 'refold\[local\]'"):
+    with pytest.raises(RefoldError, match=r"local needs xllamacpp: pip install '\.\[local\]'"):
         open_client("local")
 
 

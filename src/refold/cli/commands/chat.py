@@ -22,7 +22,7 @@ from refold.cli.input.stores import use_store
 from refold.cli.options.common import COLOUR_HELP, POLICY_HELP, WINDOW_HELP
 from refold.cli.output.screen import Screen
 from refold.core.models.model_names import parse_model_name
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 
 if TYPE_CHECKING:
     from refold.chat.conversation import ChatSettings
@@ -47,7 +47,7 @@ SYSTEM: Final = "You are a helpful assistant in a terminal. Be brief and exact. 
 """The system prompt if the person gives none."""
 NO_MODEL: Final = (
     "no model to talk to: --model anthropic:claude-sonnet-4-5, --model http://HOST/v1#MODEL, or for a small"
-    " model on this machine pip install 'refold[local]' and python -m refold.clients.local fetch"
+    f" model on this machine {install_hint('local')}, then python -m refold.clients.local fetch"
 )
 TARGET_SHARE: Final = 0.65
 """The target as a share of --compact-threshold: lower folds more than needed, higher folds again soon."""
@@ -142,7 +142,7 @@ def _open_interface(screen: Screen) -> "TerminalInterface":
     if not (is_typed and screen.live and os.environ.get("TERM", "") != "dumb"):
         return PlainInterface(screen, is_interactive=is_typed)
     if find_spec("prompt_toolkit") is None or find_spec("rich") is None:
-        screen.note("plain lines only: pip install 'refold[chat]' for editing, history and Markdown")
+        screen.note(f"plain lines only; for editing, history and Markdown {install_hint('chat')}")
         return PlainInterface(screen, is_interactive=True)
     from refold.cli.chat.live import LiveInterface
     from refold.stores.sqlite.files import default_path

@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("directory", metavar="DIR", help="a new folder, or one with an earlier export")
     text = "ripple: messages.jsonl and history/ (the default); neurolink: one tagged list"
     add("--form", metavar="NAME", choices=FORMS, default=FORMS[0], help=text)
-    add("--redact", action="store_true", help="leave secrets out; needs the extra refold[redact]")
+    add("--redact", action="store_true", help="leave secrets out; needs the extra redact")
     add_store(parser)
 
 

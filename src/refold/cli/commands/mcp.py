@@ -7,6 +7,7 @@ from typing import Final
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.options.remote import add_remote_options, open_remote
 from refold.cli.output.screen import Screen
+from refold.errors import install_hint
 
 EXAMPLES: Final = """\
   refold mcp --store sqlite:agent.db --session my-task
@@ -14,7 +15,7 @@ EXAMPLES: Final = """\
 """
 NOTE: Final = """\
 Tools: context_stats, compact_now, recall_search, recall_expand. Needs the
-library of the protocol: pip install 'refold[mcp]'. It ends with its input.
+library of the protocol: the extra mcp. It ends with its input.
 """
 
 
@@ -29,7 +30,7 @@ def run(args: Namespace, screen: Screen) -> int:
     try:
         from refold.remote.mcp_server import serve
     except ImportError:
-        raise WrongUse("refold mcp needs mcp: pip install 'refold[mcp]'") from None
+        raise WrongUse(f"refold mcp needs mcp: {install_hint('mcp')}") from None
     if sys.stdin is None or sys.stdout is None:
         raise WrongUse("refold mcp talks over standard input and output: leave both open")
     screen.flush()

@@ -143,7 +143,7 @@ def add_conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
         add("--policy", metavar="NAME", help=POLICY_HELP)
     text = "set a knob of the policy; repeatable"
     add("--set", metavar="KNOB=VALUE", dest="knobs", action="append", help=text)
-    add("--count", metavar="exact", help="count exactly; needs the extra refold[exact]")
+    add("--count", metavar="exact", help="count exactly; needs the extra exact")
 
 
 def add_compaction(parser: ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from refold.clients.http.deadlines import RETRY_AFTER_SECONDS, Deadlines
 from refold.clients.http.exchange import Exchange, fail, step
 from refold.clients.http.failures import Failure, read_retry_after
 from refold.clients.http.wire import Head, Request, Target
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 
 if TYPE_CHECKING:
     import ssl
@@ -37,7 +37,7 @@ def import_library(name: str) -> ModuleType:
         import stamina  # noqa: F401  # missed now, and not in the middle of a question
     except ModuleNotFoundError as error:
         extra = "local" if name == "local" else "clients"
-        raise RefoldError(f"{name} needs {error.name}: pip install 'refold[{extra}]'") from None
+        raise RefoldError(f"{name} needs {error.name}: {install_hint(extra)}") from None
     # Programs that set up no logging would print every retry; programs that do still get it.
     logger = logging.getLogger("stamina")
     if not logger.handlers:

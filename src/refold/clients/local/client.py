@@ -19,7 +19,7 @@ from refold.clients.local.server import SERVERS, START_SECONDS, Server, ServerSe
 from refold.clients.providers.openai_chat import COMPATIBLE
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.tokens.units import parse_tokens
-from refold.errors import AnswerFailed, RefoldError
+from refold.errors import AnswerFailed, RefoldError, install_hint
 
 TOTAL_SECONDS: Final = 600.0
 """For one question. Processors read tens of tokens a second if they are busy (decision 0013); too short loses
@@ -211,7 +211,7 @@ def open_client(rest: str = "", **options: Any) -> LocalClient:
             raise RefoldError(f"{name} has no option {option!r}; it has {', '.join(_OPTIONS)}")
     import_library(name)
     if find_spec("xllamacpp") is None:
-        raise RefoldError(f"{name} needs xllamacpp: pip install 'refold[local]'")
+        raise RefoldError(f"{name} needs xllamacpp: {install_hint('local')}")
     path = model_file(rest, options.get("environment") or os.environ)
     context, window = _sizes(read_header(path).context, options.get("window"), name)
     threads = _check_count("threads", options.get("threads"), MAX_THREADS, name)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import RefoldError, StoreError, StoreUnsure
+from refold.errors import RefoldError, StoreError, StoreUnsure, install_hint
 from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
 from refold.stores.text import encode_text, name_hash
 
@@ -26,7 +26,8 @@ try:
     from refold.stores.postgres.schema import migrate
     from refold.stores.postgres.search import search
 except ImportError as error:
-    raise RefoldError(f"a PostgreSQL store needs psycopg ({error}): pip install 'refold[postgres]'") from None
+    hint = install_hint("postgres")
+    raise RefoldError(f"a PostgreSQL store needs psycopg ({error}): {hint}") from None
 
 T = TypeVar("T")
 _DEFAULTS: Final = {"scope": "default", "durability": "normal", "busy_seconds": 5.0, "connections": 8}

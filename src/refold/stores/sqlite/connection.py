@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull
+from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull, install_hint
 from refold.stores import Durability
 from refold.stores.sqlite import driver, files, pages, schema
 from refold.stores.sqlite.driver import Driver, RawConnection, Row
@@ -79,7 +79,7 @@ class Connection:
             version = ".".join(map(str, driver.version))
             warnings.warn(
                 f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"
-                " install refold[sqlite]",
+                f" {install_hint('sqlite')}",
                 RefoldWarning,
                 stacklevel=4,
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 from urllib.parse import quote
 
-from refold.errors import StoreError
+from refold.errors import StoreError, install_hint
 
 SAFE_WAL: Final = (3, 51, 3)
 """Before this version, two connections that write and reset the write-ahead log at the same moment could
@@ -82,7 +82,7 @@ def choose_driver(name: str | None = None) -> Driver:
     except ImportError:
         if name is None:
             return _standard()
-        raise StoreError("apsw is not installed: install refold[sqlite]") from None
+        raise StoreError(f"apsw is not installed: {install_hint('sqlite')}") from None
 
     def connect(path: str, access: Access) -> RawConnection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE

@@ -16,6 +16,7 @@ from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import SUMMARY, Message
+from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
 from refold.core.models.windows import Window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
@@ -81,6 +82,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     """Read plain messages and measure them."""
     options = options or MeasureOptions()
     policy = presets.get(options.policy or "refold")
+    messages = to_plain_messages(messages)
     wire = choose_format(messages, options.format)
     messages, parsed = _read_messages(policy, wire, messages)
     counter = choose_counter(policy, options.model, options.count)

@@ -17,6 +17,7 @@ from refold.core.compaction.file_budget import FittedFile
 from refold.core.compaction.policy import Policy
 from refold.core.messages import text_cutting
 from refold.core.messages.message import Message
+from refold.core.messages.plain_values import to_plain_messages
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import parse_tokens
 from refold.policies import presets
@@ -77,6 +78,7 @@ def count(
     if isinstance(text_or_messages, str):
         return counter.plain(text_or_messages)
     messages = [text_or_messages] if isinstance(text_or_messages, Mapping | Message) else text_or_messages
+    messages = to_plain_messages(messages)
     return counter.conversation(choose_format(messages, format).parse(messages))
 
 

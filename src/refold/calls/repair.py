@@ -7,6 +7,7 @@ from refold import formats
 from refold.calls.conversation import choose_format
 from refold.calls.outcome import Repaired
 from refold.core.messages.normalize import normalize
+from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.wire_rules import Problem
 from refold.errors import FormatError
 from refold.policies.systems.neurolink import FOLDED_TEXTS
@@ -19,6 +20,7 @@ def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem
     where absent.
     """
     try:
+        messages = to_plain_messages(messages)
         wire = choose_format(messages, format)
         parsed = wire.parse(messages)
     except FormatError as error:
@@ -33,6 +35,7 @@ def repair(messages: Sequence[Any], format: str | None = None) -> Repaired:  # n
 
     It is meant for a list that some program has compacted, and the texts that it inserts say so.
     """
+    messages = to_plain_messages(messages)
     wire = choose_format(messages, format)
     settled = normalize(wire.parse(messages), shape=wire.shape, missing=FOLDED_TEXTS)
     if not settled.changed:

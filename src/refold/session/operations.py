@@ -17,6 +17,7 @@ from refold.core.compaction.policy import Policy
 from refold.core.log.entries import SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
+from refold.core.messages.plain_values import to_plain_messages
 from refold.core.models.prices import Spent, find_client_price
 from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError
@@ -83,7 +84,8 @@ def say(
             return number
         value = Message("user", (Text(message),)) if isinstance(message, str) else message
         if not isinstance(value, Message):
-            items = [copy_item(item) for item in (value if isinstance(value, list | tuple) else [value])]
+            listed = value if isinstance(value, list | tuple) else [value]
+            items = [copy_item(item) for item in to_plain_messages(listed)]
         elif state.wire.name == canonical.FORMAT.name:
             items = [value]
         else:

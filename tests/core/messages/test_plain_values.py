@@ -59,7 +59,7 @@ class Typed(TypedDict):
 SAME = {
     "a pydantic model": (
         Reply(role="assistant", content=[TextBlock(text="hi")]),
-        {"role": "assistant", "content": [{"text": "hi"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
     ),
     "a block of a model": (TextBlock(text="hi"), {"type": "text", "text": "hi"}),
     "a block inside a dict": (
@@ -68,7 +68,10 @@ SAME = {
     ),
     "a dump without options": (OldModel(), {"type": "text", "text": "old"}),
     "a dump that gives no object": (Listing(), {"type": "text", "text": "listed"}),
-    "a dataclass": (Said("user", [OldModel()]), {"role": "user", "content": [{"type": "text", "text": "old"}]}),
+    "a dataclass": (
+        Said("user", [OldModel()]),
+        {"role": "user", "content": [{"type": "text", "text": "old"}]},
+    ),
     "a typed dict": (Typed(role="user", content="hi"), {"role": "user", "content": "hi"}),
     "another mapping": (MappingProxyType({"role": "user"}), {"role": "user"}),
     "a tuple and an enum": ({"role": Role.USER, "content": ("a",)}, {"role": "user", "content": ["a"]}),
@@ -115,13 +118,16 @@ class TestCalls:
     def test_calls_on_lists_take_them(self):
         objects, plain = self.history(20), self.plain(20)
         assert refold.count(objects, format="anthropic") == refold.count(plain, format="anthropic")
-        assert refold.measure(objects, format="anthropic", window=8_000).used == refold.measure(
-            plain, format="anthropic", window=8_000
-        ).used
+        assert (
+            refold.measure(objects, format="anthropic", window=8_000).used
+            == refold.measure(plain, format="anthropic", window=8_000).used
+        )
         assert refold.validate(objects, format="anthropic") == []
         assert refold.repair(objects, format="anthropic").messages == plain
         outcome = refold.compact(objects, format="anthropic", window=8_000, target=2_000)
-        assert outcome.messages == refold.compact(plain, format="anthropic", window=8_000, target=2_000).messages
+        assert (
+            outcome.messages == refold.compact(plain, format="anthropic", window=8_000, target=2_000).messages
+        )
 
     def test_a_session_stores_their_json_and_gives_the_objects_back(self):
         session = refold.open("talk", store="memory:", window=6_000, format="anthropic")
@@ -138,5 +144,5 @@ class TestCalls:
     def test_say_takes_them(self):
         session = refold.open("talk", store="memory:", format="anthropic")
         session.say(self.history(1)[1])
-        session.say([TypedDict and self.history(1)[0]])
+        session.say([self.history(1)[0]])
         assert [message["role"] for message in session.view()] == ["assistant", "user"]

@@ -8,13 +8,8 @@ from typing import Any, Final
 
 from refold.core.messages.message import Message
 
-_DUMPS: Final = (
-    ("model_dump", {"mode": "json", "by_alias": True, "exclude_unset": True}),
-    ("model_dump", {}),
-    ("to_dict", {}),
-)
-"""How a value gives its JSON, in this order. A model's own JSON has the provider's names, and only what was
-sent; a `model_dump` that is not pydantic's may take no options."""
+_OPTIONS: Final = {"mode": "json", "by_alias": True}
+"""How a pydantic model gives its JSON: under the provider's names."""
 _TOLD_APART_BY: Final = ("type", "role")
 """Fields that say what a value is; a model leaves them out where they have their default."""
 
@@ -65,18 +60,32 @@ def to_plain_messages(messages: Sequence[Any]) -> Sequence[Any]:
 
 def _dump(value: Any) -> dict[str, Any] | None:
     """Return the fields of an object; None if it has no way to give them."""
-    for name, options in _DUMPS:
-        if callable(dump := getattr(type(value), name, None)):
-            with suppress(TypeError):
-                dumped = dump(value, **options)
-                if isinstance(dumped, dict):
-                    return {**_told_apart(value, dumped), **dumped}
+    dumped = _call(value, "model_dump", _OPTIONS, exclude_unset=True)
+    if dumped is not None:
+        return dict(_tell_apart(dumped, _call(value, "model_dump", _OPTIONS)))
+    for name in ("model_dump", "to_dict"):
+        if (dumped := _call(value, name, {})) is not None:
+            return dumped
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return dict(value) if isinstance(value, Mapping) else None
 
 
-def _told_apart(value: Any, dumped: Mapping[str, Any]) -> dict[str, Any]:
-    found = ((name, getattr(value, name, None)) for name in _TOLD_APART_BY if name not in dumped)
-    return {name: word for name, word in found if isinstance(word, str)}
+def _call(value: Any, name: str, options: Mapping[str, Any], **more: bool) -> dict[str, Any] | None:
+    """Return the object that a method gives; None if there is none, or it takes no options."""
+    method = getattr(type(value), name, None)
+    with suppress(TypeError):
+        dumped = method(value, **options, **more) if callable(method) else None
+        return dumped if isinstance(dumped, dict) else None
+    return None
 
+
+def _tell_apart(sent: Any, whole: Any) -> Any:
+    """Add the fields that say what a value is from the whole value, at every depth."""
+    if isinstance(sent, dict) and isinstance(whole, dict):
+        names = (name for name in _TOLD_APART_BY if isinstance(whole.get(name), str))
+        known = {name: whole[name] for name in names}
+        return {**known, **{key: _tell_apart(item, whole.get(key)) for key, item in sent.items()}}
+    if isinstance(sent, list) and isinstance(whole, list):
+        return [_tell_apart(*pair) for pair in zip(sent, whole, strict=True)]
+    return sent

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core.log.view import MessageRange, ViewItem
+from refold.core.messages.plain_values import to_plain_value
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
@@ -42,6 +43,8 @@ class CallerHistory:
     """The copies that were sent last; made again if a caller changed one."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
+    read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    """Objects of an SDK in the last list, each with its JSON, by their ids."""
     comparisons: int = 0
     """Number of comparisons of the caller's older messages; it decides which part of them is next."""
 
@@ -109,6 +112,13 @@ class CallerHistory:
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
         """Keep a caller's list that continued an earlier view and has all messages said."""
         self.resumed_view = SentView((), items, position.view.said, position.tip)
+
+    def to_plain_list(self, messages: Sequence[Any]) -> list[Any]:
+        """Return the caller's list as plain JSON; an object that was in the last list is not read again."""
+        used: dict[int, tuple[Any, Any]] = {}
+        plain = [to_plain_value(item, self.read_objects, used) for item in messages]
+        self.read_objects = used
+        return plain
 
     def next_comparison(self) -> int:
         """Count one more comparison of the caller's older messages."""

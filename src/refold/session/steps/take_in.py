@@ -13,6 +13,7 @@ from refold import formats
 from refold.core.log.entries import hash_entry
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message
+from refold.core.messages.plain_values import has_objects
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
@@ -51,6 +52,8 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     messages = messages if isinstance(messages, list) else list(messages)
+    if _has_new_objects(state, messages):
+        messages = state.caller.to_plain_list(messages)
     fixed = _count_system_messages(state, messages)
     # A list that continues the last one is in its format, so that only its new messages are looked at.
     objects = state.caller.caller_objects
@@ -83,6 +86,16 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         state.caller.hold_view(messages, state.loaded)
         state.caller.hold_resumed([*body, *new], state.position)
     return as_said
+
+
+def _has_new_objects(state: SessionState, messages: list[Any]) -> bool:
+    """True if the list holds objects of an SDK; messages that are known word for word are not looked at."""
+    caller, fixed = state.caller, state.loaded.fixed
+    if messages is caller.caller_list:
+        return any(map(has_objects, messages[fixed + len(caller.caller_objects) :]))
+    known = [*state.loaded.system, *(caller.said_items or state.loaded.body)]
+    new = (item for item, old in zip(messages, known, strict=False) if item is not old and item != old)
+    return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
 
 
 def _count_system_messages(state: SessionState, messages: Sequence[Any]) -> int:

@@ -49,8 +49,9 @@ class DoesNotFit(RefoldError):
     """The conversation is larger than its room after every stage."""
 
     def __init__(self, tokens: int, room: int, breakdown: Mapping[str, int]) -> None:
-        parts = ", ".join(f"{name} {size:,}" for name, size in breakdown.items() if size)
-        more = tokens - sum(breakdown.values())
+        listed = {name: size for name, size in breakdown.items() if name != "unlisted"}
+        parts = ", ".join(f"{name} {size:,}" for name, size in listed.items() if size)
+        more = tokens - sum(listed.values())
         parts += f", and {more:,} more by the provider's count" if more > 0 else ""
         super().__init__(f"{tokens:,} tokens do not fit into {room:,} ({parts}): shorten the largest part")
         self.tokens = tokens

@@ -495,13 +495,20 @@ def test_the_system_prompt_the_last_words_and_open_calls_are_in_every_view():
 # -- what it tells -----------------------------------------------------------------------------------------
 
 
-def test_tokens_include_the_fixed_part_where_a_system_counts_so():
-    house = compacted(talk(10), system="You are kind. " * 20)
-    assert house.tokens_before == house.budget.breakdown.total
-    assert house.tokens_after == house.breakdown.total
-    alone = compacted(talk(10), system="You are kind. " * 20, policy="neurolink", window=4_000)
-    assert alone.tokens_before == alone.budget.breakdown.history
-    assert alone.tokens_after == alone.breakdown.history
+@pytest.mark.parametrize("policy", ["refold", "ripple", "codebuddy", "umwelten", "neurolink", "opal"])
+@pytest.mark.parametrize("reported", [None, 1.3, 0.8])
+def test_tokens_are_those_of_the_whole_context(policy, reported):
+    """Under every policy; the parts add up to them, also where the provider counts otherwise."""
+    options = {"system": "You are kind. " * 20, "policy": policy, "window": 16_000}
+    used = refold.measure(talk(10), **options).used
+    usage = None if reported is None else {"prompt_tokens": round(reported * used), "messages": 20}
+    for force in (True, False):
+        outcome = refold.compact(talk(10), usage=usage, force=force, **options)
+        assert (
+            outcome.tokens_before == outcome.budget.used == sum(outcome.budget.breakdown.as_dict().values())
+        )
+        assert outcome.tokens_after == outcome.used_after == sum(outcome.breakdown.as_dict().values())
+        assert ("unlisted" in outcome.budget.breakdown.as_dict()) is (reported is not None)
 
 
 def test_the_breakdown_afterwards_has_the_same_fixed_parts():

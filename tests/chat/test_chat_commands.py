@@ -338,9 +338,10 @@ def test_a_cancelled_compaction_changes_nothing():
         raise KeyboardInterrupt
 
     chat = filled(ask=ask)
-    head = chat.store.head("talk")
+    before = view_of(chat)
     assert "cancelled" in do(chat, "/compact through-line-and-facts")
-    assert chat.store.head("talk") == head
+    assert view_of(chat) == before
+    assert [entry.kind for entry in chat.session.log()][-1] == "attempt"
 
 
 def test_unfold_brings_everything_back():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_running import ROOT, process, run_cli
 
+from refold import transcripts
+
 EXAMPLES = ROOT / "examples" / "transcripts"
 FILES = ["claude-code.jsonl", "codex.jsonl", "opencode.json", "pi.jsonl", "gemini-cli.jsonl"]
 UUID = "0b5d7a1e-1111-4222-8333-444444444444"
@@ -75,6 +77,17 @@ def test_measure_tells_what_is_looked_at(files, name):
     assert "\nread as a whole, with everything that was said\n" in whole.err
     assert max(map(len, (seen.err + whole.err).splitlines())) <= 80
     assert seen.json["model"] is not None
+
+
+def test_measure_says_why_it_does_not_count_from_the_reported_number(files):
+    """The agent's system prompt and tools are not in the file, and the report has them."""
+    reported = transcripts.read("claude-code.jsonl").usages[-1][1].context
+    told = run_cli("measure", "claude-code.jsonl")
+    words = " ".join(told.out.split())
+    assert f"{reported:,} were reported last, with what is not in the file (--usage {reported}" in words
+    counted = run_cli("measure", "claude-code.jsonl", "--usage", str(reported), "--json").json
+    assert counted["used"] >= reported
+    assert sum(counted["breakdown"].values()) == counted["used"]
 
 
 def test_imported_with_their_own_folds_they_can_be_unfolded(files):

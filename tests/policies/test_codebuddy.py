@@ -172,7 +172,7 @@ def test_within_the_budget_nothing_happens():
     outcome = compact(messages, window=100_000, system=200)
     assert (outcome.tier, outcome.compacted, outcome.fits) == (0, False, True)
     assert (outcome.messages_before, outcome.messages_after) == (3, 3)
-    assert (outcome.tokens_before, outcome.tokens_after) == (6, 6)
+    assert (outcome.budget.breakdown.history, outcome.breakdown.history) == (6, 6)
     assert all(new is old for new, old in zip(outcome.messages, messages, strict=True))
     assert outcome.receipt.goal_tokens == 79_753
 
@@ -194,7 +194,7 @@ def test_an_empty_list():
     """CodeBuddy, case 21: nothing in, nothing out, tier 0."""
     outcome = compact([])
     assert (outcome.messages, outcome.tier, outcome.messages_before, outcome.messages_after) == ([], 0, 0, 0)
-    assert (outcome.tokens_before, outcome.tokens_after, outcome.compacted) == (0, 0, False)
+    assert (outcome.breakdown.history, outcome.tokens_saved, outcome.compacted) == (0, 0, False)
 
 
 @pytest.mark.parametrize("empty", ["", None, []])
@@ -225,8 +225,8 @@ def test_tool_strip_is_enough():
     """CodeBuddy, tier 1 and case 6: 1,279 tokens against 1,128 become 41, eight messages stay."""
     model = Model()
     outcome = compact(EIGHT, window=5_500, ask=model)
-    assert (outcome.tokens_before, outcome.receipt.goal_tokens) == (1_279, 1_128)
-    assert (outcome.tier, outcome.stages, outcome.tokens_after) == (1, ("strip",), 41)
+    assert (outcome.budget.breakdown.history, outcome.receipt.goal_tokens) == (1_279, 1_128)
+    assert (outcome.tier, outcome.stages, outcome.breakdown.history) == (1, ("strip",), 41)
     assert (outcome.messages_before, outcome.messages_after) == (8, 8)
     assert outcome.messages[2] == result("call_1", "[Tool result truncated — originally 5000 chars]")
     assert all(new is old for i, (new, old) in enumerate(zip(outcome.messages, EIGHT, strict=True)) if i != 2)
@@ -317,7 +317,7 @@ def test_two_chunks_and_a_merge(fill):
     model = Model()
     messages = conv(10, 2_000, fill)
     outcome = compact(messages, ask=model, chunk_tokens=7_904)
-    assert (outcome.tokens_before, outcome.receipt.goal_tokens) == (10_100, 4_878)
+    assert (outcome.budget.breakdown.history, outcome.receipt.goal_tokens) == (10_100, 4_878)
     assert model.purposes == ["initial 1/2", "initial 2/2", "merge"]
     assert [ask.count("<message role=") for ask in model.asked] == [15, 1, 0]
     assert "[Part 1]:\nSUMMARY\n\n[Part 2]:\nSUMMARY" in model.asked[2]
@@ -539,7 +539,7 @@ def test_when_the_half_is_not_enough_the_oldest_of_the_rest_are_dropped():
     outcome = compact(messages, ask=model, chunk_tokens=7_904)
     assert outcome.receipt.goal_tokens == 4_878
     assert (outcome.tier, outcome.stages, outcome.messages_after) == (3, ("partial",), 10)
-    assert outcome.tokens_after <= 4_878
+    assert outcome.breakdown.history <= 4_878
     first, *rest = outcome.messages
     assert first["content"] == (
         "[Earlier conversation summary — 11 messages compacted]\n\n"
@@ -562,7 +562,7 @@ def test_trimming_keeps_pairs_and_pins():
             pins=[pin],
         )
         assert outcome.tier == 3
-        assert outcome.tokens_after <= outcome.receipt.goal_tokens
+        assert outcome.breakdown.history <= outcome.receipt.goal_tokens
         assert messages[pin] in outcome.messages
         assert any("behind it dropped" in message["content"] for message in outcome.messages)
         assert problems(outcome.messages) == []
@@ -803,8 +803,8 @@ def test_the_fields_of_a_result():
     outcome = compact(conv(10, 2_000), ask=Model())
     assert outcome.compacted is True
     assert (outcome.messages_before, outcome.messages_after) == (20, 5)
-    assert outcome.tokens_before == 10_100
-    assert outcome.tokens_after == sum(-(-len(message["content"]) // 4) for message in outcome.messages)
+    assert outcome.budget.breakdown.history == 10_100
+    assert outcome.breakdown.history == sum(-(-len(message["content"]) // 4) for message in outcome.messages)
     assert outcome.tier == 2
     assert outcome.level == "critical"
 
@@ -874,7 +874,7 @@ def test_twice_is_once_for_any_history(sizes, window, asked):
     assert again.messages == once.messages
     assert model.asked == []
     assert once.tokens_after <= once.tokens_before
-    assert once.met_target == (once.tokens_after <= once.receipt.goal_tokens)
+    assert once.met_target == (once.breakdown.history <= once.receipt.goal_tokens)
     assert problems(once.messages) == []
 
 

@@ -296,3 +296,15 @@ def test_a_fold_that_the_breaker_forbids_is_recorded():
     assert attempt.beside["receipt"]["reason"] == ready.outcome.reason
     (skipped,) = [one for one in seen if one.kind == "compaction_skipped"]
     assert (skipped.reason, skipped.until > 0) == (ready.outcome.reason, True)
+
+
+@pytest.mark.parametrize("more", [300, -50])
+def test_the_breakdown_adds_up_to_what_is_used(more):
+    session = opened()
+    reported = session.prepare(talk(5)).budget.used + more
+    session.observe(usage(reported))
+    budget = session.budget()
+    assert sum(budget.breakdown.as_dict().values()) == budget.used == reported
+    assert budget.breakdown.unlisted == more
+    session.compact(target=500)
+    assert sum(session.budget().breakdown.as_dict().values()) == session.budget().used

@@ -53,12 +53,12 @@ def make_outcome(
         stages=accepted,
         tier=result.tier,
         messages_after=len(result.messages),
-        tokens_after=idle.tokens_before - before + result.tokens,
+        tokens_after=used,
         used_after=used,
         edits=result.edits,
         summary=_find_summary(result),
         history=conversation.messages,
-        breakdown=replace(budget.breakdown, history=result.tokens),
+        breakdown=replace(budget.breakdown, history=result.tokens, unlisted=used - fixed - result.tokens),
         receipt=replace(receipt, stages=result.reports, mended=result.repaired),
     )
 
@@ -66,7 +66,6 @@ def make_outcome(
 def make_idle_outcome(policy: Policy, budget: Budget, reason: str) -> Outcome:
     """Make the outcome of a context that nothing was done to; it has no messages."""
     parts, fits = budget.breakdown, budget.used <= budget.room
-    tokens = parts.total if policy.tokens_of_all else parts.history
     return Outcome(
         messages=[],
         compacted=False,
@@ -75,8 +74,8 @@ def make_idle_outcome(policy: Policy, budget: Budget, reason: str) -> Outcome:
         level=budget.level,
         messages_before=budget.messages,
         messages_after=budget.messages,
-        tokens_before=tokens,
-        tokens_after=tokens,
+        tokens_before=budget.used,
+        tokens_after=budget.used,
         used_after=budget.used,
         breakdown=parts,
         budget=budget,

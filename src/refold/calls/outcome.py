@@ -83,7 +83,9 @@ class Outcome:
     messages_before: int = 0
     messages_after: int = 0
     tokens_before: int = 0
+    """Tokens of the whole context: `budget.used`, for every policy."""
     tokens_after: int = 0
+    """Tokens of the whole context afterwards; the same as `used_after`."""
     used_after: int
     """Tokens of the whole context afterwards, counted as `budget.used` is."""
     edits: tuple[Edit, ...] = ()

@@ -101,7 +101,7 @@ def _bill(
     read, write = cache_prices(price)
     now = questions + uncached * (write - read) / MILLION
     saved = outcome.tokens_saved
-    before, after = outcome.budget.breakdown.total, outcome.breakdown.total
+    before, after = outcome.tokens_before, outcome.tokens_after
     bill = _Bill(
         uncached_tokens=uncached,
         now=now,

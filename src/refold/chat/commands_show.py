@@ -27,10 +27,9 @@ def context(conversation: Conversation, _: str) -> None:
     rows = [
         (name, f"{size:,}", f"{size / total:.0%}")
         for name, size in budget.breakdown.as_dict().items()
-        if size
+        if size and name != "unlisted"
     ]
-    difference = budget.used - budget.breakdown.total
-    if difference:
+    if difference := budget.breakdown.unlisted:
         rows.append(("reported", f"{difference:+,}", "what the provider counts otherwise"))
     line = budget.trigger_tokens
     rows += [

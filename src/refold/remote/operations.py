@@ -17,7 +17,7 @@ from refold.core.overflow.detect import overflow
 from refold.core.tokens.units import parse_tokens
 from refold.errors import AnswerFailed, FormatError
 from refold.policies import presets
-from refold.remote.plain import plain_record, to_plain
+from refold.remote.plain import plain_record
 from refold.remote.protocol import INVALID_PARAMS, NO_METHOD, Failure
 from refold.remote.registry import OpenSession, SessionRegistry
 
@@ -103,7 +103,7 @@ async def read_stats(registry: SessionRegistry, session_id: str) -> dict[str, An
         **stats.as_dict(),
         "context_window": budget.window,
         "total_tokens": stats.totals.input + stats.totals.output,
-        "breakdown": to_plain(budget.breakdown),
+        "breakdown": budget.breakdown.as_dict(),
     }
 
 

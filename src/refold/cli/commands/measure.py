@@ -80,8 +80,13 @@ def _numbers(inputs: Inputs, conversation: Conversation, screen: Screen) -> list
     budget = conversation.budget
     closed = budget.window - budget.reserve - budget.room
     why = f"for answers alone: {inputs.model or 'it'} takes {budget.room:,} in at most"
+    reported = inputs.source.reported
+    counted = f"tokens, by {budget.count_source}; {budget.characters:,} characters"
+    if reported and budget.count_source != "usage+estimate":
+        counted += f"; {reported:,} were reported last, with what is not in the file"
+        counted += f" (--usage {reported} counts from there)"
     rows = [
-        ["used", f"{budget.used:,}", f"tokens, by {budget.count_source}; {budget.characters:,} characters"],
+        ["used", f"{budget.used:,}", counted],
         ["room", f"{budget.room:,}", "what may go in"],
         *([["closed", f"{closed:,}", why]] if closed > 0 else []),
         ["reserve", f"{budget.reserve:,}", "kept free for the answer"],
@@ -120,7 +125,7 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
             rows.append((name, size, False))
         if name == "history":
             rows += [(f"  {kind.replace('_', ' ')}", count, True) for kind, count in kinds.items() if count]
-    total = budget.breakdown.total
+    total = max(budget.used, budget.breakdown.total)
     table = align_columns(
         [[name, f"{size:,}", f"{size / total:.1%}" if total else ""] for name, size, _ in rows], "lrr"
     )

@@ -43,6 +43,12 @@ class Source:
     is_mixed: bool = False
     """True if its messages have the shapes of several providers."""
 
+    @property
+    def reported(self) -> int | None:
+        """The tokens that the provider reported for the last request of a transcript, if it says so."""
+        usages = () if self.transcript is None else self.transcript.usages
+        return usages[-1][1].context if usages else None
+
     def rewrap(self, messages: list[Any]) -> tuple[Any, bool]:
         """Other messages in the wrapping of these; the second value is true for one message per line."""
         if self.transcript is not None or self.raw.lstrip(_BEFORE_JSON).startswith(b"["):

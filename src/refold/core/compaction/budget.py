@@ -150,10 +150,13 @@ class Breakdown:
     prompt: int = 0
     tools: int = 0
     files: int = 0
+    unlisted: int = 0
+    """Tokens that the provider counts beside our estimate of the parts: parts that we were not told of, and
+    what the estimate is off; negative if it counts less."""
 
     @property
     def total(self) -> int:
-        """Tokens of all parts."""
+        """Tokens of all parts by our own count, without those that are unlisted."""
         return self.history + self.fixed
 
     @property
@@ -162,8 +165,9 @@ class Breakdown:
         return self.system + self.prompt + self.tools + self.files
 
     def as_dict(self) -> dict[str, int]:
-        """Return the parts by name."""
-        return asdict(self)
+        """Return the parts by name; they add up to the used tokens. Without a report none is unlisted."""
+        parts = asdict(self)
+        return parts if self.unlisted else {name: size for name, size in parts.items() if name != "unlisted"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +225,7 @@ def make_budget(
     """
     room = max(1, window - reserve if room is None else room)
     used = breakdown.total if used is None else used
+    breakdown = replace(breakdown, unlisted=used - breakdown.total)
     ratio = used / room
     line = trigger.line(room, breakdown.fixed, system_messages)
     return Budget(
@@ -254,21 +259,25 @@ def count_fitting_tokens(budget: Budget, system: int = 0) -> int:
     return system + math.floor((budget.room - stays) * (parts.total - stays) / (budget.used - stays))
 
 
-def correct_by_refusal(budget: Budget, *, ratio: float, stated: bool, system: int = 0) -> Budget:
+def correct_by_refusal(
+    budget: Budget, *, ratio: float, stated: bool, system: int = 0, request: int = 0
+) -> Budget:
     """Return the budget that a refusal for size proves: what was sent is larger than the room.
 
-    ratio    tokens of the provider for one of ours, as far as the refusal tells; an estimate is never lowered
-    stated   True if the window of the budget is the provider's own word
-    system   tokens of system messages in the history
+    ratio     tokens of the provider for one of ours, as far as the refusal tells; no estimate is lowered
+    stated    True if the window of the budget is the provider's own word
+    system    tokens of system messages in the history
+    request   tokens of the user's last message
     """
     total, stays, ratio = budget.breakdown.total, budget.breakdown.fixed + system, max(1.0, ratio)
     room = budget.room
     if not stated:
         room = max(1, min(room, math.floor(ratio * (stays + (total - stays) * UNSTATED_SHARE))))
-    elif stays >= room:  # a prompt that leaves no room for the usual answer may still be taken
+    elif stays + request >= room:  # a shorter answer is better than none, or than half of the request
         room = budget.window
     used = round(total * ratio)
-    return replace(budget, room=room, used=used, ratio=used / room)
+    breakdown = replace(budget.breakdown, unlisted=used - total)
+    return replace(budget, room=room, used=used, ratio=used / room, breakdown=breakdown)
 
 
 def find_recovery_goal(budget: Budget, *, system: int = 0, request: int = 0) -> int:

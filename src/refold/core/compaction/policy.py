@@ -55,7 +55,7 @@ class Policy:
     learns: bool = True
     """True if the estimate of newer messages is scaled by how far it was off at the last reported usage."""
     tokens_of_all: bool = True
-    """True if reported tokens include system prompt and tools, False for the history alone."""
+    """True if a named target is a size of the whole context, False for the history alone."""
     checkpoint: int | None = None
     """The start of the current thread."""
     summariser: str | None = None

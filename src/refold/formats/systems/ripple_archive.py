@@ -148,7 +148,12 @@ def _add_pointer(live: list[Any], places: Sequence[int], history: str) -> None:
             text = f"{head}. {sentence} {rest}"
         else:
             text = f"{text}\n\n{sentence}"
-        live[place] = _replace_text(live[place], text)
+        message = live[place]
+        key, index = _find_text(message) or ("", None)
+        value: Any = text
+        if index is not None:
+            value = [{**block, "text": text} if n == index else block for n, block in enumerate(message[key])]
+        live[place] = {**message, key: value}
 
 
 def _find_text(message: Any) -> tuple[str, int | None] | None:
@@ -177,15 +182,6 @@ def _text_of(message: Any) -> str:
         return ""
     key, index = place
     return str(message[key] if index is None else message[key][index]["text"])
-
-
-def _replace_text(message: dict[str, Any], text: str) -> dict[str, Any]:
-    key, index = _find_text(message) or ("", None)
-    if index is None:
-        return {**message, key: text}
-    blocks = list(message[key])
-    blocks[index] = {**blocks[index], "text": text}
-    return {**message, key: blocks}
 
 
 def _has_summary_header(message: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
@@ -58,6 +58,9 @@ PROVIDER_FACTORS: Final[Mapping[str, float]] = {
     "bedrock": 1.23,
 }
 """Its document, "Provider Multipliers", by our names of providers; all others are 1.0."""
+
+IMAGE_TOKENS: Final = 1_024
+"""Its document, IMAGE_TOKEN_ESTIMATE: flat, whatever the size, so that large pictures count too little."""
 
 FOLDED_TEXTS: Final = MissingTexts(
     "[Tool result unavailable - conversation was compacted]",
@@ -175,20 +178,12 @@ def neurolink_counter(model: str | None, *, provider: str | None = None, is_code
         text=scaled(chars_per_token=3 if is_code else 4),
         code=scaled(chars_per_token=3),
         visible=visible_text_and_large_calls,
-        media=_image_tokens,
+        media=lambda message: IMAGE_TOKENS * count_images(message),
         per_message=4,
         per_conversation=24,
-        tool=_stringify,
+        # As the document's `JSON.stringify` writes a definition, without a blank.
+        tool=lambda tool: json.dumps(tool, ensure_ascii=False, separators=(",", ":")),
     )
-
-
-def _stringify(tool: Any) -> str:
-    """Write a tool definition as the document's `JSON.stringify` does, without a blank."""
-    return json.dumps(tool, ensure_ascii=False, separators=(",", ":"))
-
-
-def _image_tokens(message: Message) -> int:
-    return 1_024 * count_images(message)  # IMAGE_TOKEN_ESTIMATE: flat, whatever the size
 
 
 def neurolink_layout(_index: int, message: Message) -> str:

@@ -319,7 +319,7 @@ def test_a_new_session_in_an_empty_store_keeps_everything(store, session):
 def test_a_session_that_is_gone_is_a_failure(store, session):
     messages = talk(1)
     session.prepare(messages)
-    store.inner = refold.open_store("memory:")
+    kept, store.inner = store.inner, refold.open_store("memory:")
     with pytest.raises(StoreError, match="is gone from memory:"):
         session.view()
     messages += [reply("one"), user("two")]
@@ -327,7 +327,8 @@ def test_a_session_that_is_gone_is_a_failure(store, session):
     assert ready.messages == messages
     assert ready.unsaved
     assert session.prepare().messages == messages
-    assert session.view() == stored(store) == messages  # the caller has all of it, so that it begins anew
+    store.inner = kept
+    assert session.view() == stored(store) == messages
 
 
 def test_damage_is_no_outage(store, session):

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -35,16 +36,18 @@ def catch_up(state: SessionState, *, at_once: bool) -> SessionFlow[None]:
         if head is not None:
             state.position.move_to(head)
     except Conflict:
+        before, was_stale = copy(log), state.position.stale
         try:
             # A caller without a list of its own continues what is there; a list begins a branch.
             joins = state.caller.caller_list is None
             for write in log.writes:
                 yield StoreCall(partial(_store_by_name, state.store, state.name, write, joins=joins))
-        except StoreError as error:
-            log.note_failure(error)
+            log.clear()
+            yield from _load_with_spending(state)
+        except StoreError as error:  # what was stored by now is found by its name the next time
+            before.note_failure(error)
+            state.restore_log(before, stale=was_stale)
             return
-        log.clear()
-        yield from _load_with_spending(state)
     except StoreError:
         return  # whoever has to write raises it
     state.events.add(StoreRestored(session=state.name, at=state.now(), stored=count))

@@ -146,6 +146,13 @@ class SessionLog:
         self.failure = replace(self.failure, reported=True)
         return True
 
+    def go_on_without(self, error: StoreError) -> bool:
+        """Go on from what is in memory, though others may have written; False if the call at hand may not."""
+        if not self._may_wait or not is_outage(error):
+            return False
+        self._in_place = False
+        return True
+
     def begin_again(self, error: StoreError) -> None:
         """Begin with an empty history, because the store cannot be read: it is compared by names later."""
         if self.failure is None:
@@ -304,12 +311,7 @@ class SessionLog:
         """Find entries by name on all branches, in the store and in memory."""
         wanted = frozenset(names)
         here = {entry.name: place for place, (entry, _) in self._entries.items() if entry.name in wanted}
-
-        def find_here(_error: StoreError) -> dict[str, Place]:
-            self._in_place = False  # they may be in the store all the same
-            return {}
-
-        return self._ask_store(lambda: self.store.find(session, names), find_here) | here
+        return self._ask_store(lambda: self.store.find(session, names)) | here
 
     def search(
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
@@ -372,8 +374,7 @@ class SessionLog:
 
     def clear(self) -> None:
         """Forget what waited: it is stored, and the store works."""
-        self.writes.clear()
-        self._entries.clear()
+        self.writes, self._entries = [], {}
         self.failure, self._head, self._in_place = None, None, True
 
     def _store_write(self, session: str, write: WaitingWrite) -> Head:

@@ -1,8 +1,9 @@
 """The state of one session: the only thing that changes, composed of values with one owner each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
 from refold import formats
 from refold.calls.conversation import choose_counter
@@ -23,6 +24,9 @@ from refold.session.state.request_context import RequestContext
 from refold.session.state.session_log import SessionLog, is_outage
 from refold.session.state.settings import Settings, Summariser
 from refold.stores import Head, Store
+
+Memory: TypeAlias = tuple[LogPosition, CallerHistory, Accounting, LoadedView]
+"""What a session holds of its log."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +85,21 @@ class SessionState:
         self.accounting.forget_model()
         self.position.mark_stale()
 
+    def copy_memory(self) -> Memory:
+        """Return what reading the state again replaces."""
+        return copy(self.position), copy(self.caller), copy(self.accounting), self.loaded
+
+    def restore_memory(self, memory: Memory) -> None:
+        """Have the state as it was before it was read in vain."""
+        *parts, self.loaded = memory
+        for part, before in zip((self.position, self.caller, self.accounting), parts, strict=True):
+            _restore_fields(part, before)
+
+    def restore_log(self, before: SessionLog, *, stale: bool) -> None:
+        """Have the log as it was before it was caught up in vain."""
+        _restore_fields(self.log, before)
+        self.position.stale = stale
+
     def begin_again(self, error: StoreError) -> bool:
         """Begin with an empty history if the store cannot be read for now; False if it must not be.
 
@@ -118,3 +137,9 @@ class SessionState:
         if entry.beside.get("format") == canonical.FORMAT.name:
             return canonical.from_json(entry.value)
         return entry.value
+
+
+def _restore_fields(part: Any, before: Any) -> None:
+    """Give a value its former fields; others hold it, so that it must stay the same object."""
+    for one in fields(part):
+        setattr(part, one.name, getattr(before, one.name))

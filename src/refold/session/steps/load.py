@@ -5,6 +5,7 @@ Folds are read one after another and only visible ones are kept, so that a long 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -14,7 +15,7 @@ from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
-from refold.errors import Conflict, LogCorrupt, RefoldError
+from refold.errors import Conflict, LogCorrupt, RefoldError, StoreError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
@@ -96,11 +97,21 @@ def reload_if_stale(state: SessionState) -> SessionFlow[None]:
 
 
 def load(state: SessionState) -> SessionFlow[None]:
-    """Read the state at the newest head; it is stale until that is done."""
+    """Read the state at the newest head; it is stale until that is done.
+
+    If the store fails, the state is as it was. A caller that may go on without the store does so with it.
+    """
     state.position.mark_stale()
-    head = yield StoreCall(lambda: state.log.head(state.name))
-    state.position.move_to(head)
-    yield from load_at_head(state)
+    before = state.copy_memory()
+    try:
+        head = yield StoreCall(lambda: state.log.head(state.name))
+        state.position.move_to(head)
+        yield from load_at_head(state)
+    except StoreError as error:
+        state.restore_memory(before)
+        if state.head is None or not (yield StoreCall(partial(state.log.go_on_without, error))):
+            raise
+        state.position.stay()
 
 
 def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> SessionFlow[None]:

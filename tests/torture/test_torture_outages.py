@@ -1,0 +1,39 @@
+"""The short form of bench/torture/outages.py, and that its checker sees what is lost, twice or out of order."""
+
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+from bench.torture import outages
+from bench.torture.ground import dice, message
+
+from refold import open_store
+
+
+@pytest.mark.parametrize("number", [0, 13, 31, 44, 47])  # both callers, in threads and loops, also on files
+def test_a_store_that_fails_at_random_loses_nothing(number, tmp_path):
+    assert outages.case_of(3, number, tmp_path / "case").wrong == []
+
+
+def test_the_checker_sees_what_is_lost_twice_and_out_of_order():
+    with closing(open_store("memory:")) as store:
+        first = message("m1")
+        second = message("m2", first)
+        head = store.append(outages.SESSION, [first, second], expect=None)
+        store.append(outages.SESSION, [message("m1", second)], expect=head)
+        session = SimpleNamespace(
+            unsaved=1,
+            view=lambda: ["seen"],
+            log=lambda kinds: list(store.read(outages.SESSION, head.place, kinds=kinds)),
+        )
+        other = SimpleNamespace(view=list)
+        case = outages.Case(dice(1), outages.Failing(store, dice(1)), lambda call: call, lambda: other)
+        case.session, case.said = session, ["m2", "m1", "m3"]
+        outages.check(case)
+    assert [words.split(":")[0].split(" [")[0] for words in case.wrong] == [
+        "1 entries still wait",
+        "twice",
+        "lost",
+        "the order is",
+        "a new session sees something else",
+    ]

@@ -3,8 +3,10 @@
     kills           SIGKILL at random moments, and between any two steps of a fold or a migration
     power           what may be on the disk after a loss of power, rebuilt from recorded writes
     faults          EIO, ENOSPC and EINTR from the n-th system call
+    outages         a store that fails at random, while sessions go on from memory
     writers         eight processes on one store
     interleavings   turns and compactions in every order a seed can think of
+    wires           random histories with every kind of block; no list that comes out is refused
     postgres        processes and the server killed (bench/replicas.py)
 
 Run them as `python -m bench.torture [--quick] [--only NAME] [--seed N]` from the root of the project. Each

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import apsw
 from bench.torture import __doc__ as about
-from bench.torture import failpoints, faults, interleavings, kills, power, writers
+from bench.torture import failpoints, faults, interleavings, kills, outages, power, wires, writers
 from bench.torture.ground import ROOT
 
 _RESULTS: Final = ROOT / "bench" / "results"
@@ -41,12 +41,20 @@ def _faults(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # eve
     return faults.campaign(most=8 if quick else 200, told=_said)
 
 
+def _outages(*, seed: int, quick: bool) -> dict[str, Any]:
+    return outages.campaign(seed=seed, count=20 if quick else 2_000)
+
+
 def _writers(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # the processes are the chance
     return writers.campaign(appends=50 if quick else 5_000, told=_said)
 
 
 def _interleavings(*, seed: int, quick: bool) -> dict[str, Any]:
     return interleavings.campaign(seed=seed, count=200 if quick else 10_000, jobs=2)
+
+
+def _wires(*, seed: int, quick: bool) -> dict[str, Any]:
+    return wires.campaign(seed=seed, count=100 if quick else 10_000, told=_said)
 
 
 def _postgres(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # the kills are the chance
@@ -74,8 +82,10 @@ CAMPAIGNS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "kills": _kills,
     "power": _power,
     "faults": _faults,
+    "outages": _outages,
     "writers": _writers,
     "interleavings": _interleavings,
+    "wires": _wires,
     "postgres": _postgres,
 }
 

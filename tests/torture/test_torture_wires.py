@@ -1,0 +1,28 @@
+"""The short form of bench/torture/wires.py, and that its checker sees a list that would be refused."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("apsw")
+
+from bench.torture import wires
+
+import refold
+
+
+@pytest.mark.parametrize("wire", wires.TURNS)
+def test_no_history_of_a_wire_becomes_invalid(wire):
+    assert [problem for seed in range(12) for problem in wires.try_history(wire, seed)] == []
+
+
+def test_the_checker_sees_a_broken_list(monkeypatch):
+    broken = [{"role": "tool", "tool_call_id": "x", "content": "y"}]
+    assert wires.find_problems("openai", broken) == ["result-without-call at 0"]
+    monkeypatch.setattr(refold, "compact", lambda items, **more: SimpleNamespace(messages=broken))
+    monkeypatch.setattr(wires, "TURNS", {"openai": wires.openai_turn})
+    lines = []
+    found = wires.campaign(seed=1, count=2, told=lines.append)
+    assert found["wrong"] == found["histories"] == 2
+    assert found["faults"][0] == "openai 1000000: compact: result-without-call at 0"
+    assert lines == ["openai: 2 histories, 2 wrong so far"]

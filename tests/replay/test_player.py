@@ -74,9 +74,11 @@ def test_a_stand_in_is_priced_and_named():
 
 
 def test_passed_over_means_that_nothing_is_asked():
+    """What is over the window is refused, and then every policy folds without a model."""
     run = play(LONG, "ripple", window=16_000, summaries="passed over")
-    assert (run.model, run.folds, run.calls.calls) == ("passed over", (), 0)
-    assert run.over
+    assert (run.model, run.calls.calls) == ("passed over", 0)
+    assert {fold.trigger for fold in run.folds} == {"emergency"}
+    assert not run.over
 
 
 def test_whoever_is_handed_over_is_asked():

@@ -149,6 +149,17 @@ def test_the_last_request_stays_whole_where_it_fits(policy):
         assert observed.messages[-1] == request
 
 
+def test_the_last_request_is_not_cut_for_a_longer_answer():
+    """System prompt and request fit into the limit, but not into the room beside the usual reserve."""
+    parts = {"system": "word " * 1_150}
+    request = user("Keep every word of this. " * 50)
+    with opened(window=None, model="gpt-4o", policy="neurolink") as session:
+        session.prepare([*talk(6, last=False), request], **parts)
+        observed = session.observe(refuse(4_000, 2_800))
+        assert observed.send_again
+        assert observed.messages[-1] == request
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_last_request_is_cut_where_that_makes_it_fit(policy):
     request = user("".join(f"line {number} of a long paste\n" for number in range(2_000)))

@@ -128,9 +128,10 @@ class TestRipple:
 
     def test_nothing_to_do_without_a_talk(self):
         """Ripple, case 22: a session in which nothing was said has nothing to compact."""
-        with opened(policy="ripple", ask=Scripted("CONDENSED")) as session:
+        model = Scripted("CONDENSED")
+        with opened(policy="ripple", ask=model) as session:
             assert not session.compact().compacted
-            assert not session.state.summariser.ask.asked
+            assert not model.asked
 
     def test_the_first_words_of_a_restored_talk_are_the_users(self, tmp_path):
         """Ripple, case 25: a title comes from what was said, not from the summary; the log keeps it."""
@@ -287,7 +288,7 @@ class TestOpal:
         seen = []
         with opened(policy="opal") as session:
             session.subscribe(seen.append)
-            assert not session.observe(OVER)
+            assert not session.observe("context_length_exceeded")
             assert [event.kind for event in seen][-1] == "overflow"
 
     def test_a_refused_turn_is_answered(self):

@@ -310,6 +310,7 @@ def test_the_history_that_fits_by_the_providers_count(budget, system, fitting):
 def test_a_refusal_with_a_limit_corrects_the_size():
     corrected = correct_by_refusal(measured(5_000, window=8_000, reserve=2_000), ratio=4.5, stated=True)
     assert (corrected.used, corrected.room, corrected.ratio) == (22_500, 6_000, 3.75)
+    assert corrected.breakdown.unlisted == 17_500
 
 
 def test_a_refusal_never_lowers_an_estimate():
@@ -327,6 +328,9 @@ def test_without_a_limit_the_provider_is_taken_to_accept_less_than_was_sent():
 def test_a_prompt_that_leaves_no_room_for_the_answer_gets_the_whole_limit():
     budget = measured(500, fixed=900, window=1_024, reserve=256)
     assert correct_by_refusal(budget, ratio=1.0, stated=True).room == 1_024
+    budget = measured(500, fixed=700, window=1_024, reserve=256)
+    assert correct_by_refusal(budget, ratio=1.0, stated=True, request=60).room == 768
+    assert correct_by_refusal(budget, ratio=1.0, stated=True, request=70).room == 1_024
 
 
 @pytest.mark.parametrize(

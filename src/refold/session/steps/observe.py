@@ -8,6 +8,7 @@ from refold.calls.compact import CompactionOptions
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import correct_by_refusal
 from refold.core.log.entries import make_entry
+from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo, overflow
@@ -231,11 +232,14 @@ def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo,
     # A limit above the known window is believed too: the size that was refused is counted against it.
     window = known.window if limit is None else replace(known.window, tokens=limit)
     refused = info.requested or max(known.budget.used, limit or 0)
+    loaded = state.loaded
+    last = sum(loaded.sizes[place] for place in find_user_turns(loaded.messages)[-1:])
     budget = correct_by_refusal(
         measure_context(state, window, state.request),
         ratio=refused / max(1, sent),
         stated=limit is not None,
-        system=state.loaded.system_tokens,
+        system=loaded.system_tokens,
+        request=loaded.counter.tokens(last),
     )
     return ContextState(window, replace(budget, window=min(known.window.tokens, window.tokens)))
 

@@ -253,7 +253,7 @@ def test_a_file_is_there_whole_or_not_at_all(monkeypatch, tmp_path):
     path = saved(tmp_path / "out.json", "old")
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        files.write_result("new", path, SCREEN, None)
+        files.write_result("new", path, SCREEN)
     assert (tmp_path / "out.json").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
@@ -262,31 +262,24 @@ def interrupt(_handle):
     raise KeyboardInterrupt
 
 
-def test_permissions_are_those_of_the_file_it_replaces_or_comes_from(tmp_path):
-    source, path = saved(tmp_path / "in.json", "[]"), tmp_path / "out.json"
-    source.chmod(0o600)
-    files.write_result("new", path, SCREEN, source)
+def test_permissions_are_those_of_the_file_it_replaces_or_private(tmp_path):
+    path = tmp_path / "out.json"
+    files.write_result("new", path, SCREEN)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o640)
-    files.write_result("newer", path, SCREEN, source)
+    files.write_result("newer", path, SCREEN)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    mask = os.umask(0o027)
-    try:
-        files.write_result("new", tmp_path / "piped.json", SCREEN, None)
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE((tmp_path / "piped.json").stat().st_mode) == 0o640
 
 
 def test_a_device_is_written_and_not_replaced():
-    files.write_result("new", Path("/dev/null"), SCREEN, None)
+    files.write_result("new", Path("/dev/null"), SCREEN)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "none" / "out.json"
     with pytest.raises(Refused, match="no such file or directory"):
-        files.write_result("new", path, SCREEN, None)
+        files.write_result("new", path, SCREEN)
     with pytest.raises(Refused, match="nothing was changed"):
         files.back_up(path, b"old")
 

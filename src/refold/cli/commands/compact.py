@@ -70,9 +70,9 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.in_place and path is not None:
         if outcome.messages != source.document.messages:
             backup = back_up(path, source.raw)
-            write_result(_wrap(source, outcome), path, screen, source.path)
+            write_result(_wrap(source, outcome), path, screen)
     elif path is not None or not args.json:
-        write_result(_wrap(source, outcome), path, screen, source.path)
+        write_result(_wrap(source, outcome), path, screen)
     if args.json:
         screen.json({"file": source.name, **_outcome_data(outcome, inputs)})
     if not args.quiet:

@@ -114,7 +114,7 @@ def run(args: Namespace, screen: Screen) -> int:
     elif args.html is None:
         show_replay(recorded, runs, screen, price_of=priced, savings=savings)
     if args.html:
-        write_result(render_page(runs, about), path, screen, source.path)
+        write_result(render_page(runs, about), path, screen)
         if path is not None:
             screen.note(f"refold: wrote {path}")
     return DONE

@@ -5,9 +5,13 @@ import os
 import tempfile
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 from refold.cli.exit_status import Refused, WrongUse, describe_os_error
 from refold.cli.output.screen import Screen
+
+_PRIVATE: Final = 0o600
+"""Permissions of a new file, as of stores and exports: it holds a conversation."""
 
 
 def choose_destination(out: str | None, source: Path | None, *, in_place: bool = False) -> Path | None:
@@ -28,8 +32,8 @@ def choose_destination(out: str | None, source: Path | None, *, in_place: bool =
     return path
 
 
-def write_result(text: str, path: Path | None, screen: Screen, source: Path | None) -> None:
-    """Write text that ends with a newline; a new file is writable, and as private as the source."""
+def write_result(text: str, path: Path | None, screen: Screen) -> None:
+    """Write text that ends with a newline; a new file is readable by its owner alone."""
     if path is None:
         screen.data(text)
         return
@@ -38,7 +42,7 @@ def write_result(text: str, path: Path | None, screen: Screen, source: Path | No
         if path.exists() and not path.is_file():  # a device or a pipe is written, never replaced
             path.write_bytes(raw)
         else:
-            _replace(path, raw, _mode_of(path) if path.exists() else _choose_mode(source))
+            _replace(path, raw, _mode_of(path) if path.exists() else _PRIVATE)
     except OSError as error:
         raise Refused(f"cannot write {path}: {describe_os_error(error)}") from None
 
@@ -53,14 +57,6 @@ def back_up(path: Path, raw: bytes) -> Path:
         why = describe_os_error(error)
         raise Refused(f"cannot write the backup {backup}: {why}; nothing was changed") from None
     return backup
-
-
-def _choose_mode(source: Path | None) -> int:
-    """Return the permissions of a new file: by the umask, and no more open to others than the source."""
-    mask = os.umask(0o077)  # the mask can only be read by setting it
-    os.umask(mask)
-    mode = 0o666 & ~mask
-    return mode if source is None else mode & (_mode_of(source) | 0o600)
 
 
 def _mode_of(path: Path) -> int:

@@ -1,6 +1,7 @@
 """How an address becomes a store."""
 
 import importlib.metadata
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,7 +51,7 @@ def test_durability_is_full_or_normal(durability):
         refold.open_store(f"stub:x?durability={durability}")
 
 
-@pytest.mark.parametrize("address", ["", "chat.db", "/tmp/chat.db"])
+@pytest.mark.parametrize("address", ["", "chat.db", "memory"])
 def test_text_without_a_scheme_is_refused(address):
     with pytest.raises(RefoldError, match="not the address of a store"):
         refold.open_store(address)
@@ -82,9 +83,21 @@ def test_a_folder_that_is_not_there_is_an_error(address, tmp_path):
         refold.open_store(sound).close()
 
 
+@pytest.mark.parametrize("kind", [Path, str], ids=["object", "text"])
 @pytest.mark.parametrize("name", ["a?b.db", "a?durability=full", "jsonl:x", "a b%20.db"])
-def test_a_path_is_never_parsed_as_an_address(name, tmp_path):
-    with refold.open("t", store=tmp_path / name, window=4_000) as session:
+def test_a_path_is_never_parsed_as_an_address(name, kind, tmp_path):
+    with refold.open("t", store=kind(tmp_path / name), window=4_000) as session:
         session.say("hi")
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert [info.name for info in refold.open_store(tmp_path / name).sessions()] == ["t"]
+
+
+def test_a_path_as_text_has_a_separator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refold.open_store("./chat.db").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["chat.db"]
+    opened = []
+    monkeypatch.setattr("refold.stores.sqlite.store.open_store", lambda rest, **_options: opened.append(rest))
+    refold.open_store("C:/talks/chat.db")
+    refold.open_store("C:\\talks\\chat.db")
+    assert opened == ["C:/talks/chat.db", "C:\\talks\\chat.db"]

@@ -236,8 +236,9 @@ def open_store(
 ) -> Store:
     """Open the store at an address; `sqlite:FILE?durability=full` sets an option in the address.
 
-    A path object is the file of a SQLite store, whatever characters its name has. Other schemes come from the
-    entry-point group `refold.stores`; their options go into the address.
+    A path is the file of a SQLite store, as an object or as text with a separator (`./talks.db`), whatever
+    characters its name has. Other schemes come from the entry-point group `refold.stores`; their options go
+    into the address.
 
     durability     "normal" survives a kill of the process, "full" also a loss of power
     busy_seconds   how long to wait for others (sqlite, postgresql)
@@ -246,7 +247,7 @@ def open_store(
     now            clock, for tests
     scope          tenant (postgresql)
     """
-    is_path = not isinstance(address, str)
+    is_path = not isinstance(address, str) or _is_bare_path(address)
     scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")
     if not colon:
         how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
@@ -269,6 +270,14 @@ def open_store(
         raise RefoldError(f"durability is full or normal, not {options['durability']!r}")
     store: Store = _find_opener(scheme)(rest, **options)
     return store
+
+
+def _is_bare_path(address: str) -> bool:
+    """True for text that has a separator and no scheme before it; one letter before a colon is a drive."""
+    scheme, colon, rest = address.partition(":")
+    if not colon or "/" in scheme or os.sep in scheme:
+        return "/" in address or os.sep in address
+    return len(scheme) == 1 and rest.startswith(("/", "\\"))
 
 
 def _find_opener(scheme: str) -> Callable[..., Any]:

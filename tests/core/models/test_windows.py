@@ -24,6 +24,7 @@ from refold.core.models.model_names import (
 from refold.core.models.windows import FALLBACK, Price, Table, Window, builtin_table, lookup, parse_overlay
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*, as with other models of .*:refold.errors.RefoldWarning")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = ROOT / "src/refold/core/models/data/windows.json"
 
@@ -289,6 +290,31 @@ def test_an_unknown_model_falls_back_with_one_warning_that_names_it():
         == (128_000, None, "fallback")
     )
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [("qwen2.5-coder:7b", "ollama"), ("gpt-99-ultra", "openai"), ("bedrock/x", "bedrock")],
+)
+def test_the_default_of_a_provider_is_a_guess_and_warns_as_well(name, provider):
+    with pytest.warns(
+        RefoldWarning, match=f"{name}'.* as with other models of {provider}; pass window="
+    ) as caught:
+        window = refold.window(name)
+    assert (len(caught), window.source, window.provider) == (1, "provider default", provider)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lookup(name, fallback=None) == window
+        assert lookup(None, provider=provider).tokens == window.tokens
+
+
+def test_a_default_of_a_system_s_own_document_is_no_guess():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            refold.measure([], model="openai/unheard-of", policy="neurolink").window_source
+            == "provider default"
+        )
 
 
 def test_the_warning_comes_every_time_and_cannot_forge_a_line():

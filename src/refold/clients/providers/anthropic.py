@@ -77,7 +77,8 @@ def _count_marks(value: Any) -> int:
 def _chat_body(turn: Turn, model: str, _refused: Collection[str]) -> Json:
     max_tokens = turn.max_tokens
     if not max_tokens:
-        max_tokens = min(lookup(model, provider="anthropic").output_tokens or REPLY_TOKENS, REPLY_TOKENS)
+        longest = lookup(model, provider="anthropic", fallback=None).output_tokens
+        max_tokens = min(longest or REPLY_TOKENS, REPLY_TOKENS)
     body: Json = {
         "model": model,
         "max_tokens": max_tokens,

@@ -53,8 +53,11 @@ def lookup(
     """Find the window of a model.
 
     `table` is the built-in one by default; the built-in one also has the models that another table does not
-    list. `overlay` wins over it; `fallback` is the table's own by default, and None forbids one. A model that
-    falls back is named in a `RefoldWarning`; None falls back in silence.
+    list. `overlay` wins over it; `fallback` is the table's own by default, and None forbids one.
+
+    A model whose window is a guess is named in a `RefoldWarning`: it falls back, or has the default that we
+    assume for its provider. Nothing is said if there is no model, or if a fallback is forbidden. A default
+    that a system's own document names is no guess.
 
     >>> lookup("gpt-4o-2024-08-06").tokens, lookup("openai:gpt-5").input_tokens
     (128000, 272000)
@@ -68,16 +71,20 @@ def lookup(
         window = window or listed
     else:
         window = table.default(canonical_provider(provider or ""))
-    if window is not None:
+    is_guess = window is not None and window.source == "provider default" and table is builtin_table()
+    if window is not None and (fallback is None or not is_guess):
         return window
     size = table.fallback if isinstance(fallback, EllipsisType) else fallback
     if size is None:
         raise WindowUnknown(model)
+    window = window or Window(size, None, "fallback")
     if model and model.strip():
+        usual = f", as with other models of {window.provider}" if window.provider else ""
+        taken = f"taking {window.tokens:,} tokens{usual}"
         known = "pass window= (at a terminal: --window, or add it to refold.toml)"
-        text = f"no window is known for model {model[:200]!r}: taking {size:,} tokens; {known}"
+        text = f"no window is known for model {model[:200]!r}: {taken}; {known}"
         warnings.warn(text, RefoldWarning, stacklevel=2)
-    return Window(size, None, "fallback")
+    return window
 
 
 # A long session looks its model up before every request, always under the same few names.

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from refold.policies.systems.strategies import Strategy, Thread, list_strategies, register_strategy
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
     from refold.session.async_session import AsyncSession
+    from refold.session.many import Sessions
     from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
     from refold.session.session import Session
     from refold.stores import open_store
@@ -90,6 +91,7 @@ _MODULES: Final = {
     "refold.session": "aopen open work",
     "refold.session.results": "Checkpoint CompactionSegment FoldMade Hit Observed Ready Stats",
     "refold.session.async_session": "AsyncSession",
+    "refold.session.many": "Sessions",
     "refold.session.session": "Session",
     "refold.stores": "open_store",
 }
@@ -157,6 +159,7 @@ __all__ = [
     "Repaired",
     "Session",
     "SessionNotFound",
+    "Sessions",
     "Spent",
     "Stats",
     "StoreBusy",

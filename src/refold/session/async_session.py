@@ -1,7 +1,8 @@
 """`AsyncSession`: one conversation in a store, for an event loop; the methods are those of `Session`."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -10,9 +11,10 @@ from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
+from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
-from refold.session import operations
+from refold.session import operations, turns
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
@@ -138,14 +140,64 @@ class AsyncSession:
         )
         return await self._run_without_store(flow)
 
-    async def observe(self, answer: Any) -> Observed:
+    async def observe(self, answer: Any, *, say: bool = False) -> Observed:
         """Take in a provider's response, or the exception that came instead.
 
         The next estimate starts from the reported usage. After a refusal for size the history is folded once
         without a model; then the result is true and has the messages to send again. A second refusal of the
         same turn raises `Overflow`.
+
+        say   also append the answer to the conversation, as it may be sent back
         """
-        return await self._run_without_store(observe(self.state, answer))
+        observed = await self._run_without_store(observe(self.state, answer))
+        message = read_response(answer).message if say and not observed.send_again else None
+        if message is not None:
+            await self.say(list(message) if isinstance(message, tuple) else message, durable=False)
+        return observed
+
+    async def send(
+        self,
+        call: Callable[[list[Any]], Awaitable[Any]],
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        say: bool | None = None,
+    ) -> Any:
+        """Do a whole turn: `prepare`, `call`, `observe`; returns the response.
+
+        call   the request: it takes the list to send and returns the response
+        say    also append the answer to the conversation; by default if no messages are handed in
+
+        After a refusal for size the history is folded and `call` is made once more. Every other error, and a
+        second refusal, comes through as the provider's own.
+        """
+        ready = await self.prepare(messages, system=system, tools=tools)
+        return await turns.asend(self, call, ready.messages, say=messages is None if say is None else say)
+
+    async def stream(
+        self,
+        call: Callable[[list[Any]], Any],
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        say: bool | None = None,
+    ) -> AsyncIterator[Any]:
+        """Do a whole turn with a stream: the chunks come through as they are, and are observed at the end.
+
+        call   the request: it takes the list to send and returns chunks, or an awaitable of them
+        say    also append the answer to the conversation; by default if no messages are handed in
+
+        After a refusal for size the history is folded and `call` is made once more, as long as no chunk has
+        gone out. If the consumer stops early, what came by then is observed.
+        """
+        ready = await self.prepare(messages, system=system, tools=tools)
+        keeps = messages is None if say is None else say
+        # Without `aclosing` a consumer that stops early would leave the inner generator open.
+        async with aclosing(turns.astream(self, call, ready.messages, say=keeps)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def compact(
         self,

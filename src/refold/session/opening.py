@@ -109,7 +109,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
     answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
     return SessionState(
         name=name,
-        log=SessionLog(_open_store(options)),
+        log=SessionLog(find_store(options.store, options.durability)),
         settings=settings,
         summariser=_describe_summariser(ask, answer, redact),
         now=options.now or time.time,
@@ -135,13 +135,13 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
     return caps
 
 
-def _open_store(options: OpenOptions) -> Store:
-    address = options.store
+def find_store(address: str | os.PathLike[str] | Store | None, durability: Durability | None) -> Store:
+    """Return an open store as it is, or open the one at an address; the user's own store by default."""
     if address is not None and not isinstance(address, str | os.PathLike):
         return address
     from refold.config.settings import default_store  # reads files, which a named store does not need
 
-    return open_store(address or default_store() or DEFAULT_STORE, durability=options.durability)
+    return open_store(address or default_store() or DEFAULT_STORE, durability=durability)
 
 
 def _describe_summariser(

@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from weakref import WeakSet
@@ -13,9 +13,10 @@ from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
+from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
-from refold.session import operations
+from refold.session import operations, turns
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
@@ -136,14 +137,61 @@ class Session:
         )
         return self._run_without_store(flow)
 
-    def observe(self, answer: Any) -> Observed:
+    def observe(self, answer: Any, *, say: bool = False) -> Observed:
         """Take in a provider's response, or the exception that came instead.
 
         The next estimate starts from the reported usage. After a refusal for size the history is folded once
         without a model; then the result is true and has the messages to send again. A second refusal of the
         same turn raises `Overflow`.
+
+        say   also append the answer to the conversation, as it may be sent back
         """
-        return self._run_without_store(observe(self.state, answer))
+        observed = self._run_without_store(observe(self.state, answer))
+        message = read_response(answer).message if say and not observed.send_again else None
+        if message is not None:
+            self.say(list(message) if isinstance(message, tuple) else message, durable=False)
+        return observed
+
+    def send(
+        self,
+        call: Callable[[list[Any]], Any],
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        say: bool | None = None,
+    ) -> Any:
+        """Do a whole turn: `prepare`, `call`, `observe`; returns the response.
+
+        call   the request: it takes the list to send and returns the response
+        say    also append the answer to the conversation; by default if no messages are handed in
+
+        After a refusal for size the history is folded and `call` is made once more. Every other error, and a
+        second refusal, comes through as the provider's own.
+        """
+        ready = self.prepare(messages, system=system, tools=tools)
+        return turns.send(self, call, ready.messages, say=messages is None if say is None else say)
+
+    def stream(
+        self,
+        call: Callable[[list[Any]], Any],
+        messages: Sequence[Any] | None = None,
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        say: bool | None = None,
+    ) -> Iterator[Any]:
+        """Do a whole turn with a stream: the chunks come through as they are, and are observed at the end.
+
+        call   the request: it takes the list to send and returns an iterable of chunks
+        say    also append the answer to the conversation; by default if no messages are handed in
+
+        After a refusal for size the history is folded and `call` is made once more, as long as no chunk has
+        gone out. If the consumer stops early, what came by then is observed.
+        """
+        ready = self.prepare(messages, system=system, tools=tools)
+        keeps = messages is None if say is None else say
+        yield from turns.stream(self, call, ready.messages, say=keeps)
 
     def compact(
         self,

@@ -10,7 +10,7 @@ from refold.core.messages.message import Message
 
 _OPTIONS: Final = {"mode": "json", "by_alias": True}
 """How a pydantic model gives its JSON: under the provider's names."""
-_TOLD_APART_BY: Final = ("type", "role")
+_KIND_FIELDS: Final = ("type", "role")
 """Fields that say what a value is; a model leaves them out where they have their default."""
 
 
@@ -62,7 +62,7 @@ def _dump(value: Any) -> dict[str, Any] | None:
     """Return the fields of an object; None if it has no way to give them."""
     dumped = _call(value, "model_dump", _OPTIONS, exclude_unset=True)
     if dumped is not None:
-        return dict(_tell_apart(dumped, _call(value, "model_dump", _OPTIONS)))
+        return dict(_add_kinds(dumped, _call(value, "model_dump", _OPTIONS)))
     for name in ("model_dump", "to_dict"):
         if (dumped := _call(value, name, {})) is not None:
             return dumped
@@ -80,12 +80,12 @@ def _call(value: Any, name: str, options: Mapping[str, Any], **more: bool) -> di
     return None
 
 
-def _tell_apart(sent: Any, whole: Any) -> Any:
+def _add_kinds(sent: Any, whole: Any) -> Any:
     """Add the fields that say what a value is from the whole value, at every depth."""
     if isinstance(sent, dict) and isinstance(whole, dict):
-        names = (name for name in _TOLD_APART_BY if isinstance(whole.get(name), str))
+        names = (name for name in _KIND_FIELDS if isinstance(whole.get(name), str))
         known = {name: whole[name] for name in names}
-        return {**known, **{key: _tell_apart(item, whole.get(key)) for key, item in sent.items()}}
+        return {**known, **{key: _add_kinds(item, whole.get(key)) for key, item in sent.items()}}
     if isinstance(sent, list) and isinstance(whole, list):
-        return [_tell_apart(*pair) for pair in zip(sent, whole, strict=True)]
+        return [_add_kinds(*pair) for pair in zip(sent, whole, strict=True)]
     return sent

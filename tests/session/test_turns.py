@@ -1,0 +1,302 @@
+"""Whole turns: one call that prepares, sends, recovers once and observes; also for streams."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from talks import kinds, opened, talk, usage
+
+import refold
+
+TOO_LONG = RuntimeError(
+    "This model's maximum context length is 3000 tokens. However, your messages resulted in 3500 tokens."
+)
+FAILED = {
+    "type": "response.failed",
+    "response": {
+        "status": "failed",
+        "error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window."},
+    },
+}
+
+
+def response(text="fine", tokens=900):
+    return {
+        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 5},
+    }
+
+
+CHAT = [
+    {"choices": [{"delta": {"role": "assistant", "content": "fi"}}]},
+    {"choices": [{"delta": {"content": "ne"}, "finish_reason": "stop"}]},
+    {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 2}},
+]
+ANTHROPIC = [
+    {"type": "message_start", "message": {"role": "assistant", "usage": {"input_tokens": 700}}},
+    {"type": "ping"},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "fine"}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+]
+RESPONSES = [
+    {"type": "response.created", "response": {"status": "in_progress"}},
+    {"type": "response.output_text.delta", "delta": "fine"},
+    {
+        "type": "response.completed",
+        "response": {
+            "status": "completed",
+            "output": [
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "fine"}]}
+            ],
+            "usage": {"input_tokens": 700, "output_tokens": 2},
+        },
+    },
+]
+GEMINI = [
+    {"candidates": [{"content": {"role": "model", "parts": [{"text": "fi"}]}}]},
+    {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "ne"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 700, "candidatesTokenCount": 2},
+    },
+]
+STREAMS = {"openai": CHAT, "anthropic": ANTHROPIC, "responses": RESPONSES, "gemini": GEMINI}
+
+
+class Provider:
+    """Plays one answer after another; an exception is raised, a list is a stream."""
+
+    def __init__(self, *answers):
+        self.answers, self.sent, self.closed = list(answers), [], 0
+
+    def __call__(self, messages):
+        self.sent.append(list(messages))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return self.play(answer) if isinstance(answer, list) else answer
+
+    def play(self, chunks):
+        try:
+            for chunk in chunks:
+                if isinstance(chunk, Exception):
+                    raise chunk
+                yield chunk
+        finally:
+            self.closed += 1
+
+
+class TestSend:
+    def test_the_answer_is_returned_and_observed(self):
+        session, provider = opened(), Provider(response(tokens=432))
+        assert session.send(provider, talk(2), system="Be brief.") == response(tokens=432)
+        assert provider.sent == [talk(2)]
+        assert session.stats().totals.input == 432
+        assert kinds(session, "said") == ["said"] * 5
+
+    def test_without_a_list_the_answer_is_said(self):
+        session = opened()
+        session.say("How are you?")
+        session.send(Provider(response("well")))
+        assert session.view()[-1] == {"role": "assistant", "content": "well"}
+
+    @pytest.mark.parametrize(("say", "said"), [(True, 6), (False, 5), (None, 5)])
+    def test_the_answer_is_said_on_demand(self, say, said):
+        session = opened()
+        session.send(Provider(response()), talk(2), say=say)
+        assert len(session.log(kinds=["said"])) == said
+
+    def test_a_said_answer_that_comes_back_is_not_said_twice(self):
+        session, history = opened(), talk(2)
+        session.send(Provider(response("well")), history, say=True)
+        history += [{"role": "assistant", "content": [{"type": "text", "text": "well"}]}, *talk(1)[:1]]
+        session.prepare(history)
+        assert len(session.log(kinds=["said"])) == 7
+
+    def test_a_refusal_for_size_is_folded_and_sent_once_more(self):
+        session, provider = opened(), Provider(TOO_LONG, response())
+        assert session.send(provider, talk(12, size=800)) == response()
+        first, second = provider.sent
+        assert refold.count(second) < min(3_000, refold.count(first))
+        assert second[-1] == first[-1]
+
+    def test_a_second_refusal_is_the_providers_own(self):
+        provider = Provider(TOO_LONG, RuntimeError("context_length_exceeded"))
+        with pytest.raises(RuntimeError, match="context_length_exceeded"):
+            opened().send(provider, talk(12, size=800))
+        assert len(provider.sent) == 2
+
+    def test_an_answer_that_was_cut_off_by_the_window_is_asked_again(self):
+        cut = {**response(), "choices": [{"finish_reason": "model_length", "message": {"content": "x"}}]}
+        provider = Provider(cut, response("whole"))
+        assert opened().send(provider, talk(12, size=800)) == response("whole")
+
+    def test_other_errors_come_through(self):
+        provider = Provider(KeyError("tool"))
+        with pytest.raises(KeyError, match="tool"):
+            opened().send(provider, talk(2))
+        assert len(provider.sent) == 1
+
+    def test_in_an_event_loop(self):
+        async def go():
+            session = refold.aopen("talk", store="memory:", window=8_000)
+            provider = Provider(TOO_LONG, response())
+
+            async def call(messages):
+                return provider(messages)
+
+            answer = await session.send(call, talk(12, size=800), say=True)
+            said = await session.log(kinds=["said"])
+            with pytest.raises(KeyError):
+                await session.send(lambda _: raise_later(KeyError("x")), talk(12, size=800))
+            second = Provider(TOO_LONG, RuntimeError("context_length_exceeded"))
+
+            async def refused(messages):
+                return second(messages)
+
+            with pytest.raises(RuntimeError, match="context_length_exceeded"):
+                await session.send(refused, talk(12, size=800))
+            return answer, len(said), len(provider.sent)
+
+        assert asyncio.run(go()) == (response(), 26, 2)
+
+
+async def raise_later(error):
+    raise error
+
+
+class TestStream:
+    @pytest.mark.parametrize("shape", STREAMS)
+    def test_chunks_come_through_and_are_observed(self, shape):
+        session = opened(format=shape)
+        session.say("How are you?")
+        chunks = STREAMS[shape]
+        assert list(session.stream(Provider(chunks))) == chunks
+        assert session.stats().totals.input == 700
+        assert session.stats().totals.output == 2
+        assert "fine" in str(session.view()[-1])
+
+    def test_chunks_may_be_objects(self):
+        session = opened()
+        usage_chunk = SimpleNamespace(model_dump=None)
+        chunks = [Chunk(chunk) for chunk in CHAT] + [usage_chunk]
+        assert list(session.stream(Provider(chunks), talk(1))) == chunks
+        assert session.stats().totals.input == 700
+
+    def test_chunks_that_nobody_knows_come_through(self):
+        chunks = ["a", b"b", 3, {"odd": 1}, {"choices": 7}]
+        assert list(opened().stream(Provider(chunks), talk(1))) == chunks
+
+    def test_an_empty_stream(self):
+        assert list(opened().stream(Provider([]), talk(1))) == []
+
+    def test_only_opening_chunks(self):
+        assert list(opened().stream(Provider(ANTHROPIC[:2]), talk(1))) == ANTHROPIC[:2]
+
+    @pytest.mark.parametrize(
+        "refusal", [TOO_LONG, [TOO_LONG], [RESPONSES[0], FAILED]], ids=["call", "chunk", "event"]
+    )
+    def test_a_refusal_before_the_first_words_is_sent_once_more(self, refusal):
+        session, provider = opened(), Provider(refusal, RESPONSES)
+        assert list(session.stream(provider, talk(12, size=800))) == RESPONSES
+        first, second = provider.sent
+        assert refold.count(second) < refold.count(first)
+
+    def test_a_second_refusal_comes_through(self):
+        provider = Provider([FAILED], [RESPONSES[0], FAILED])
+        assert list(opened().stream(provider, talk(12, size=800))) == [RESPONSES[0], FAILED]
+        provider = Provider(TOO_LONG, TOO_LONG)
+        with pytest.raises(RuntimeError, match="maximum context length"):
+            list(opened().stream(provider, talk(12, size=800)))
+
+    def test_an_error_after_the_first_words_comes_through(self):
+        session, provider = opened(), Provider([*CHAT[:1], TOO_LONG])
+        seen = []
+        with pytest.raises(RuntimeError, match="maximum context length"):
+            seen.extend(session.stream(provider, talk(3), say=True))
+        assert len(provider.sent) == 1
+        assert len(session.log(kinds=["said"])) == 7
+
+    def test_what_came_is_observed_if_the_consumer_stops(self):
+        session, provider = opened(), Provider(CHAT)
+        stream = session.stream(provider, talk(1), say=True)
+        assert next(stream) == CHAT[0]
+        stream.close()
+        assert provider.closed == 1
+        assert session.view()[-1]["content"] == "fi"
+
+    def test_in_an_event_loop(self):
+        async def go():
+            session = refold.aopen("talk", store="memory:", window=8_000)
+            provider = Provider(
+                TOO_LONG, [RESPONSES[0], FAILED], ANTHROPIC, ANTHROPIC[:2], [*CHAT[:1], TOO_LONG], CHAT
+            )
+
+            async def play(messages):
+                for chunk in provider(messages):
+                    yield chunk
+
+            async def later(messages):
+                return play(messages)
+
+            taken = [chunk async for chunk in session.stream(later, talk(12, size=800))]
+            whole = [chunk async for chunk in session.stream(play, talk(12, size=800))]
+            opening = [chunk async for chunk in session.stream(play, talk(12, size=800))]
+            broken = []
+
+            async def gather():
+                async for chunk in session.stream(play, talk(12, size=800)):
+                    broken.append(chunk)
+
+            with pytest.raises(RuntimeError, match="maximum context length"):
+                await gather()
+            stream = session.stream(play, talk(12, size=800), say=True)
+            first = await anext(stream)
+            await stream.aclose()
+            last = (await session.view())[-1]["content"]
+            return taken, whole, opening, broken, first, last
+
+        assert asyncio.run(go()) == (
+            [RESPONSES[0], FAILED],
+            ANTHROPIC,
+            ANTHROPIC[:2],
+            CHAT[:1],
+            CHAT[0],
+            "fi",
+        )
+
+
+class Chunk:
+    """A chunk of an SDK."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def model_dump(self):
+        return self.data
+
+
+class TestObserveAndSay:
+    def test_the_answer_is_appended(self):
+        session = opened()
+        session.prepare(talk(1))
+        observed = session.observe(usage(120), say=True)
+        assert observed.usage.input == 120
+        assert session.view()[-1] == {"role": "assistant", "content": "ok"}
+
+    def test_nothing_is_appended_without_an_answer(self):
+        session = opened()
+        session.prepare(talk(1))
+        session.observe({"usage": {"prompt_tokens": 90, "completion_tokens": 1}}, say=True)
+        session.observe(KeyError("x"), say=True)
+        assert len(session.log(kinds=["said"])) == 3
+
+    def test_every_item_of_a_responses_answer_is_appended(self):
+        session = opened(format="responses")
+        session.say("How are you?")
+        session.prepare()
+        call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+        message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
+        session.observe({"object": "response", "status": "completed", "output": [message, call]}, say=True)
+        assert [item["type"] for item in session.view()[1:]] == ["message", "function_call"]

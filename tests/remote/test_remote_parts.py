@@ -1,13 +1,18 @@
 """Parts of the servers without a process: the table of methods, framing, and errors at the start."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
+from refold import open_store
 from refold.cli import main
+from refold.errors import StoreFull
+from refold.remote import operations
 from refold.remote.operations import METHODS
 from refold.remote.protocol import MessageFramer, UnreadableMessage
+from refold.remote.registry import Defaults, SessionRegistry
 
 
 def test_the_page_lists_every_method_and_its_parameters():
@@ -73,3 +78,46 @@ def test_wrong_use_is_told_at_the_start(command, options, words, capsys, monkeyp
     assert said.err.startswith("refold: ")
     assert words in said.err
     assert said.err.count("\n") == 1
+
+
+# -- a store that fails ------------------------------------------------------------------------------------
+
+
+class FullDisk:
+    """A store in memory that has no room on demand."""
+
+    def __init__(self):
+        self.inner = open_store("memory:")
+        self.full = False
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def append(self, *args, **options):
+        if self.full:
+            raise StoreFull("no room left")
+        return self.inner.append(*args, **options)
+
+
+@pytest.mark.filterwarnings("ignore::refold.errors.RefoldWarning")
+def test_a_session_with_unsaved_messages_stays_open_and_is_told():
+    store, events = FullDisk(), []
+    hello = [{"role": "user", "content": "hello"}]
+
+    async def work():
+        registry = SessionRegistry(store, Defaults(sessions=1, window=4_000), events.append)
+        for name in ("a", "b", "c"):
+            store.full = name == "a"
+            await registry.open(name)
+            unsaved = (await operations.prepare(registry, name, messages=hello))["unsaved"]
+            assert unsaved == (1 if name == "a" else 0)
+        assert (await operations.read_view(registry, "a"))["messages"] == hello
+        store.full = True
+        more = [*hello, {"role": "assistant", "content": "hi"}]
+        await operations.prepare(registry, "a", messages=more)
+        with pytest.raises(StoreFull, match="1 message waits in memory"):
+            await registry.close()
+        await registry.close()
+
+    asyncio.run(work())
+    assert [event.kind for event in events][:2] == ["store_failed", "store_restored"]

@@ -331,6 +331,25 @@ def test_a_session_that_is_gone_is_a_failure(store, session):
     assert session.view() == stored(store) == messages
 
 
+def test_a_read_that_breaks_off_is_told_too(store, session, monkeypatch):
+    messages, events = talk(2), []
+    session.prepare(messages)
+    session.subscribe(events.append)
+    opened(store).pin("#1")
+
+    def break_off(*_args, **_options):
+        yield from ()
+        raise StoreError("the disk failed")
+
+    messages += [reply("one"), user("two")]
+    with monkeypatch.context() as patched:
+        patched.setattr(store.inner, "read", break_off)
+        ready = session.prepare(messages)
+        assert (ready.messages, ready.unsaved) == (messages, 2)
+    assert session.view() == stored(store) == messages
+    assert [event.kind for event in events] == ["store_failed", "store_restored"]
+
+
 def test_damage_is_no_outage(store, session):
     session.prepare([user("hello")])
     store.fails, store.error = "write", LogCorrupt("damaged")

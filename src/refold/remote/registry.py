@@ -13,7 +13,7 @@ from typing import Final
 from refold.clients import Client
 from refold.config import settings as config
 from refold.config.values import MOST_SESSIONS
-from refold.errors import SessionNotFound
+from refold.errors import SessionNotFound, StoreError
 from refold.policies import presets
 from refold.session import aopen
 from refold.session.async_session import AsyncSession
@@ -171,7 +171,13 @@ class SessionRegistry:
         return [*stored, *(name for name in self._sessions if name not in stored)]
 
     async def close(self) -> None:
-        """Close all sessions."""
-        for opened in self._sessions.values():
-            await opened.close()
-        self._sessions.clear()
+        """Close all sessions; raises the first error if messages of some are lost with a store that fails."""
+        lost: list[StoreError] = []
+        while self._sessions:
+            _, opened = self._sessions.popitem()
+            try:
+                await opened.close()
+            except StoreError as error:
+                lost.append(error)
+        if lost:
+            raise lost[0]

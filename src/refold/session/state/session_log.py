@@ -150,6 +150,8 @@ class SessionLog:
         """Go on from what is in memory, though others may have written; False if the call at hand may not."""
         if not self._may_wait or not is_outage(error):
             return False
+        if self.failure is None:  # a read may fail at its second page
+            self.note_failure(error)
         self._in_place = False
         return True
 

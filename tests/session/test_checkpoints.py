@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from refold import RefoldError
-from refold.testing import assistant, user
+from refold.testing import assistant, call_part, calls, result, user
 
 WORDS = "words about the parser " * 40
 
@@ -75,6 +75,78 @@ def test_a_rewind_that_changes_no_pin_writes_nothing():
         session.rewind("#5")
         assert session.state.view.pins == {1}
         assert session.state.store.sessions()[0].entries == entries
+
+
+SUMMARY = "The turns were done one after another, each with its words and terms, and nothing is open. " * 2
+
+
+def open_folded(folds=1, **options):
+    """A session whose first turns are folded, each fold over the one before it."""
+    session = open_talk(window=8000, policy="ripple", ask=lambda _: SUMMARY, **options)
+    for number in range(folds):
+        say_turns(session, 8, f"part {number}")
+        assert session.compact().compacted
+    return session
+
+
+@pytest.mark.parametrize("folds", [1, 2, 3])
+def test_a_folded_message_is_pinned_and_seen_again(folds):
+    """Its folds are made again around it, however many cover it; unfold brings back the rest."""
+    with open_folded(folds) as session:
+        whole = session.original(f"#1-#{16 * folds}")
+        before = session.view()
+        assert whole[2] not in before
+        assert session.pin("#3") == "#3"
+        view = session.view()
+        assert view.count(whole[2]) == 1
+        assert len(view) == len(before) + 1
+        again = refold.open("t", store=session.state.store, window=8000, policy="ripple")
+        assert again.view() == view
+        say_turns(session, 12, "later")
+        assert session.compact().compacted
+        assert session.view().count(whole[2]) == 1
+        while session.unfold() is not None:
+            assert session.view().count(whole[2]) == 1
+        assert session.view()[: len(whole)] == whole
+
+
+def test_two_folded_messages_are_pinned_in_their_order():
+    with open_folded(2) as session:
+        whole = session.original("#1-#32")
+        for handle in ("#5", "#3", "#21"):
+            session.pin(handle)
+        pinned = [message for message in session.view() if message.role == "user" and message in whole[:24]]
+        assert pinned == [whole[2], whole[4], whole[20]]
+        session.unpin("#5")
+        assert whole[4] in session.view(), "it stays until the next fold"
+
+
+@pytest.mark.parametrize("handle", ["#2", "#4"])
+def test_a_folded_tool_call_is_pinned_with_its_results(handle):
+    with open_talk(policy="ripple", window=8000, ask=lambda _: SUMMARY) as session:
+        asked = calls(call_part("read", path="a.py"), call_part("read", path="b.py"))
+        unit = [asked, result("c1", "text of a"), result("c2", "text of b")]
+        session.say([user("go"), *unit, assistant("done")])
+        say_turns(session, 8)
+        assert session.compact().compacted
+        assert unit[0] not in session.view()
+        session.pin(handle)
+        assert [message for message in session.view() if message.calls or message.results] == unit
+        assert refold.validate(session.view(), "refold") == []
+
+
+def test_a_rewind_to_a_fold_shows_what_is_pinned():
+    """The fold hid the message when nobody had pinned it."""
+    with open_folded() as session:
+        rule = session.original("#3")[0]
+        place = session.log()[-1].name
+        session.unfold()
+        session.pin("#3")
+        say_turns(session, 1)
+        session.rewind(place)
+        assert session.state.view.pins == {3}
+        assert session.view().count(rule) == 1
+        assert len(session.view()) < 12
 
 
 # -- checkpoints -----------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
+from refold.session.steps.native_blocks import drop_foreign_compactions
 from refold.session.steps.recall import find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import Head
@@ -138,6 +139,7 @@ def _read_keys(state: SessionState, head: Head, first: int) -> dict[str, int]:
 def view(state: SessionState) -> SessionFlow[list[Any]]:
     """Return what the model sees."""
     yield from reload_if_stale(state)
+    yield from drop_foreign_compactions(state)
     state.accounting.note_shown(current_request(state))  # the caller may send it
     return state.send_view(new_copies=True)
 

@@ -18,9 +18,11 @@ from refold.core.log.view import (
     View,
     changes_to_json,
     extend_view,
+    keep_in_change,
     project,
     project_marks,
     read_changes,
+    rename_folds,
     step,
 )
 from refold.errors import LogCorrupt
@@ -51,6 +53,40 @@ def test_a_view_is_the_same_whenever_its_messages_were_said(talk):
         if one.kind in ("fold", "unfold"):
             early = step(early, one)
     assert early.items == talk.view.items
+
+
+@given(talks(), st.data())
+def test_the_folds_that_hide_a_message_can_be_made_again_around_it(talk, data):
+    """Then it is shown once, and everything else that was shown is shown as before."""
+    hidden = [number for number in range(1, talk.view.said + 1) if not talk.view.shown(number)]
+    assume(hidden)
+    number = data.draw(st.sampled_from(hidden))
+    before, (folds, at) = atoms_of(talk.view), talk.view.hiding(number)
+    for fold in reversed([fold for fold in folds if fold.standing]):
+        talk.unfold(fold.name)
+    names = {}
+    for fold in folds:
+        value = next(entry.value for entry in talk.entries if entry.name == fold.name)
+        changes = rename_folds(value["changes"], names)
+        if fold is folds[0]:
+            changes[at] = keep_in_change(changes[at], number)
+        names[fold.name] = talk.append("fold", {**value, "changes": changes})
+    for fold in folds:
+        if not fold.standing:
+            talk.unfold(names[fold.name])
+    known = {new: old for old, new in names.items()}
+    after = [
+        Replacement(known.get(atom.fold, atom.fold), atom.place) if isinstance(atom, Replacement) else atom
+        for atom in atoms_of(talk.view)
+    ]
+    after.remove(MessageRange(number, number))
+    assert after == before
+
+
+def test_nothing_hides_a_message_that_is_shown():
+    talk = Talk().say(4)
+    talk.take(0, 2, "sum")
+    assert talk.view.hiding(3) == ((), 0)
 
 
 @given(talks(), st.data())

@@ -124,25 +124,14 @@ class View:
             append_item(joined, stretch)
         return tuple(stretch for stretch in joined if isinstance(stretch, MessageRange))
 
-    def hiding(self, number: int) -> list[tuple[Folded, int | None]]:
-        """Return the standing folds that hide a message, oldest first, and which change of the first does.
-
-        The first one took the message, each other one took what stood there in its place.
-        """
+    def hiding(self, number: int) -> tuple[tuple[Folded, ...], int]:
+        """Return the fold that hides a message and all folds after it, and which of its changes hides it."""
         undone = _undone(self.folds)
-        chain: list[tuple[Folded, int | None]] = []
-        for fold in self.standing:
-            if not chain:
-                parts = [list(_expand(change.gone(), undone)) for change in fold.changes]
-                at = next((at for at, gone in enumerate(parts) if _has_message(gone, number)), None)
-                chain += [] if at is None else [(fold, at)]
-            elif any(
-                isinstance(item, Replacement) and any(item.fold == hiding.name for hiding, _ in chain)
-                for change in fold.changes
-                for item in change.removed
-            ):
-                chain.append((fold, None))
-        return chain
+        for place, fold in enumerate(self.folds):
+            for at, change in enumerate(fold.changes if fold.standing else ()):
+                if _has_message(_expand(change.gone(), undone), number):
+                    return self.folds[place:], at
+        return (), 0
 
     def covering(self, name: str) -> Folded | None:
         """Return the standing fold that removed this fold's messages, also through an undone fold."""

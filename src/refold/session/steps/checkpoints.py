@@ -13,6 +13,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Checkpoint
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import load_at_head, reload_if_stale, retry_on_conflict
 from refold.session.steps.recall import HANDLE, parse_handle
 from refold.stores import START, Place
@@ -117,6 +118,9 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
         try:
             yield from commit(state, pins, at=place)
             yield from load_at_head(state)
+            if hidden := [number for number in sorted(state.view.pins) if not state.view.shown(number)]:
+                yield from commit(state, (yield from keep_in_view(state, hidden)))
+                yield from load_at_head(state)
         finally:
             there = accounting.replace_spending(accounting.spending.merge(before))
         return state.view.said, before.missing_from(there)
@@ -164,9 +168,7 @@ def _choose_checkpoint(known: list[Checkpoint], name: str) -> str:
         places = " and ".join(f"{checkpoint.handle} ({checkpoint.entry})" for checkpoint in chosen)
         raise RefoldError(f"{name!r} stands on {len(chosen)} branches, at {places}: name the entry")
     names = ", ".join(dict.fromkeys(repr(checkpoint.name) for checkpoint in known)) or "none"
-    raise RefoldError(
-        f"{name!r} is no checkpoint of this session, which has {names}; a message is #12"
-    )
+    raise RefoldError(f"{name!r} is no checkpoint of this session, which has {names}; a message is #12")
 
 
 def _carry_pins(state: SessionState, place: Place) -> list[Entry]:

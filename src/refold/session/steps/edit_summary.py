@@ -1,9 +1,11 @@
-"""Replace the text of a fold's summary: the fold is undone and made again with the new text, in one step."""
+"""Make a fold again in one step: with another text of its summary, or so that a message stays in view."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from refold.core.log.entries import Entry, make_entry
+from refold.core.log.entries import Entry, Kind, make_entry
+from refold.core.log.view import keep_in_change, rename_folds, step
 from refold.core.messages.message import Message, Text
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
@@ -12,6 +14,11 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import FOLDS, load, reload_if_stale, retry_on_conflict
 from refold.session.steps.read_entries import fold_messages
+from refold.session.steps.recall import original
+
+NEIGHBOURS: Final = 64
+"""Messages before and behind a message among which its tool calls and results are looked for: results follow
+their call, and no agent makes so many calls at once."""
 
 
 def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionFlow[str]:
@@ -37,6 +44,60 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
         return again.name
 
     return (yield from retry_on_conflict(state, act))
+
+
+def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[list[Entry]]:
+    """Return marks that show messages again which are folded away: the same folds, made again around them.
+
+    A tool call comes with its results and a result with its call: a provider refuses one without the other.
+    """
+    entries: list[Entry] = []
+    view, last = state.view, "" if state.head is None else state.head.name
+    wanted: list[int] = []
+    for number in numbers:
+        wanted += yield from _find_unit(state, number)
+
+    def add(kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> str:
+        nonlocal view
+        parent = entries[-1].name if entries else last
+        mark = make_entry(kind, value, parent=parent, said=view.said, about=about, at=state.now())
+        entries.append(mark)
+        view = step(view, mark)
+        return mark.name
+
+    for number in (number for number in wanted if not view.shown(number)):
+        (folds, at), names = view.hiding(number), dict[str, str]()
+        for fold in reversed([fold for fold in folds if fold.standing]):
+            add("unfold", {"fold": fold.name})
+        for fold in folds:  # undone ones, too: later folds may name what they inserted
+            made = next((entry for entry in entries if entry.name == fold.name), None)
+            old = made or (yield from _read_entry(state, fold.name, fold.said))
+            changes = rename_folds(old.value["changes"], names)
+            if fold is folds[0]:
+                changes[at] = keep_in_change(changes[at], number)
+            value = {**old.value, "trigger": "carried", "changes": changes}
+            about = {**old.beside, **state.accounting.spending.recorded_sum}
+            names[fold.name] = add("fold", value, about)
+        for fold in folds:
+            if not fold.standing:
+                add("unfold", {"fold": names[fold.name]})
+    return entries
+
+
+def _find_unit(state: SessionState, number: int) -> SessionFlow[list[int]]:
+    """Return the numbers of a message and of those that hold its calls or its results."""
+    first, last = max(1, number - NEIGHBOURS), min(state.view.said, number + NEIGHBOURS)
+    items = yield from original(state, f"#{first}-#{last}")
+    ids = [
+        {call.id for call in message.calls} | {result.call_id for result in message.results}
+        for message in state.wire.parse(items)
+    ]
+    unit, size = {number}, 0
+    while len(unit) > size:
+        size = len(unit)
+        wanted = set().union(*(ids[member - first] for member in unit))
+        unit |= {first + place for place, own in enumerate(ids) if own & wanted}
+    return sorted(unit)
 
 
 def _read_entry(state: SessionState, name: str, said: int) -> SessionFlow[Entry]:

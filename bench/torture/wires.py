@@ -219,8 +219,9 @@ def make_history(wire: str, rng: random.Random) -> tuple[list[Item], list[int]]:
     ends = []
     for number in range(rng.randint(1, 8)):
         turn = TURNS[wire](rng, number)
-        if items and "signature" in str(items[0]):  # a signed block is the only one
-            turn = [each for each in turn if "encrypted_content" not in str(each)] or turn[:1]
+        if items and "role" in items[0] and items[0]["role"] == "assistant":  # a signed block is the only one
+            kept = [[block for block in each["content"] if block["type"] != "compaction"] for each in turn]
+            turn = [{**each, "content": blocks} for each, blocks in zip(turn, kept, strict=True)]
         items += turn
         ends.append(len(items))
     return items, ends

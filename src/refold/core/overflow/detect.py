@@ -62,6 +62,24 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
     return OverflowInfo(asked or _find_provider(evidence, refusals), best.limit, best.requested)
 
 
+_BLOCK_REFUSALS: Final = re.compile(
+    r"\b(?:invalid_encrypted_content|compaction_(?:block_ambiguous|block_misplaced|content_mismatch"
+    r"|signature_invalid|tool_changes_mismatch|too_many_tool_references))\b"
+)
+"""Codes by which OpenAI and Anthropic refuse a compaction block: stale, changed, out of place, or somebody
+else's."""
+
+
+def find_block_refusal(error: object) -> str:
+    """Return the code by which a provider has refused its own compaction block; empty for any other error.
+
+    >>> find_block_refusal("Error code: 400 - compaction_signature_invalid")
+    'compaction_signature_invalid'
+    """
+    texts = (text for facts in collect_evidence(error) for text in facts.texts)
+    return next((match[0] for text in texts if (match := _BLOCK_REFUSALS.search(text))), "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Refusal:
     text: str

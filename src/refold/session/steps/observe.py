@@ -1,6 +1,7 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from refold.core.log.entries import make_entry
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
-from refold.core.overflow.detect import OverflowInfo, overflow
+from refold.core.overflow.detect import OverflowInfo, find_block_refusal, overflow
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
 from refold.core.tokens.calibration import LEAST_SHARE, Calibration, Counted, confirms, is_absurd
 from refold.core.tokens.responses import Response, read_response
@@ -35,6 +36,7 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import load, load_at_head, retry_on_conflict
+from refold.session.steps.native_blocks import drop_compactions
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
@@ -59,9 +61,37 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
                 reason=f"no refusal of this request: it names {named:,} tokens, {sent:,} were sent"
             )
         return (yield from _recover(state, refusal))
+    # the words of a model are no refusal, so an answer is looked at only if it is an error
+    is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
+    code = find_block_refusal(answer) if is_error else ""
+    if code and (yield from drop_compactions(state, f"refused: {code}")):
+        return _send_without_blocks(state, code)
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
-    return (yield from _record_answer(state, response))
+    observed = yield from _record_answer(state, response)
+    return _resume_paused(state, response, observed)
+
+
+def _send_without_blocks(state: SessionState, code: str) -> Observed:
+    """Return the view to send again after the provider has refused its own compaction."""
+    state.accounting.note_request(current_request(state))
+    reason = f"{code}: sent again without the provider's own compaction"
+    return Observed(send_again=True, messages=state.send_view(), reason=reason)
+
+
+def _resume_paused(state: SessionState, response: Response, observed: Observed) -> Observed:
+    """Return the turn to send again if the provider has paused it to compact by itself.
+
+    A block with a signature was asked for: it is the answer, and the turn is over.
+    """
+    message = response.message
+    blocks = message.get("content") if isinstance(message, dict) else None
+    if response.raw_finish != "compaction" or not isinstance(blocks, list):
+        return observed
+    if any(isinstance(block, dict) and block.get("signature") for block in blocks):
+        return observed
+    reason = "the provider has compacted and paused: the turn goes on behind its block"
+    return replace(observed, send_again=True, messages=[*state.send_view(), message], reason=reason)
 
 
 def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:

@@ -26,6 +26,7 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import reload_if_stale, retry_on_conflict
+from refold.session.steps.native_blocks import drop_foreign_compactions
 from refold.session.steps.take_in import take_in
 
 
@@ -110,6 +111,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         yield from reload_if_stale(state)
     else:
         as_said = yield from take_in(state, messages)
+    yield from drop_foreign_compactions(state)
     new = state.view.said - said
     if new > 0 and any(message.role == "assistant" for message in state.loaded.messages[-new:]):
         state.accounting.record_breaker_event("turn", state.now())

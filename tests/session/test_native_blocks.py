@@ -1,0 +1,105 @@
+"""A provider's own compactions go only to models that can have made them, and are left out where refused."""
+
+import pytest
+
+import refold
+
+ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" * 50}
+BLOCK = {"type": "compaction", "content": "Port the parser.", "encrypted_content": "EqQB"}
+
+
+def said(text):
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+ITEMS = [said("port it"), ITEM, said("now?")]
+MESSAGES = [
+    {"role": "user", "content": "port it"},
+    {"role": "assistant", "content": [BLOCK, {"type": "text", "text": "on"}]},
+    {"role": "user", "content": "now?"},
+]
+
+
+def session(messages, wire, model):
+    opened = refold.open("n", store="memory:", window="100k", model=model, format=wire)
+    assert opened.prepare(messages).messages == messages
+    return opened
+
+
+def test_another_makers_model_gets_what_stands_before_the_item():
+    one = session(ITEMS, "responses", "gpt-5")
+    one.use(model="claude-sonnet-4-5", window="100k")
+    assert one.view() == [said("port it"), said("now?")]
+    assert one.prepare([*ITEMS, said("and?")]).messages == [said("port it"), said("now?"), said("and?")]
+
+
+def test_a_model_of_an_unknown_maker_is_not_judged():
+    one = session(ITEMS, "responses", "gpt-5")
+    one.use(model="my-own-model", window="100k")
+    assert one.view() == ITEMS
+
+
+def test_a_block_in_front_is_told_in_its_own_words():
+    first = [{"role": "assistant", "content": [{**BLOCK, "signature": "s"}]}, MESSAGES[2]]
+    one = session(first, "anthropic", "claude-opus-4-8")
+    one.use(model="gpt-5", window="100k")
+    view = one.view()
+    assert view[0]["role"] == "user"
+    assert "Port the parser." in view[0]["content"]
+    assert view[1:] == first[1:]
+    assert refold.validate(view, "anthropic") == []
+    sealed = session([ITEM, said("now?")], "responses", "gpt-5")
+    sealed.use(model="claude-opus-4-8", window="100k")
+    assert "not readable here" in str(sealed.view()[0])
+
+
+@pytest.mark.parametrize(
+    ("messages", "wire", "model", "code"),
+    [
+        (ITEMS, "responses", "gpt-5", "invalid_encrypted_content"),
+        (MESSAGES, "anthropic", "claude-opus-4-8", "compaction_signature_invalid"),
+        (MESSAGES, "anthropic", "claude-opus-4-8", "compaction_content_mismatch"),
+        (MESSAGES, "anthropic", "claude-opus-4-8", "compaction_block_misplaced"),
+    ],
+)
+@pytest.mark.parametrize("make", [RuntimeError, lambda text: {"error": {"message": text, "code": text}}])
+def test_a_refused_block_is_left_out_once(messages, wire, model, code, make):
+    one = session(messages, wire, model)
+    seen = one.observe(make(f"Error code: 400 - {code}"))
+    assert seen.send_again
+    assert code in seen.reason
+    assert "compaction" not in str(seen.messages)
+    assert seen.messages[0] == messages[0]
+    assert refold.validate(seen.messages, wire) == []
+    assert not one.observe(make(f"Error code: 400 - {code}")).send_again
+
+
+def test_words_of_a_model_are_no_refusal():
+    one = session(MESSAGES, "anthropic", "claude-opus-4-8")
+    answer = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "It says compaction_signature_invalid."}],
+        "stop_reason": "end_turn",
+    }
+    assert not one.observe(answer).send_again
+    assert one.view() == MESSAGES
+
+
+def answered(*blocks, stop="compaction"):
+    return {"type": "message", "role": "assistant", "content": list(blocks), "stop_reason": stop}
+
+
+def test_a_turn_that_was_paused_for_compaction_is_sent_again_with_the_block():
+    one = session(MESSAGES[:1], "anthropic", "claude-opus-4-8")
+    seen = one.observe(answered(BLOCK))
+    assert seen.send_again
+    assert seen.messages == [MESSAGES[0], {"role": "assistant", "content": [BLOCK]}]
+    assert refold.validate(seen.messages, "anthropic") == []
+
+
+def test_a_compaction_on_demand_is_an_answer():
+    one = session(MESSAGES[:1], "anthropic", "claude-opus-4-8")
+    assert not one.observe(answered({**BLOCK, "signature": "s"})).send_again
+    assert not one.observe(answered(stop="compaction")).send_again
+    assert not one.observe(answered({"type": "text", "text": "x"}, stop="end_turn")).send_again

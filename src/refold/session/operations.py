@@ -33,6 +33,7 @@ from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import keep_in_view
+from refold.session.steps.install_fold import drop_foreign_compactions
 from refold.session.steps.load import (
     FOLDS,
     fill_view,
@@ -41,7 +42,6 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
-from refold.session.steps.native_blocks import drop_foreign_compactions
 from refold.session.steps.recall import find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import Head

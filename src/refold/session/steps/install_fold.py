@@ -1,15 +1,22 @@
-"""Turn a compaction into a fold of the log, if what it removes is still there and the result is valid."""
+"""Turn a compaction into a fold of the log, if what it removes is still there and the result is valid.
+
+A provider's own compaction is taken out of the view by a fold, too, where it would be refused: only the
+provider that made it can read it. Another model gets what stands before the block, which is still in the log,
+or the block's own words if nothing stands there.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, changes_to_json, step
-from refold.core.messages.message import Message
+from refold.core.messages.message import SUMMARY, Message, Opaque, Text
+from refold.core.messages.unread import COMPACTIONS, is_compaction
+from refold.core.models.model_names import parse_model_name
 from refold.core.models.prices import Spent
 from refold.errors import Conflict
 from refold.formats.shared import canonical
@@ -21,6 +28,14 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
 from refold.session.steps.read_entries import breaker_event, fold_messages
+
+_MAKERS: Final[Mapping[str, frozenset[str]]] = {
+    "anthropic": frozenset({"anthropic"}),
+    "responses": frozenset({"openai", "xai"}),
+}
+"""Whose models can have made the compactions of a format; a model of an unknown maker is not judged."""
+_OPENING: Final = "[Summary of the conversation before this point]"
+_NO_WORDS: Final = "[What was said before this point is not readable here.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +266,40 @@ def _move_checkpoint(
         return []
     value = {"name": name, "said": last}
     return [make_entry("checkpoint", value, parent=entry.name, said=entry.said, at=entry.at)]
+
+
+# -- compactions of the provider itself --------------------------------------------------------------------
+
+
+def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
+    """Take the compactions out of the view if the model in use cannot have made them."""
+    maker = parse_model_name(state.settings.model or "").maker
+    makers = _MAKERS.get(state.wire.name)
+    if maker is not None and makers is not None and maker not in makers:
+        yield from drop_compactions(state, f"a model of {maker} cannot read it")
+
+
+def drop_compactions(state: SessionState, why: str) -> SessionFlow[bool]:
+    """Take all compactions out of the view, as a fold; return False if there are none."""
+    edits = [
+        _replace_compaction(state.loaded.messages, index, why, is_first=index == state.loaded.fixed)
+        for index, message in enumerate(state.loaded.messages)
+        if is_compaction(message)
+    ]
+    if not edits:
+        return False
+    yield from install_fold(state, tuple(state.loaded.view_items), edits, {"trigger": "repair"})
+    return True
+
+
+def _replace_compaction(messages: Sequence[Message], index: int, why: str, *, is_first: bool) -> Edit:
+    """Make an edit that leaves the other parts of a message; in front the words of the block are told."""
+    message = messages[index]
+    blocks = [part for part in message.parts if isinstance(part, Opaque) and part.kind in COMPACTIONS]
+    rest = tuple(part for part in message.parts if part not in blocks)
+    put: tuple[Message, ...] = (replace(message, parts=rest),) if rest else ()
+    if is_first:
+        content = blocks[0].value.get("content")
+        words = f"{_OPENING}\n\n{content}" if isinstance(content, str) and content else _NO_WORDS
+        put = (Message("user", (Text(words),), source=SUMMARY, meta={"kind": "summary"}), *put)
+    return Edit(index, index + 1, put, "native", why, (message,))

@@ -34,9 +34,8 @@ from refold.session.steps.context import (
     find_report,
     measure_context,
 )
-from refold.session.steps.install_fold import Attempt
+from refold.session.steps.install_fold import Attempt, drop_compactions
 from refold.session.steps.load import load, load_at_head, retry_on_conflict
-from refold.session.steps.native_blocks import drop_compactions
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""

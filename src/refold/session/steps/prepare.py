@@ -24,9 +24,8 @@ from refold.session.steps.context import (
     to_conversation,
     warn_listeners,
 )
-from refold.session.steps.install_fold import install_fold
+from refold.session.steps.install_fold import drop_foreign_compactions, install_fold
 from refold.session.steps.load import reload_if_stale, retry_on_conflict
-from refold.session.steps.native_blocks import drop_foreign_compactions
 from refold.session.steps.take_in import take_in
 
 

@@ -118,9 +118,11 @@ class Connection:
         except self.driver.errors as error:
             if self._raw is not None or driver.error_code(error) & 0xFF not in _NO_DISK:
                 raise
-        with suppress(*self.driver.errors), closing(self._connect_to_read()) as raw:
+            first = error
+        # The second error says less than the first.
+        with suppress(*self.driver.errors, StoreError), closing(self._connect_to_read()) as raw:
             return work(raw)
-        return work(self._connect())  # for its error, which says more
+        raise first
 
     def _wait_for_others(self, act: Callable[[], T]) -> T:
         until: float | None = None

@@ -13,6 +13,10 @@ from refold.chat.commands import COMMANDS, Leave, Retry
 from refold.chat.display import context_line, context_warning, format_tokens
 from refold.stores import open_store
 
+SUMMARY = (
+    "The user asked several questions about the harbour, numbered from 0 on. Each answer told of the quick brown fox"
+    " that jumps over the lazy dog, and nothing was decided. The next question about the harbour is open."
+)
 LONG = "the quick brown fox jumps over the lazy dog " * 20
 
 
@@ -231,7 +235,7 @@ def test_another_line_accepts_the_fold_and_is_done_next(line):
 
 @pytest.mark.parametrize("policy", ["refold", "ripple", "umwelten"])
 def test_both_lines_after_a_fold_give_one_size(policy):
-    chat = filled(policy=policy, ask=lambda _: "The harbour was discussed at length. " * 3)
+    chat = filled(policy=policy, ask=lambda _: SUMMARY)
     used = chat.budget().used
     text = do(chat, "/compact")
     before, after = re.search(r": ([\d,]+) → ([\d,]+) tokens\.", text).groups()
@@ -300,7 +304,7 @@ def test_a_plan_that_changes_nothing_has_its_reason():
 
 
 def test_a_plan_begins_at_the_checkpoint_where_the_fold_does():
-    chat = filled(3, policy="umwelten", ask=lambda _: "The harbour was discussed, and nothing was decided.")
+    chat = filled(3, policy="umwelten", ask=lambda _: SUMMARY)
     do(chat, "/checkpoint here")
     say(chat, "one more question about the harbour")
     assert re.search(r"leaves by summarize +2 messages", do(chat, "/plan"))
@@ -424,7 +428,7 @@ PROMISE = "Future /compact will condense from here to end of current thread."
 @pytest.mark.parametrize("policy", [*presets.PRESETS, "truncate"])
 def test_a_checkpoint_promises_what_compact_does(policy):
     promised = policy in ("umwelten", "truncate")
-    chat = filled(6, policy=policy, window=8_192, ask=lambda _: "The harbour was discussed at length. " * 3)
+    chat = filled(6, policy=policy, window=8_192, ask=lambda _: SUMMARY)
     told = do(chat, "/checkpoint here")
     assert (PROMISE in told) == promised
     for number in range(6):

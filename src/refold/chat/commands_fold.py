@@ -8,7 +8,6 @@ from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Note, context_line
-from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
@@ -74,12 +73,6 @@ def explain_no_fold(reason: str) -> str:
     return reason.removeprefix("nothing to compact: ")
 
 
-def _find_model_failure(outcome: Outcome) -> str:
-    """Return why the model that was asked gave no summary; "" if it gave one or was not asked."""
-    failed = (report for report in outcome.receipt.stages if report.calls and not report.accepted)
-    return next((report.reason for report in failed), "")
-
-
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
     removed = format_count(sum(edit.end - edit.start for edit in outcome.edits), "message")
@@ -87,7 +80,8 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     now = tools.measure_now(conversation)
     sizes = f"{outcome.budget.used:,} → {now.used:,} tokens"
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
-    if why := _find_model_failure(outcome):
+    failed = (report.reason for report in outcome.receipt.stages if report.calls and not report.accepted)
+    if why := next(failed, ""):
         conversation.ui.show(Note(f"without a summary by the model: {why}", "yellow"))
     if outcome.summary:
         lines = _without_tags(outcome.summary).splitlines()
@@ -146,7 +140,10 @@ def _without_tags(summary: str) -> str:
 def _show_strategies(conversation: Conversation) -> None:
     lines = [f"  {strategy.id} – {strategy.description}" for strategy in list_strategies()]
     lines += [f"  {name} – {description}" for name, description in presets.DESCRIPTIONS.items()]
-    default = _default_strategy(conversation.settings.policy)
+    policy, ids = conversation.settings.policy, {strategy.id for strategy in list_strategies()}
+    default = policy.name
+    if default not in presets.DESCRIPTIONS:  # then the strategy that it runs is in the list
+        default = next((stage.name for stage in policy.stages if stage.name in ids), default)
     conversation.ui.show(
         Note("Compaction strategies:", "bold"),
         Note("\n".join(lines)),
@@ -174,11 +171,3 @@ def unfold(conversation: Conversation, argument: str) -> None:
     if after.should_compact and conversation.settings.compacts:
         text = "this is over the line: the next words fold again; /pin keeps a message in view"
         conversation.ui.show(Note(text, "yellow"))
-
-
-def _default_strategy(policy: Policy) -> str:
-    """Return the name by which `/compact help` lists the policy of a chat, or the strategy that it runs."""
-    if policy.name in presets.DESCRIPTIONS:
-        return policy.name
-    ids = {strategy.id for strategy in list_strategies()}
-    return next((stage.name for stage in policy.stages if stage.name in ids), policy.name)

@@ -15,6 +15,7 @@ from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.session import operations, turns
+from refold.session.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
@@ -22,13 +23,12 @@ from refold.session.outage import Result, catch_up, close_log, report_failure
 from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
-from refold.session.steps.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.steps.export import export, import_from, keep_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
 from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
-from refold.session.steps.recall import answer_recall, original, recall, recall_tool
+from refold.session.steps.recall import OfferedWhen, answer_recall, original, recall, recall_tool
 
 if TYPE_CHECKING:
     import asyncio
@@ -266,9 +266,21 @@ class AsyncSession:
         """Return what fills the context now, beside what all requests cost together."""
         return await self.run_flow(operations.stats(self.state))
 
-    async def recall_tool(self, format: str | None = None) -> dict[str, Any] | None:  # noqa: A002  # the word users know
-        """Return the definition of the tool `recall` for the model, or None while nothing is folded."""
-        return await self.run_flow(recall_tool(self.state, format))
+    async def recall_tool(
+        self,
+        format: str | None = None,  # noqa: A002  # the word users know
+        *,
+        when: OfferedWhen = "always",
+        name: str = "recall",
+    ) -> dict[str, Any] | None:
+        """Return the definition of the tool by which the model reads what was folded.
+
+        format   the shape, if not that of the conversation
+        when     "always": the same from the first turn on, so that tools and the cached prefix do not change
+                 in the middle; "folded": None while nothing is folded
+        name     the tool's name, where a program has a `recall` of its own
+        """
+        return await self.run_flow(recall_tool(self.state, format, when, name))
 
     async def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
         """Return the text to answer with when the model calls the tool `recall`."""

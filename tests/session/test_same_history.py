@@ -19,6 +19,11 @@ def rewrite_content(content):
     return content
 
 
+def is_converse(content):
+    """True for blocks without a type."""
+    return isinstance(content, list) and "type" not in content[0]
+
+
 def rewrite(message):
     """A message as another program writes it: other blocks, nulls, other order, other spaces in arguments."""
     changed = json.loads(json.dumps(message))
@@ -36,10 +41,12 @@ def rewrite(message):
             block["is_error"], block["content"] = False, rewrite_content(block["content"])
     for part in changed.get("parts", ()):
         part["thoughtSignature"] = "s"
+    if is_converse(changed.get("content")):
+        changed["content"].append({"cachePoint": {"type": "default"}})
     return dict(reversed(changed.items()))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, "converse"])
 @pytest.mark.parametrize("turns", [4, 30], ids=["unfolded", "folded"])
 def test_a_history_that_was_written_anew_continues(shape, turns):
     history = wired(values(turns), shape)

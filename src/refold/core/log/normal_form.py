@@ -84,8 +84,10 @@ def _write_content(content: Any, out: list[str], *, is_head: bool) -> None:
     for part in content:
         if not isinstance(part, dict):
             _write_content(part, out, is_head=is_head)
-        elif part.get("type") in _THINKING_TYPES or part.get("thought") is True:
+        elif part.get("type") in _THINKING_TYPES or part.get("thought") is True or "reasoningContent" in part:
             thinking.append(part)
+        elif "cachePoint" in part and len(part) == 1:  # Converse marks what is cached by a block of its own
+            continue
         else:
             _write_part(part, out, is_head=is_head)
     if len(out) == before:

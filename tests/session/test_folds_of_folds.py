@@ -124,10 +124,10 @@ def test_a_model_can_fetch_back_what_was_only_shortened():
     whole = history("openai", 12)
     with opened(window=100_000) as session:
         session.say(whole)
-        assert session.recall_tool() is None
+        assert session.recall_tool(when="folded") is None
         outcome = session.compact(target=int(session.stats().current_context_tokens * 0.7))
         assert outcome.messages_after == len(whole)  # none has left
-        assert session.recall_tool()
+        assert session.recall_tool(when="folded")
         handles = NAMED.findall("\n".join(shown_texts("openai", session.view())))
         assert handles
         for number in handles:

@@ -1,20 +1,23 @@
 """The tool by which a model fetches back what was folded."""
 
+import json
+
 import pytest
 from talks import SHAPES, folding, opened, talk, user, values, wired
 
+import refold
 from refold.testing import Scripted
 
 
 def test_no_tool_while_nothing_is_folded():
     with opened() as session:
-        assert session.recall_tool() is None
+        assert session.recall_tool(when="folded") is None
         session.prepare(talk(3))
-        assert session.recall_tool() is None
+        assert session.recall_tool(when="folded") is None
     session, _, _ = folding()
-    assert session.recall_tool()
+    assert session.recall_tool(when="folded")
     session.unfold()
-    assert session.recall_tool() is None
+    assert session.recall_tool(when="folded") is None
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
@@ -95,3 +98,23 @@ def test_a_message_of_another_branch_is_answered():
     session.prepare([*history[:2], user("elsewhere")])
     hit = session.recall("question 20")[0]
     assert "question 20" in session.answer_recall({"handle": hit.handle})
+
+
+def test_the_tool_is_the_same_before_and_after_the_first_fold():
+    session = opened()
+    before = json.dumps(session.recall_tool())
+    session.prepare(talk(40, size=800))
+    assert session.folds()
+    assert json.dumps(session.recall_tool()) == before
+
+
+def test_the_tool_may_have_another_name():
+    assert opened().recall_tool("anthropic", name="look_back")["name"] == "look_back"
+    for wrong in ("", "two words", "x" * 65, None):
+        with pytest.raises(refold.RefoldError, match="no name of a tool"):
+            opened().recall_tool(name=wrong)
+
+
+def test_an_unknown_time_is_refused():
+    with pytest.raises(refold.RefoldError, match="always, folded"):
+        opened().recall_tool(when="never")

@@ -59,7 +59,7 @@ def offered_tools(conversation: "Conversation") -> list[Tool]:
     """Return the tools that are useful now; `recall` only if something is folded."""
     if not conversation.settings.tools or not conversation.client.tools:
         return []
-    has_folds = conversation.session.recall_tool() is not None
+    has_folds = conversation.session.recall_tool(when="folded") is not None
     return [tool for tool in TOOLS.values() if has_folds or tool.name != "recall"]
 
 

@@ -6,7 +6,7 @@ The tool `recall` does the same for a model: its definition and its answers are 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.entries import SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange
@@ -45,6 +45,9 @@ STOP_WORDS: Final = frozenset(
 HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
 """`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
 NAME: Final = "recall"
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Names of tools that every provider takes."""
+OfferedWhen: TypeAlias = Literal["always", "folded"]
 ANSWER_CHARS: Final = 20_000
 """Characters of one answer, about 5,000 tokens. More could fill a small window at once, and the model can ask
 for a smaller range."""
@@ -205,14 +208,14 @@ def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
 # -- the tool with which a model recalls by itself ---------------------------------------------------------
 
 
-def schema(wire: str) -> dict[str, Any]:
-    """Return the definition of the tool in a wire format.
+def schema(wire: str, name: str = NAME) -> dict[str, Any]:
+    """Return the definition of the tool in a wire format, under any name.
 
     >>> schema("anthropic")["name"]
     'recall'
     """
     parameters = json.loads(json.dumps(_PARAMETERS))
-    plain = {"name": NAME, "description": _DESCRIPTION}
+    plain = {"name": name, "description": _DESCRIPTION}
     if wire == "anthropic":
         return {**plain, "input_schema": parameters}
     if wire == "gemini":
@@ -224,11 +227,17 @@ def schema(wire: str) -> dict[str, Any]:
     return {"type": "function", "function": {**plain, "parameters": parameters}}
 
 
-def recall_tool(state: SessionState, wire: str | None = None) -> SessionFlow[dict[str, Any] | None]:
-    """Return the definition of the tool; None while nothing is folded."""
+def recall_tool(
+    state: SessionState, wire: str | None, when: OfferedWhen, name: str
+) -> SessionFlow[dict[str, Any] | None]:
+    """Return the definition of the tool; None where it is only offered for folds, and nothing is folded."""
+    if when not in get_args(OfferedWhen):
+        raise RefoldError(f"when={when!r} is not known: use one of {', '.join(get_args(OfferedWhen))}")
+    if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
+        raise RefoldError(f"{name!r} is no name of a tool: use up to 64 letters, digits, _ and -")
     yield from reload_if_stale(state)
-    folded = any(fold.standing for fold in state.shortening_folds())
-    return schema(wire or state.wire.name) if folded else None
+    is_offered = when == "always" or any(fold.standing for fold in state.shortening_folds())
+    return schema(wire or state.wire.name, name) if is_offered else None
 
 
 def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> SessionFlow[str]:

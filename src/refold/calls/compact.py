@@ -364,14 +364,13 @@ def _history_least(conversation: Conversation, options: CompactionOptions, goal:
 def build_task(conversation: Conversation, options: CompactionOptions, goal: int | None) -> Task:
     """Build the task that the stages work on."""
     budget, policy = conversation.budget, conversation.policy
-    named_goal = goal if options.target is not None else None
     model, due = options.model, budget.should_compact or budget.used > budget.room
     manual = options.force and options.target is None
     tells = manual and not options.ahead and policy.forced_share is not None
     # The user's own words get a share of the room, and no more than that share of what somebody asked for.
     free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
     user_words = min(policy.user_words, floor(free * policy.user_words_fraction))
-    if goal is not None and (tells or options.refused or named_goal is not None):
+    if goal is not None and (tells or options.refused or options.target is not None):
         user_words = min(user_words, floor(goal * policy.user_words_fraction))
     return Task(
         messages=conversation.messages,
@@ -383,7 +382,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         fixed=budget.breakdown.fixed,
         fitting=count_fitting_tokens(budget, _system_tokens(conversation)),
         goal=goal,
-        target=named_goal,
+        target=goal if options.target is not None else None,
         least=_history_least(conversation, options, goal),
         protected=_find_protected(conversation, options, policy.guards, user_words),
         pinned=_find_protected(conversation, options, policy.guards & {"pins"}),

@@ -56,13 +56,11 @@ def open(  # noqa: A001  # the word users know
     max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour
                  what summaries may cost; `REFOLD_MAX_DOLLARS` and so on if they are not given
     now          a clock, in seconds since the epoch
-    ask_timeout  seconds for each question to `ask`, then the next stage; a callable runs in a thread for it.
-                 None: no deadline. A client by address has a deadline of its own in place of the default
+    ask_timeout  seconds for each question to `ask`; None: no deadline. A client by address has its own
     archive      a folder of this session alone, in which each fold keeps the originals as files
 
-    >>> session = open("doc", store="memory:", window="8k")
-    >>> session.say("hi"), session.view()
-    ('#1', [{'role': 'user', 'content': 'hi'}])
+    >>> open("doc", store="memory:", window="8k").say("hi")
+    '#1'
     """
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,

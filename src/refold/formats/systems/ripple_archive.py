@@ -102,8 +102,8 @@ def _tag_summary(exported: Exported, item: Replacement) -> tuple[Any, ...]:
     (message,) = exported.messages(item)
     beside = next(fold for fold in exported.folds if fold.name == item.fold).facts.get("beside")
     about = beside[item.place] if isinstance(beside, list) and item.place < len(beside) else None
-    is_told = isinstance(about, Mapping) and about.get("source") == SUMMARY
-    if not is_told or not isinstance(message, dict):
+    is_summary = isinstance(about, Mapping) and about.get("source") == SUMMARY
+    if not is_summary or not isinstance(message, dict):
         return (message,)
     return ({**message, "source": message.get("source", SUMMARY)},)
 

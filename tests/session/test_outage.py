@@ -204,6 +204,20 @@ def test_folds_made_in_memory_are_stored_as_they_are(store, session, fails):
     assert not list(store.check())
 
 
+@pytest.mark.parametrize("fails", ["write", "all"])
+def test_a_fold_that_did_not_help_stays_while_the_store_fails(store, fails):
+    session, messages = opened(store, window=8_000), talk(40)
+    ready = session.prepare(messages)
+    assert ready.fold
+    store.fails = fails
+    used = ready.outcome.budget.used
+    observed = session.observe({"usage": {"prompt_tokens": used + 1_000, "completion_tokens": 2}})
+    assert (observed.reverted, observed.unsaved) == (None, 1)
+    store.fails = ""
+    assert session.view() == ready.messages
+    assert not list(store.check())
+
+
 def test_a_refusal_for_size_is_recovered_without_the_store(store):
     session = opened(store, window=None, model="gpt-4", endpoint="here")
     messages = talk(12)

@@ -102,16 +102,25 @@ def load(state: SessionState) -> SessionFlow[None]:
     If the store fails, the state is as it was. A caller that may go on without the store does so with it.
     """
     state.position.mark_stale()
-    before = state.copy_memory()
-    try:
+
+    def read() -> SessionFlow[None]:
         head = yield StoreCall(lambda: state.log.head(state.name))
         state.position.move_to(head)
         yield from load_at_head(state)
+
+    yield from keep_memory(state, read())
+    state.position.stay()
+
+
+def keep_memory(state: SessionState, reading: SessionFlow[None]) -> SessionFlow[None]:
+    """Read the state wholly or not at all; a caller that may go on without the store goes on from memory."""
+    before = state.copy_memory()
+    try:
+        yield from reading
     except StoreError as error:
         state.restore_memory(before)
         if state.head is None or not (yield StoreCall(partial(state.log.go_on_without, error))):
             raise
-        state.position.stay()
 
 
 def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> SessionFlow[None]:

@@ -34,8 +34,8 @@ from refold.session.steps.context import (
     find_report,
     measure_context,
 )
-from refold.session.steps.install_fold import Attempt, drop_compactions
-from refold.session.steps.load import load, load_at_head, retry_on_conflict
+from refold.session.steps.install_fold import drop_compactions
+from refold.session.steps.load import keep_memory, load, load_at_head, retry_on_conflict
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
@@ -130,7 +130,9 @@ def _record_usage(
     reverted, trial = None, accounting.end_trial()
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
-    if trial is not None and usage.context >= trial.used_before + said_since:
+    helped = trial is None or usage.context < trial.used_before + said_since
+    # While the store fails, what the fold hid may not be there to be shown again.
+    if trial is not None and not helped and state.log.failure is None:
         reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
     budget = (yield from context_state(state)).budget
     if believed and usage.context > budget.window:
@@ -212,7 +214,7 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     report = accounting.report
     yield from commit(state, [failure, undone])
     accounting.record_breaker_event("failed", state.now())
-    yield from load_at_head(state)
+    yield from keep_memory(state, load_at_head(state))
     # The report in memory knows more than the log: how many messages the request had.
     accounting.replace_report(None if report is None else replace(report, holds=False), accounting.totals)
     state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
@@ -237,7 +239,16 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
         _report_overflow(state, info, recovered=False)
         raise Overflow(info.provider, info.limit, info.requested)
     accounting.note_refusal(refused=True)
-    attempt = yield from _fold_refused(state, _judge_refusal(state, known, info, sent))
+    # The policy's own stages run first, with the floor behind them that reaches every size without a model.
+    policy, options = add_floor(settings.policy), CompactionOptions(refused=True)
+    if state.summariser.ask is not None:
+        allowed = circuit_breaker.allows(accounting.breaker, state.now())
+        why = (
+            f"no model is asked: {allowed.explanation or 'the provider has refused the context for its size'}"
+        )
+        options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
+    context = _judge_refusal(state, known, info, sent)
+    attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
     budget = (yield from context_state(state)).budget
     accounting.note_request(current_request(state))
     folded = attempt.fold is not None
@@ -271,18 +282,6 @@ def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo,
         request=loaded.counter.tokens(last),
     )
     return ContextState(window, replace(budget, window=min(known.window.tokens, window.tokens)))
-
-
-def _fold_refused(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:
-    """Fold by the policy's own stages, with the floor behind them that reaches every size without a model."""
-    policy, options = add_floor(state.settings.policy), CompactionOptions(refused=True)
-    if state.summariser.ask is not None:
-        allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
-        why = f"no model is asked: {allowed.explanation}"
-        if not policy.refused_asks:
-            why = "no model is asked after a refusal"
-        options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
-    return (yield from attempt_compaction(state, context, options, "emergency", policy=policy))
 
 
 def _report_overflow(state: SessionState, info: OverflowInfo, *, recovered: bool) -> None:

@@ -194,6 +194,26 @@ class TestRead:
             messages=contents, format="gemini", system={"parts": [{"text": "s"}]}
         )
 
+    def test_a_body_for_interactions(self):
+        steps = [{"type": "user_input", "content": [{"type": "text", "text": "hi"}]}]
+        body = {"model": "gemini-3", "system_instruction": "s", "input": steps}
+        assert read(json.dumps(body)) == Document(
+            messages=steps, format="interactions", model="gemini-3", system="s"
+        )
+
+    def test_a_body_for_converse(self):
+        messages = [{"role": "user", "content": [{"text": "hi"}]}]
+        tools = [{"toolSpec": {"name": "f"}}]
+        body = {
+            "modelId": "m",
+            "messages": messages,
+            "system": [{"text": "s"}],
+            "toolConfig": {"tools": tools},
+        }
+        assert read(json.dumps(body)) == Document(
+            messages=messages, format="converse", model="m", system=[{"text": "s"}], tools=tools
+        )
+
     def test_the_caller_may_say_the_format(self):
         assert read(json.dumps([USER]), format="claude").format == "anthropic"
         assert read(json.dumps({"messages": [USER]}), format="openai-chat").format == "openai"

@@ -687,3 +687,45 @@ def test_a_report_is_absurd_if_it_is_many_windows_and_many_times_what_was_sent()
 
 def test_a_ratio_has_bounds():
     assert [clamp_ratio(ratio) for ratio in (0.1, 1.2, 90.0)] == [0.25, 1.2, 4.0]
+
+
+CONVERSE = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "Once"}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 10, "outputTokens": 2, "totalTokens": 12, "cacheReadInputTokens": 90},
+}
+INTERACTION = {
+    "id": "i",
+    "status": "completed",
+    "steps": [
+        {"type": "user_input", "content": [{"type": "text", "text": "hi"}]},
+        {"type": "thought", "signature": "s"},
+        {"type": "model_output", "content": [{"type": "text", "text": "Once"}]},
+    ],
+    "usage": {"total_input_tokens": 100, "total_output_tokens": 2, "total_cached_tokens": 90},
+}
+
+
+def test_an_answer_of_bedrock_converse():
+    response = read_response(CONVERSE)
+    assert (response.finish, response.message) == ("stop", CONVERSE["output"]["message"])
+    assert response.usage == Usage(input=100, output=2, cache_read=90)
+    call = {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}
+    message = {"role": "assistant", "content": [call]}
+    asked = read_response({**CONVERSE, "output": {"message": message}, "stopReason": "tool_use"})
+    assert (asked.finish, asked.empty, asked.message) == ("tool_calls", False, message)
+    thought = {"reasoningContent": {"reasoningText": {"text": "hm"}}}
+    assert read_response({**CONVERSE, "output": {"message": {"content": [thought]}}}).empty
+    assert read_response({"stopReason": "guardrail_intervened"}).message is None
+    full = read_response({**CONVERSE, "stopReason": "model_context_window_exceeded"})
+    assert full.finish == "overflow"
+
+
+def test_an_answer_of_the_interactions_api():
+    response = read_response(INTERACTION)
+    assert (response.finish, response.message) == ("stop", tuple(INTERACTION["steps"][1:]))
+    assert response.usage == Usage(input=100, output=2, cache_read=90)
+    call = {"type": "function_call", "id": "1", "name": "f", "arguments": {}}
+    asked = read_response({**INTERACTION, "steps": [call]})
+    assert (asked.finish, asked.message) == ("tool_calls", (call,))
+    assert read_response({**INTERACTION, "steps": []}).message is None

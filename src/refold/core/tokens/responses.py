@@ -1,4 +1,4 @@
-"""Read a provider's answer in any of four wire formats: usage, why it ended, the message; never raises.
+"""Read a provider's answer in any of six wire formats: usage, why it ended, the message; never raises.
 
 Takes the answer as a dict, as an object of a client library, or a report of usage alone. The content is read
 only to see whether there is any. Hostile values give an empty `Response`.
@@ -32,7 +32,8 @@ class Response:
     empty: bool = True
     """True if there is no text and no call; reasoning alone is empty. False for a report of usage alone."""
     message: Any | None = None
-    """The message to append to a history of that format (Responses: a tuple of items), if there is one."""
+    """The message to append to a history of that format, if there is one; a tuple of items for Responses and
+    Interactions."""
 
     @property
     def completed(self) -> bool:
@@ -192,11 +193,37 @@ def _read_anthropic(fields: Mapping[str, Any]) -> _Answer | None:
     return _Answer(_finish_word(fields.get("stop_reason")), message, said, calls)
 
 
+def _read_converse(fields: Mapping[str, Any]) -> _Answer | None:
+    """Return an answer of Bedrock Converse; its blocks are objects with one field."""
+    if "stopReason" not in fields:
+        return None
+    content = _to_fields(_to_fields(fields.get("output")).get("message")).get("content")
+    blocks = [_to_fields(block) for block in _to_list(content)]
+    calls = any("toolUse" in block for block in blocks)
+    said = any("reasoningContent" not in block and _has_words([block]) for block in blocks)
+    message = _to_message({"content": content}, "assistant") if blocks else None
+    return _Answer(_finish_word(fields["stopReason"]), message, said, calls)
+
+
+def _read_interaction(fields: Mapping[str, Any]) -> _Answer | None:
+    """Return an answer of Gemini's Interactions API: its new steps."""
+    if "status" not in fields or "steps" not in fields:
+        return None
+    steps = [_to_fields(step) for step in _to_list(fields["steps"])]
+    made = [step for step in steps if step.get("type") != "user_input"]
+    calls = any(step.get("type") == "function_call" for step in made)
+    said = any(_has_words(step.get("content")) for step in made)
+    plain = _to_json(made)
+    return _Answer(_finish_word(fields["status"]), tuple(plain) if plain else None, said, calls)
+
+
 _READERS: Final[tuple[Callable[[Mapping[str, Any]], _Answer | None], ...]] = (
     _read_chat,
     _read_gemini,
     _read_responses,
     _read_anthropic,
+    _read_converse,
+    _read_interaction,
 )
 
 

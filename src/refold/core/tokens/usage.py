@@ -13,6 +13,7 @@ _ALL_INPUT: Final = (
     "prompt_token_count",
     "promptTokens",
     "prompt_eval_count",
+    "total_input_tokens",
 )
 """Names for all tokens that were read, cached or not."""
 _INPUT: Final = ("input_tokens", "inputTokens")
@@ -25,6 +26,7 @@ _OUTPUT: Final = (
     "outputTokens",
     "completionTokens",
     "eval_count",
+    "total_output_tokens",
 )
 _CACHED_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
 _CACHE_WRITTEN: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
@@ -34,6 +36,7 @@ _CACHED_WITHIN: Final = (
     "cachedInputTokens",
     "prompt_cache_hit_tokens",
     "cache_read_tokens",
+    "total_cached_tokens",
 )
 _OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _INPUT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")

@@ -184,18 +184,21 @@ def _read_body(body: Mapping[str, Any], key: str, name: str | None) -> Document:
         items = [{"role": "user", "content": items}]
     if not isinstance(items, list):
         raise FormatError("expected a list of messages", path=key)
-    if not name and key != "messages":
-        name = "gemini" if key == "contents" else "responses"
+    if not name and key == "contents":
+        name = "gemini"
+    elif not name and key == "input":
+        name = "interactions" if any(map(formats.get("interactions").recognise, items)) else "responses"
     elif not name:
         detected = formats.detect_or_none(body[key])
         # if the messages do not show their format, the field `system` does: only Anthropic has it
         name = detected.name if detected is not None else "anthropic" if "system" in body else None
-    model = body.get("model")
+    model = body.get("model") or body.get("modelId")
+    config = body.get("toolConfig")
     return Document(
         messages=items,
         format=_format_name(items, name),
         system=next((body[field] for field in _SYSTEM_KEYS if body.get(field) is not None), None),
-        tools=body.get("tools"),
+        tools=body.get("tools") or (config.get("tools") if isinstance(config, Mapping) else None),
         model=model if isinstance(model, str) else None,
     )
 

@@ -89,3 +89,48 @@ def test_what_is_sent_again_after_a_refusal_is_traced():
     assert None in seen.origins
     assert all(given[place] == seen.messages[n] for n, place in enumerate(seen.origins) if place is not None)
     assert session.observe(usage(100)).origins == ()
+
+
+class TestPrivateKey:
+    """`_native` holds what is an adapter's own: stored, never counted, never sent."""
+
+    def given(self, turns):
+        return [{**message, "_native": {"id": f"m{n}"}} for n, message in enumerate(talk(turns, size=800))]
+
+    @pytest.mark.parametrize("turns", [3, 40], ids=["unfolded", "folded"])
+    def test_it_is_stored_and_not_sent(self, turns):
+        session, given = opened(), self.given(turns)
+        ready = session.prepare(given)
+        assert not any("_native" in message for message in ready.messages)
+        assert not any("_native" in message for message in session.view())
+        assert [entry.value["_native"] for entry in session.log(kinds=["said"])] == [
+            m["_native"] for m in given
+        ]
+        assert session.original("#2") == given[1:2]
+        places = [place for place in ready.origins if place is not None]
+        assert [given[place]["content"] for place in places] == [
+            message["content"]
+            for message, place in zip(ready.messages, ready.origins, strict=True)
+            if place is not None
+        ]
+
+    def test_another_system_prompt_does_not_show_it(self):
+        session, given = opened(), self.given(3)
+        for words in ("Be brief.", "Be long."):
+            ready = session.prepare([{"role": "system", "content": words}, *given])
+            assert not any("_native" in message for message in ready.messages)
+
+    def test_it_is_not_counted_and_does_not_tell_messages_apart(self):
+        session = opened()
+        used = session.prepare(self.given(3)).budget.used
+        assert used == opened().prepare(talk(3, size=800)).budget.used
+        session.prepare([*talk(3, size=800), {"role": "assistant", "content": "ok", "_native": 1}])
+        assert len(session.log(kinds=["said"])) == 8
+
+    def test_a_view_without_it_goes_on(self):
+        session = opened(ask=Scripted(SUMMARY))
+        view = session.prepare(self.given(40)).messages
+        folds = len(session.folds())
+        session.prepare([*view, {"role": "assistant", "content": "ok", "_native": 1}])
+        assert len(session.log(kinds=["said"])) == 82
+        assert len(session.folds()) == folds

@@ -28,7 +28,9 @@ _UNCOUNTED_OF_ITEM: Final = _UNCOUNTED | {"id", "status", "encrypted_content"}
 """The same for a whole message or item: its id is the provider's or the client's own, not the call's."""
 _CONTENT_KEYS: Final = frozenset({"content", "parts", "output"})
 """Where a message or item holds text or a list of parts: OpenAI and Anthropic, Gemini, Responses outputs."""
-_WRITTEN_APART: Final = frozenset({"role", "type", "tool_calls", "arguments"})
+PRIVATE: Final = "_native"
+"""Key of a message for what is an adapter's own: stored, never counted, never sent."""
+_WRITTEN_APART: Final = frozenset({"role", "type", "tool_calls", "arguments", PRIVATE})
 _FALSE_BY_DEFAULT: Final = frozenset({"is_error", "thought"})
 _JSON: Final = json.JSONEncoder()
 _NOTHING: Final[frozenset[str]] = frozenset()

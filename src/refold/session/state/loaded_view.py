@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import is_compaction, lasts_one_turn
@@ -26,6 +27,8 @@ class LoadedView:
     sizes: list[int] = field(default_factory=list)
     units: int = 0
     characters: int = 0
+    has_private: bool = False
+    """True if a message came with a key that is not sent."""
     sound: ValidityTracker | None = None
     """None if the history has to be checked as a whole."""
 
@@ -37,7 +40,8 @@ class LoadedView:
     ) -> None:
         """Append messages."""
         self.view_items += view_items
-        self.items += items
+        self.items += map(without_private, items)
+        self.has_private = self.has_private or any(map(has_private, items))
         for view_item, read in zip(view_items, messages, strict=True):
             message = unmark_said(read) if isinstance(view_item, MessageRange) else read
             visible = self.counter.visible(message)
@@ -78,6 +82,7 @@ class LoadedView:
         fresh = LoadedView(self.wire, self.counter, fixed=len(system))
         fresh.add([None] * len(system), system, messages)
         fresh.add(self.view_items[self.fixed :], self.body, self.messages[self.fixed :])
+        fresh.has_private = self.has_private or fresh.has_private
         return fresh
 
     def update_items(self, items: Mapping[int, Any]) -> None:
@@ -86,7 +91,8 @@ class LoadedView:
         A message is parsed again unless the format needs its neighbours for that.
         """
         for index, shown in enumerate(self.view_items):
-            item = items.get(shown.first) if isinstance(shown, MessageRange) else None
+            given = items.get(shown.first) if isinstance(shown, MessageRange) else None
+            item = without_private(given)
             if item is None or item == self.items[index]:
                 continue
             self.items[index] = item
@@ -123,6 +129,16 @@ class LoadedView:
     def tokens(self) -> int:
         """Tokens of the history."""
         return self.counter.tokens(self.units + self.counter.per_conversation) if self.sizes else 0
+
+
+def has_private(item: Any) -> bool:
+    """True if a message has a key for an adapter's own data."""
+    return isinstance(item, dict) and PRIVATE in item
+
+
+def without_private(item: Any) -> Any:
+    """Return a message without an adapter's own data: the log keeps it, nobody sends it."""
+    return {key: value for key, value in item.items() if key != PRIVATE} if has_private(item) else item
 
 
 def unmark_said(message: Message) -> Message:

@@ -12,6 +12,7 @@ from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
+from refold.session.state.loaded_view import has_private
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import offer_to_queue, should_prepare_fold
@@ -83,11 +84,14 @@ def _choose_list(
     """
     if messages is None:
         return state.send_view(), state.caller.trace_view(state.loaded)
-    if as_said and not state.view.standing and len(messages) == len(state.loaded.items):
+    loaded = state.loaded
+    if as_said and not (state.view.standing or loaded.has_private) and len(messages) == len(loaded.items):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
-    copies, places = state.send_view(), state.caller.trace_view(state.loaded)
-    own = (copy if place is None else messages[place] for copy, place in zip(copies, places, strict=True))
-    return list(own), places
+    copies, places = state.send_view(), state.caller.trace_view(loaded)
+    return [
+        copy if place is None or has_private(messages[place]) else messages[place]
+        for copy, place in zip(copies, places, strict=True)
+    ], places
 
 
 @dataclass(frozen=True, slots=True)

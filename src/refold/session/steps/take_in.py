@@ -18,6 +18,7 @@ from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import copy_item
+from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
@@ -177,7 +178,7 @@ def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known 
         if ends_with_fold and folds not in caller.sent_views:
             return None
         for place in rewritten:  # send what the caller has now, such as other cache marks
-            loaded.items[loaded.fixed + place] = copy_item(body[place])
+            loaded.items[loaded.fixed + place] = copy_item(without_private(body[place]))
         return _Known(loaded.body, as_said=not folded)
     resumed = find_resumed_items(state, body)
     return None if resumed is None else _Known(resumed, as_said=False)

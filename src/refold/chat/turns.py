@@ -25,7 +25,6 @@ from refold.chat.events import (
 from refold.clients.chat import Reply, RequestedCall
 from refold.core.messages.message import Message, Text, ToolResult
 from refold.errors import AnswerFailed
-from refold.session.results import Observed
 
 MAX_ROUNDS: Final = 25
 """Rounds of tool calls in one turn. A model that needs more goes in circles; too few would stop
@@ -100,7 +99,8 @@ def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Rep
             observed = session.observe(error)
             if not observed:
                 _record_partial(conversation, error.partial.text if error.partial else "", BROKE_OFF)
-                yield from _explain_no_retry(observed)
+                note = Note(f"not asked again: {observed.reason}", "yellow")
+                yield from [note] if observed.outcome is not None else []  # none if no fold was tried
                 raise
         else:
             if reply is None:
@@ -147,12 +147,6 @@ def _stream_reply(
             return None
         except StopIteration:
             raise AnswerFailed(f"{client.name} ended without an answer") from None
-
-
-def _explain_no_retry(observed: Observed) -> Iterator[Note]:
-    """A note on why a request that was refused for its size is not sent again."""
-    if observed.outcome is not None:
-        yield Note(f"not asked again: {observed.reason}", "yellow")
 
 
 def _remarks(reply: Reply) -> Iterator[Note]:

@@ -243,9 +243,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     policy, options = add_floor(settings.policy), CompactionOptions(refused=True)
     if state.summariser.ask is not None:
         allowed = circuit_breaker.allows(accounting.breaker, state.now())
-        why = (
-            f"no model is asked: {allowed.explanation or 'the provider has refused the context for its size'}"
-        )
+        why = "no model is asked" + (" after a refusal" if allowed.yes else f": {allowed.explanation}")
         options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
     context = _judge_refusal(state, known, info, sent)
     attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)

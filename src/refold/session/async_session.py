@@ -19,7 +19,7 @@ from refold.session.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
-from refold.session.outage import Result, catch_up, close_log, report_failure
+from refold.session.outage import Result, catch_up, report_failure
 from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
@@ -351,7 +351,9 @@ class AsyncSession:
         if self._task is not None:
             await self._asyncio.wait([self._task])
         try:
-            await self.run_flow(close_log(self.state))
+            if self.state.log.failure is not None:
+                await self._run(catch_up(self.state, at_once=True))
+            self.state.log.close()
         finally:
             if self.owns_store:
                 await self._asyncio.to_thread(self.state.store.close)

@@ -146,9 +146,3 @@ def report_failure(state: SessionState, result: Result) -> SessionFlow[Result]:
         outcome = replace(result.outcome, reason=f"{result.outcome.reason}; {log.explanation}")
         return replace(result, outcome=outcome, unsaved=log.unsaved)
     return replace(result, reason=f"{result.reason}; {log.explanation}", unsaved=log.unsaved)
-
-
-def close_log(state: SessionState) -> SessionFlow[None]:
-    """End the log; raises the store's error if something is only in memory."""
-    yield from ()
-    state.log.close()

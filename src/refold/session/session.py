@@ -21,7 +21,7 @@ from refold.session.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.drivers import SessionFlow, Wait, refuse_question, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
-from refold.session.outage import Result, catch_up, close_log, report_failure
+from refold.session.outage import Result, catch_up, report_failure
 from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
@@ -345,7 +345,9 @@ class Session:
         if self._thread is not None:
             self._thread.join()
         try:
-            self.run_flow(close_log(self.state))
+            if self.state.log.failure is not None:
+                self._run(catch_up(self.state, at_once=True))
+            self.state.log.close()
         finally:
             if self.owns_store:
                 self.state.store.close()

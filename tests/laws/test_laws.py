@@ -236,6 +236,26 @@ def test_law_15_delimiters_inside_content_cannot_close_the_data(name, words, tex
         assert ask.lower().count("</previous-summary") <= 1
 
 
+@pytest.mark.parametrize("wire", FORMATS)
+@given(
+    history=histories(least=1),
+    name=st.sampled_from(POLICIES),
+    ratio=st.sampled_from([1.1, 4.5, 20]),
+    numbers=st.booleans(),
+)
+def test_what_is_sent_after_a_refusal_is_valid_and_smaller(wire, history, name, ratio, numbers):
+    with refold.open("law", store="memory:", window=200_000, policy=policy(name), format=wire) as session:
+        sent = session.prepare(wired(history, wire)).budget.breakdown.total
+        error = "context_length_exceeded"
+        if numbers:
+            error = f"maximum context length is {int(sent * ratio * 0.8)} tokens, requested {int(sent * ratio)} tokens"
+        observed = session.observe(RuntimeError(error))
+        if observed.send_again:
+            assert sound(wire, observed.messages, name) == []
+            assert observed.budget.breakdown.total < sent
+        assert "already within its target" not in observed.reason
+
+
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))
 def test_edits_lead_there_and_back(history, window, name):
     outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=True)

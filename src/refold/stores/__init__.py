@@ -236,9 +236,8 @@ def open_store(
 ) -> Store:
     """Open the store at an address; `sqlite:FILE?durability=full` sets an option in the address.
 
-    A path is the file of a SQLite store, as an object or as text with a separator (`./talks.db`), whatever
-    characters its name has. Other schemes come from the entry-point group `refold.stores`; their options go
-    into the address.
+    A path (an object, or text with a separator such as `./talks.db`) is the file of a SQLite store. Other
+    schemes come from the entry-point group `refold.stores`; their options go into the address.
 
     durability     "normal" survives a kill of the process, "full" also a loss of power
     busy_seconds   how long to wait for others (sqlite, postgresql)

@@ -107,5 +107,7 @@ def wired(messages, name):
 
 
 FORMATS = ("openai", "responses", "anthropic", "gemini", "interactions", "converse")
+YOUNG = FORMATS[4:]
+"""Formats that no document of the five systems speaks of; tried with the default policy alone."""
 POLICIES = ("ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold")
 windows = st.sampled_from([60, 300, 1_000, 4_000, 16_000])

@@ -183,12 +183,22 @@ def test_a_number_that_no_request_has_is_ignored_with_a_warning(number):
     assert session.budget() == before
 
 
-def test_a_report_of_many_windows_is_ignored_with_a_warning():
-    """Such as the sum over all requests of a run."""
+def test_a_report_of_many_windows_is_no_size():
+    """Such as the sum over all requests of a run: its cost counts, and no fold is made or undone for it."""
+    session = opened(window=8_000)
+    before = session.prepare(talk(40, size=800))
+    observed = session.observe(usage(900_000))
+    assert "that is no count of one request" in observed.reason
+    assert (before.fold is not None, observed.reverted) == (True, None)
+    assert session.budget() == before.budget
+    assert session.stats().totals.input == 900_000
+
+
+def test_a_report_that_no_model_can_have_is_ignored_with_a_warning():
     session = opened(window=8_000)
     before = session.prepare(talk(5)).budget
-    with pytest.warns(RefoldWarning, match="ignored a report of 900,000 tokens"):
-        observed = session.observe(usage(900_000))
+    with pytest.warns(RefoldWarning, match="ignored a report of 20,000,000 tokens"):
+        observed = session.observe(usage(20_000_000))
     assert observed.usage is None
     assert session.budget() == before
     assert session.stats().totals.requests == 0

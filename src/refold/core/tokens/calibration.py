@@ -17,6 +17,8 @@ larger than it is until the next report confirms it. Lower would believe reports
 MOST_OVER_WINDOW: Final = 10.0
 """A report over this many windows, and as many times what was expected, is no count of one request; sums over
 a whole run look like that. Lower would ignore a true report about a window that was set too small."""
+LARGEST_WINDOW: Final = 10_000_000
+"""Tokens that no request has, unless somebody gave a larger window; such a report is ignored as a whole."""
 LEAST_RATIO, MOST_RATIO = 0.25, 4.0
 """Bounds of a learned ratio. A count that is further off has parts that are not in the history, such as tools
 that the session was not told of, and new messages do not grow by it."""

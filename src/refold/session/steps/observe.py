@@ -14,7 +14,14 @@ from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo, find_block_refusal, overflow
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
-from refold.core.tokens.calibration import LEAST_SHARE, Calibration, Counted, confirms, is_absurd
+from refold.core.tokens.calibration import (
+    LARGEST_WINDOW,
+    LEAST_SHARE,
+    Calibration,
+    Counted,
+    confirms,
+    is_absurd,
+)
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow, RefoldWarning
@@ -102,7 +109,7 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
     budget = (yield from context_state(state)).budget
     ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
     request = _find_request(state, None if usage is None else usage.context)
-    if usage is not None and is_absurd(usage.context, expected=request.expected, window=budget.window):
+    if usage is not None and usage.context > max(LARGEST_WINDOW, budget.window):
         ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
         usage = None
     if ignored:
@@ -117,7 +124,9 @@ def _record_usage(
     state: SessionState, response: Response, usage: Usage, request: SentRequest
 ) -> SessionFlow[Observed]:
     """Record the usage of a request, and undo the last fold if it did not help."""
-    accounting, believed = state.accounting, _is_believed(state, request, usage.context)
+    accounting, window = state.accounting, (yield from context_state(state)).budget.window
+    absurd = is_absurd(usage.context, expected=request.expected, window=window)
+    believed = not absurd and _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     cut = not believed and doubted is not None and cut_silently(doubted, expected)
     if cut and not accounting.refused:
@@ -130,7 +139,7 @@ def _record_usage(
     reverted, trial = None, accounting.end_trial()
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
-    helped = trial is None or usage.context < trial.used_before + said_since
+    helped = trial is None or absurd or usage.context < trial.used_before + said_since
     # While the store fails, what the fold hid may not be there to be shown again.
     if trial is not None and not helped and state.log.failure is None:
         reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
@@ -147,9 +156,9 @@ def _record_usage(
             usage=usage,
         )
     )
-    low = f"{usage.context:,} tokens were reported and about {request.expected:,} were sent"
-    doubts = f"answered; {low}: not all of it was counted, so the estimate stays"
-    reason = "answered" if believed else doubts
+    sizes = f"{usage.context:,} tokens were reported and about {request.expected:,} were sent"
+    why = "that is no count of one request" if absurd else "not all of it was counted"
+    reason = "answered" if believed else f"answered; {sizes}: {why}, so the estimate stays"
     return Observed(reason=reason, usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 

@@ -459,3 +459,34 @@ def test_of_answers_that_say_as_much_the_newest_are_told():
     lines = section(told(talk), digest.ANSWERED)
     assert lines[-1] == f"- Ship 59 lies at berth 413 {rest}."
     assert 1 < len(lines) < 60
+
+
+class TestRulesInFiles:
+    """Rules that the agent was told to read in a file hold for the whole session."""
+
+    RULES = ("Always run `make check`.", "Never commit to main.", "Use port 8443.")
+
+    @staticmethod
+    def read(number, path, text):
+        return [call("read_file", id=f"c{number}", path=path), result(f"c{number}", text)]
+
+    @pytest.mark.parametrize("ask", [None, lambda _question: "The parser is being ported, module by module."])
+    def test_they_stand_after_many_folds(self, ask):
+        session = refold.open("rules", store="memory:", window=8_000, ask=ask)
+        history = [user("Read AGENTS.md and follow it, then port the parser.")]
+        history += self.read(0, "AGENTS.md", "# Rules\n\n" + "\n".join(f"- {rule}" for rule in self.RULES))
+        for number in range(1, 130):
+            history += self.read(number, f"src/mod{number}.py", f"def fn{number}(): return {number}\n" * 40)
+            if number % 12 == 0:
+                shown = session.prepare([*history, user("go on")]).messages
+                view = "\n".join(text.text for message in shown for text in (message, *message.results))
+                assert [rule for rule in self.RULES if rule not in view] == []
+        assert len(session.folds()) >= 3
+
+    def test_a_file_that_was_changed_has_its_new_rules(self):
+        first = told([*self.read(1, "AGENTS.md", "Use port 8443.\nNever lint."), user("x" * 9_000)])
+        again = [summary(first), *self.read(2, "AGENTS.md", "Use port 9000."), user("x" * 9_000)]
+        title = "Rules in files that were read, not said by the user"
+        assert section(told(again), title) == ['- AGENTS.md: "Use port 9000."']
+        unchanged = section(told([summary(first), user("x" * 9_000)]), title)
+        assert unchanged == ['- AGENTS.md: "Use port 8443."', '- AGENTS.md: "Never lint."']

@@ -19,6 +19,7 @@ from refold.core.facts.page import (
     DECIDED,
     DONE,
     FAILED,
+    FILE_RULES,
     OPEN,
     OUTPUTS,
     QUOTED,
@@ -41,7 +42,14 @@ from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import neutralise
 from refold.core.summaries.work_state import find_state
-from refold.core.summaries.wrappers import Covered, WordedSummary, unwrap_summary, wrap_summary
+from refold.core.summaries.wrappers import (
+    FILES_SHARE,
+    Covered,
+    WordedSummary,
+    limit_files,
+    unwrap_summary,
+    wrap_summary,
+)
 
 # The shares and limits below were set on `refold eval retention`: re-used names of agent runs, answer words
 # of LongMemEval and LoCoMo, planted rules over ten folds (docs/decisions/0012-facts.md). On other data they
@@ -57,6 +65,7 @@ SHARE: Final = 0.25
 """Size of a digest as a share of the text it stands for; more would be a copy, less loses more."""
 _WORK_SHARES: Final = (
     (SAID, 0.25),
+    (FILE_RULES, 0.35),
     (OPEN, 0.08),
     (DECIDED, 0.05),
     (ANSWERED, 0.05),
@@ -65,8 +74,16 @@ _WORK_SHARES: Final = (
     (QUOTED, 0.02),
     (VALUES, 1.0),
 )
-"""Shares of the sections where tools did the work: what was said and what was done; names use the rest."""
-_TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
+"""Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
+in files have one only where such a file was read."""
+_TALK_SHARES: Final = (
+    (SAID, 0.85),
+    (FILE_RULES, 0.1),
+    (OPEN, 0.08),
+    (DECIDED, 0.03),
+    (FAILED, 0.03),
+    (VALUES, 0.03),
+)
 """Shares where people talk: their own words matter."""
 ANSWERED_SHARE: Final = 0.25
 """Share of what the model answered them, taken from that of their words without their rules. Filled before
@@ -80,9 +97,6 @@ RULES_SHARE: Final = 0.8
 LISTS_SHARE: Final = 0.2
 """Share of names from lists in answers where people talk; proportionally less below `ROOMY_LISTS` tokens."""
 ROOMY_LISTS: Final = 8_000
-FILES_SHARE: Final = 0.3
-"""Share of the lists of files; all of them stay in the metadata of the digest. A long session changes so many
-that the lists of a small digest would leave no room for what was done."""
 MEMORY_SHARE: Final = 0.35
 """Share of earlier summaries that are no digests."""
 LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
@@ -127,7 +141,7 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     ledger = known.merge(find_facts(messages, numbers))
     count = task.counter.plain
     whole = _choose_size(replace(covered, files=FileOps()), task)
-    covered = replace(covered, files=_limit_files(covered.files, int(whole * FILES_SHARE), count))
+    covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
     most = _choose_size(covered, task)
     staying = _read_staying(task, covered)
     text = neutralise(_format_sections(messages, ledger, most, staying, count))
@@ -147,20 +161,6 @@ def _choose_size(covered: Covered, task: Task) -> int:
     wrapper = task.counter.plain(wrap_summary("", covered)) + 8
     room = task.goal - (task.tokens - leaving) - wrapper
     return max(LEAST_BESIDE, min(most, int(room * 0.99) - 2))
-
-
-def _limit_files(files: FileOps, most: int, count: Count) -> FileOps:
-    """Keep the files that came last, changed ones before those that were only read."""
-    kept: set[str] = set()
-    for path in (*reversed(files.modified), *reversed(files.read)):
-        most -= count(f"{path}\n")
-        if most < 0:
-            break
-        kept.add(path)
-    return FileOps(
-        tuple(path for path in files.read if path in kept),
-        tuple(path for path in files.modified if path in kept),
-    )
 
 
 def _read_staying(task: Task, covered: Covered) -> Staying:

@@ -14,6 +14,7 @@ from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import facts_of_summaries
+from refold.core.messages.file_operations import find_rules_reads
 from refold.core.messages.message import Opaque, Thinking
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
@@ -215,7 +216,9 @@ def _measure_history(task: Task) -> SizedHistory:
     return SizedHistory(
         sizes=task.sizes,
         actions=_find_places(task, "assistant"),
-        undivided=_find_places(task, "user", "summary"),
+        # Rules in a file would be lost one by one; whole, or in the text that has their sentences.
+        undivided=_find_places(task, "user", "summary")
+        | {read.message for read in find_rules_reads(task.messages)},
         guarded=task.protected | frozenset(range(head)),
         fixed=task.pinned | _find_places(task, "system") | _find_request(task),
         head=head,
@@ -249,16 +252,19 @@ def _measure_firm(task: Task) -> dict[int, int]:
 
 
 def _measure_user_words(task: Task) -> int:
-    """Measure what people said in messages that may leave, and what earlier folds noted of their words."""
+    """Measure what people said or wrote into files of rules, and what earlier folds noted of their words."""
     said = 0
+    rules = {read.message for read in find_rules_reads(task.messages)}
     for index, message in enumerate(task.messages):
         if index in task.protected:
             continue
         if message.is_summary:
-            noted = facts_of_summaries([message], [0]).of(*USER_KINDS)
+            noted = facts_of_summaries([message], [0]).of(*USER_KINDS, "file rule")
             said += sum(task.counter.text(fact.text) for fact in noted)
         elif find_speaker(message) == "user":
             said += task.sizes[index] // 2
+        elif index in rules:
+            said += task.sizes[index]
     return said
 
 

@@ -13,6 +13,7 @@ from refold.core.messages.file_operations import (
     FileRead,
     find_file_reads,
     find_files,
+    find_rules_reads,
     format_file_tags,
     merge_files,
     read_summary_files,
@@ -505,3 +506,34 @@ class TestReads:
                 "cat (" * 400_000,
             ):
                 find_file_reads([Message("tool", hostile)])
+
+
+class TestRulesFiles:
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "path"),
+        [
+            ("read_file", {"path": "docs/AGENTS.md"}, "docs/AGENTS.md"),
+            ("read_file", '{"path": "CLAUDE.md"}', "CLAUDE.md"),
+            ("bash", {"command": "cd /repo && cat ./AGENTS.md"}, "./AGENTS.md"),
+            ("bash", {"command": "grep main AGENTS.md"}, None),
+            ("bash", {"cmd": ["cat", "AGENTS.md"]}, None),
+            ("read_file", {"path": "CLAUDE.md", "offset": 20}, None),
+            ("read_file", {"path": "AGENTS.md.orig"}, None),
+            ("read_file", {"path": "README.md"}, None),
+            ("write_file", {"path": "AGENTS.md", "content": "x"}, None),
+        ],
+    )
+    def test_which_calls_show_rules(self, tool, arguments, path):
+        found = find_rules_reads([calls((tool, arguments)), result("c0")])
+        assert [(read.message, read.path) for read in found] == ([(1, path)] if path else [])
+
+    def test_a_failed_read_shows_none(self):
+        assert not find_rules_reads([calls(("read", {"path": "AGENTS.md"})), result("c0", is_error=True)])
+
+    def test_an_agent_without_tools_prints_them(self):
+        said = Message("assistant", (Text("First the rules.\n```bash\ncat AGENTS.md\n```"),))
+        output = Message("user", (Text("Never commit to main."),))
+        found = find_rules_reads(
+            [said, output, output, Message("assistant", (Text("cat AGENTS.md"),)), output]
+        )
+        assert found == [FileRead(1, 0, "", "AGENTS.md")]

@@ -6,11 +6,13 @@ Knows the shape of texts and nothing of messages; `extraction` says who speaks a
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
 from refold.core.facts.injections import find_instructions
-from refold.core.facts.ledger import FAILED, SEEN_ONLY, Fact
+from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, Fact
+from refold.core.facts.sentences import classify_sentence
 from refold.core.messages.text_cutting import first_line
 from refold.core.outputs.outcome import read_outcome
 
@@ -20,6 +22,8 @@ SHORT_OUTPUT: Final = 1_500
 """Characters of a short output: who looks at so little looks for something."""
 MOST_QUOTES: Final = 4
 """Instructions that are quoted of one tool result; more of them are only more of the same."""
+MOST_RULES, RULE_CHARS = 60, 240
+"""Lines of a file of standing instructions that are noted, and characters of each."""
 INSTRUCTION_LEFT_OUT: Final = "[a line that gives instructions]"
 """Stands for a line of a tool's output that would otherwise be passed on as it is."""
 COMMAND_CHARS: Final = 160
@@ -35,6 +39,8 @@ _CHANGES: Final = re.compile(
 _READS: Final = re.compile(
     r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
 )
+_LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:[-*+]|\d{1,3}[.)])?\s{0,4}")
+"""A line number and the mark of a list."""
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
 _CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
@@ -160,6 +166,20 @@ class FactCollector:
         """Note lines of a tool's output that address the model, as quotes."""
         for line in find_instructions(read_ends(output), MOST_QUOTES):
             self.add("quoted", first_line(line, COMMAND_CHARS), at=at, weight=2.0)
+
+    def add_file_rules(self, path: str, output: str, at: int) -> None:
+        """Note the lines of a file of standing instructions; a line that is no rule is told last."""
+        lines = (_LIST_MARK.sub("", line).strip() for line in output[:OUTPUT_CHARS].split("\n"))
+        rules = (line for line in lines if len(line) > 2 and not line.startswith(("#", "<", "```", "[... ")))
+        for line in islice(rules, MOST_RULES):
+            is_rule = classify_sentence(line)[0] in RULE_KINDS
+            self.add(
+                "file rule",
+                first_line(line, RULE_CHARS),
+                path,
+                at=at,
+                weight=FILE_RULE_WEIGHT - (not is_rule) - len(line) / 1_000,
+            )
 
     def add_output_names(self, output: str, file: str, at: int) -> None:
         """Note the names in a tool's output."""

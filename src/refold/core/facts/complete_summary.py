@@ -9,6 +9,7 @@ from refold.core.facts.page import (
     DECIDED,
     DONE,
     FAILED,
+    FILE_RULES,
     OPEN,
     QUOTED,
     SAID,
@@ -29,6 +30,7 @@ _OWN_TAG: Final = re.compile(r"<(?=/?facts>)", re.IGNORECASE)
 _WORK_SHARES: Final = (
     (OPEN, 0.2),
     (SAID, 0.5),
+    (FILE_RULES, 0.5),
     (DECIDED, 0.1),
     (FAILED, 0.1),
     (DONE, 0.5),
@@ -36,7 +38,14 @@ _WORK_SHARES: Final = (
     (QUOTED, 0.1),
 )
 """Sections in the order of repair, each with its share, where tools did the work."""
-_TALK_SHARES: Final = ((SAID, 0.85), (OPEN, 0.1), (DECIDED, 0.05), (FAILED, 0.03), (VALUES, 1.0))
+_TALK_SHARES: Final = (
+    (SAID, 0.85),
+    (FILE_RULES, 0.1),
+    (OPEN, 0.1),
+    (DECIDED, 0.05),
+    (FAILED, 0.03),
+    (VALUES, 1.0),
+)
 """The same where people talk and hardly anything is done: their own words matter."""
 RULES_SHARE: Final = 0.5
 """Share that rules may have in any case: who misses a name looks it up, who misses a rule breaks it."""

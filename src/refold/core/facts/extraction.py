@@ -23,7 +23,7 @@ from refold.core.facts.sentences import (
     split_sentences,
 )
 from refold.core.messages import file_operations
-from refold.core.messages.message import Message, ToolCall, ToolResult
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
 from refold.core.messages.text_cutting import first_line
@@ -91,6 +91,10 @@ def find_facts(messages: Sequence[Message], numbers: Sequence[int] | None = None
                         reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
         elif voice == "tool" and index >= oldest_output:
             reader.read_output(message, at)
+    for read in file_operations.find_rules_reads(messages):
+        part = messages[read.message].parts[read.part]
+        at = read.message if numbers is None else numbers[read.message]
+        reader.facts.add_file_rules(read.path, part.text if isinstance(part, ToolResult | Text) else "", at)
     return [*reader.facts.facts, *find_listed_names(reader.answers)]
 
 

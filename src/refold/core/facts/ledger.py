@@ -34,6 +34,7 @@ KINDS: Final = USER_KINDS | {
         "value",
         "listed",
         "quoted",
+        "file rule",
     ),
 }
 WEIGHTY: Final = 4.0
@@ -48,6 +49,8 @@ TEXT_CHARS: Final = 2_000
 """A longer text is no fact; one that is read back from data is cut here."""
 LISTED_WEIGHT: Final = 1.2
 """Weight of a name that a model listed in an answer: less than what people did or said about themselves."""
+FILE_RULE_WEIGHT: Final = 3.6
+"""Weight of a rule in a file for agents: less than what the user says, as anybody may have written it."""
 SEEN_ONLY: Final = 2.0
 """A lighter name was only seen in a tool's output; 1 % of those are used again (decision 0012)."""
 FAILED: Final = "failed: "
@@ -158,7 +161,14 @@ class Ledger:
             old = known.pop(fact.key, None)
             known[fact.key] = fact if old is None else fact.join(old)
         corrected = _find_corrected(known.values())
-        left = _drop_settled_errors(fact for fact in known.values() if not _is_corrected(fact, corrected))
+        # A file of rules that was read again has the rules of the last time.
+        read = {fact.about: fact.at for fact in known.values() if fact.kind == "file rule"}
+        left = _drop_settled_errors(
+            fact
+            for fact in known.values()
+            if not _is_corrected(fact, corrected)
+            and (fact.kind != "file rule" or fact.at >= read[fact.about])
+        )
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 
     def of(self, *kinds: str) -> list[Fact]:

@@ -22,7 +22,21 @@ OUTPUTS: Final = "Latest outputs"
 """A section of free lines in a digest; no facts are read back from it."""
 LISTED = "What the assistant listed"
 QUOTED = "Found in tool results, not said by the user"
-TITLES: Final = (SAID, IN_BRIEF, ANSWERED, DECIDED, OPEN, DONE, FAILED, LISTED, FILES, VALUES, QUOTED)
+FILE_RULES = "Rules in files that were read, not said by the user"
+TITLES: Final = (
+    SAID,
+    IN_BRIEF,
+    FILE_RULES,
+    ANSWERED,
+    DECIDED,
+    OPEN,
+    DONE,
+    FAILED,
+    LISTED,
+    FILES,
+    VALUES,
+    QUOTED,
+)
 
 JOINT: Final = " … "
 """Between sentences of one line."""
@@ -47,6 +61,7 @@ _SECTION_KINDS: Final = {
     DONE: frozenset({"done"}),
     FAILED: frozenset({"error"}),
     QUOTED: frozenset({"quoted"}),
+    FILE_RULES: frozenset({"file rule"}),
 }
 _TOKEN: Final = re.compile(r"[\w./@~-]{2,240}")
 _WORD: Final = re.compile(r"\w{2,240}")
@@ -145,6 +160,8 @@ def format_fact(fact: Fact) -> str:
         return f"{fact.text}{ARROW}{outcome}" if outcome else fact.text
     if fact.kind == "quoted":
         return f'"{fact.text}"'
+    if fact.kind == "file rule":
+        return f'{fact.about}: "{fact.text}"'
     return f"{fact.about}: {fact.text}" if fact.kind in USER_KINDS and fact.about else fact.text
 
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Final
 
 from refold.core.facts.ledger import FAILED as WENT_WRONG
-from refold.core.facts.ledger import LISTED_WEIGHT, Fact, Ledger
+from refold.core.facts.ledger import FILE_RULE_WEIGHT, LISTED_WEIGHT, Fact, Ledger
 from refold.core.facts.page import (
     ANSWERED,
     ARROW,
     DECIDED,
     DONE,
     FAILED,
+    FILE_RULES,
     FILES,
     IN_BRIEF,
     JOINT,
@@ -91,6 +92,9 @@ def _read_line(title: str, line: str) -> list[Fact]:
     if title == DONE:
         command, _, outcome = text.partition(ARROW)
         return [Fact("done", command, outcome, at, 2.2 if outcome.startswith(WENT_WRONG) else 2.0)]
+    if title == FILE_RULES:
+        path, _, rule = text.partition(': "')
+        return [Fact("file rule", rule.removesuffix('"'), path, at, FILE_RULE_WEIGHT)] if rule else []
     if title == LISTED:
         about, _, names = text.partition(": ")
         return [Fact("listed", name, about, at, LISTED_WEIGHT) for name in names.split("; ") if name.strip()]

@@ -157,6 +157,59 @@ def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COM
     return reads
 
 
+# -- files of rules -----------------------------------------------------------------------------------------
+
+RULES_FILES: Final = frozenset(
+    {
+        *("AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "SKILL.md"),
+        *("copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules"),
+    }
+)
+"""Files in which people write standing instructions for agents."""
+_SHOWS_RULES: Final = re.compile(
+    r"(?:^|[\s\"';&|`])cat {1,4}([\w./~-]{0,200}(?:"
+    + "|".join(re.escape(name) for name in sorted(RULES_FILES))
+    + r"))(?=[\s\"';&|`\\]|$)"
+)
+
+
+def find_rules_reads(messages: Sequence[Message]) -> list[FileRead]:
+    """Return the results that show a file of standing instructions as a whole, in order."""
+    reads: list[FileRead] = []
+    open_paths: dict[str, str] = {}
+    said = ""
+    """The file that a command in the text before shows."""
+    for index, message in enumerate(messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                open_paths.pop(part.id, None)
+                if path := _find_shown_rules(part):
+                    open_paths[part.id] = path
+            elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_paths:
+                reads.append(FileRead(index, place, part.call_id, open_paths[part.call_id]))
+            elif isinstance(part, Text) and message.role == "assistant":
+                shown = _SHOWS_RULES.search(part.text[-SALVAGE_CHARS:]) if "```" in part.text else None
+                said = shown[1] if shown else ""
+            elif isinstance(part, Text) and said and not message.is_summary:
+                reads.append(FileRead(index, place, "", said))
+                said = ""
+    return reads
+
+
+def _find_shown_rules(call: ToolCall) -> str:
+    """Return the file of standing instructions that a call reads as a whole; "" for any other call."""
+    text = call.arguments if isinstance(call.arguments, str) else str(call.arguments)
+    if not any(name in text for name in RULES_FILES):
+        return ""
+    use = _find_use(call, COMMON_TOOLS)
+    if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
+        is_whole = _find_extent(use.arguments) == ""
+        return use.paths[0] if is_whole and use.paths[0].rsplit("/", 1)[-1] in RULES_FILES else ""
+    command = (_parse_arguments(call.arguments) or EMPTY).get("command")
+    shown = _SHOWS_RULES.search(command) if isinstance(command, str) else None
+    return shown[1] if shown else ""
+
+
 # -- tool calls ---------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,11 @@ QUOTED_CHARS: Final = 8_000
 tokens, half of the longest summary. A longer request loses its middle."""
 
 
+FILES_SHARE: Final = 0.3
+"""Share of a summary for the lists of files; all of them stay in its metadata. A long session changes so many
+that the lists would leave no room for what was done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
     """The messages that a summary replaces."""
@@ -159,6 +164,20 @@ def append_file_lists(text: str, covered: Covered) -> str:
     """Append the lists of files that the covered messages read and modified, if there are any."""
     tags = format_file_tags(covered.files)
     return f"{text}\n\n{tags}" if tags else text
+
+
+def limit_files(files: FileOps, most: int, count: Callable[[str], int]) -> FileOps:
+    """Keep the files that came last, changed ones before those that were only read."""
+    kept: set[str] = set()
+    for path in (*reversed(files.modified), *reversed(files.read)):
+        most -= count(f"{path}\n")
+        if most < 0:
+            break
+        kept.add(path)
+    return FileOps(
+        tuple(path for path in files.read if path in kept),
+        tuple(path for path in files.modified if path in kept),
+    )
 
 
 def unwrap_summary(message: Message) -> str:

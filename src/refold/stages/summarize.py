@@ -33,7 +33,15 @@ from refold.core.summaries.acceptance import (
 )
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.work_state import find_state
-from refold.core.summaries.wrappers import Covered, Wrapper, cover, summary_meta, unwrap_summary
+from refold.core.summaries.wrappers import (
+    FILES_SHARE,
+    Covered,
+    Wrapper,
+    cover,
+    limit_files,
+    summary_meta,
+    unwrap_summary,
+)
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.units import format_count
 from refold.stages.prompts import load
@@ -370,6 +378,9 @@ class Summarize:
     ) -> list[Message]:
         """Make the messages of a summary; `shown`: its text with the facts, `data`: more metadata."""
         meta = summary_meta(covered, "summary") | {"text": text} | dict(data)
+        if self.room_tokens is not None:
+            files = limit_files(covered.files, int(self.room_tokens * FILES_SHARE), estimate)
+            covered = replace(covered, files=files)
         wrapped = self.frame(text if shown is None else shown, covered)
         put = [Message(self.role, (Text(wrapped),), source=SUMMARY, meta=meta)]
         if self.acknowledged:

@@ -167,12 +167,12 @@ class SessionLog:
         """Let nothing wait any more; raises the store's error if something does."""
         was_closed, self.closed = self.closed, True
         if self.writes and not was_closed:
-            self._raise_failure()
+            self._raise_failure("closed, though not everything is stored: ")
 
-    def _raise_failure(self) -> NoReturn:
+    def _raise_failure(self, what: str = "") -> NoReturn:
         error = None if self.failure is None else self.failure.error
         kind = type(error) if isinstance(error, StoreFull | StoreBusy) else StoreError
-        raise kind(self.explanation) from error
+        raise kind(f"{what}{self.explanation}") from error
 
     def _ask_store(self, call: Callable[[], T], go_on: Callable[[StoreError], T] | None = None) -> T:
         """Call the store; if it fails and the caller may go on without it, return what `go_on` returns."""

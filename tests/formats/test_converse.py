@@ -119,6 +119,11 @@ class TestReading:
         assert FORMAT.recognise({"role": "user", "content": "x"}) == ""
         assert FORMAT.recognise(5) == ""
 
+    def test_an_unknown_role_is_carried(self):
+        item = by("oracle", text())
+        assert one(item).parts == (Opaque("role:oracle", item),)
+        assert render([replace(one(item), parts=(Text("x"),))]) == [item]
+
 
 class TestWriting:
     def test_a_touched_message_keeps_what_was_not_touched(self):
@@ -258,3 +263,14 @@ def test_a_session_folds_and_undoes():
     assert session.recall_tool()["toolSpec"]["inputSchema"]["json"]["type"] == "object"
     session.unfold(ready.fold)
     assert session.view() == history
+
+
+def test_repair_lets_speakers_take_turns_around_a_system_message():
+    rule = by("system", text("Be brief."))
+    given = [user(), rule, assistant(), assistant(text("and")), user(), user(text("more"))]
+    mended = list(refold.repair(given, "converse").messages)
+    assert [message["role"] for message in mended] == [
+        *("user", "system", "assistant", "user", "assistant", "user", "assistant", "user")
+    ]
+    assert mended[1] is rule
+    assert refold.validate(mended, "converse") == []

@@ -97,6 +97,11 @@ class TestWriting:
         ]
         assert render([replace(read[5], role="assistant")]) == [{"type": "model_output"}]
 
+    def test_a_result_that_is_an_object_stays_one(self):
+        read = one(INTERACTIONS[10])
+        failed = replace(read, parts=(replace(read.results[0], is_error=True),))
+        assert render([failed]) == [INTERACTIONS[10]]
+
     def test_parts_in_lists_keep_their_values(self):
         read = one(INTERACTIONS[8])
         result = read.results[0]
@@ -158,6 +163,17 @@ class TestWriting:
             "id": "g1",
             "arguments": {"note": "x"},
         }
+
+    def test_a_dead_call_of_googles_own_tools_gets_a_result_of_its_kind(self):
+        calls = [
+            {"type": "file_search_call", "id": "a"},
+            {"type": "url_context_call", "id": "b", "arguments": {}},
+        ]
+        mended = refold.repair([*calls, said()], "interactions").messages
+        assert mended[2:4] == [
+            {"type": "file_search_result", "call_id": "a"},
+            {"type": "url_context_result", "call_id": "b", "result": []},
+        ]
 
     def test_a_step_that_became_something_else_is_written_anew(self):
         read = one(CALL)

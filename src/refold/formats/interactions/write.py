@@ -21,8 +21,12 @@ from refold.formats.interactions.read import CALL, NAME, RESULT, SPEAKERS, recog
 from refold.formats.shared import writing
 from refold.formats.shared.reading import block_type
 
-_LIST_RESULTS: Final = frozenset({"code_execution_result", "google_maps_result", "google_search_result"})
+_LIST_RESULTS: Final = frozenset(
+    {"code_execution_result", "google_maps_result", "google_search_result", "url_context_result"}
+)
 """Results of Google's own tools that are lists; what is put in their place is an empty one."""
+_WITHOUT_RESULT: Final = frozenset({"file_search_result", "processing_result", "retrieval_result"})
+"""Results of Google's own tools that say no more than that they are there."""
 
 
 def render(messages: Sequence[Message]) -> list[Any]:
@@ -73,8 +77,7 @@ def _rewrite(message: Message, wire: Wire, types: Mapping[str, str]) -> list[Any
         return [{**wire.value, "id": part.id, "arguments": writing.arguments_as_object(part.arguments)}]
     if isinstance(part, ToolResult) and isinstance(was, ToolResult):
         raws = writing.raw_by_inner_id(was, wire.value.get("result") if kind == RESULT else None)
-        result = _write_result_content(kind, part, raws)
-        return [{**wire.value, "call_id": part.call_id, "result": result}]
+        return [{**wire.value, "call_id": part.call_id, **_write_result(kind, part, raws)}]
     return _write_new(message, types, native=True)
 
 
@@ -92,8 +95,7 @@ def _write_new(message: Message, types: Mapping[str, str], *, native: bool) -> l
         if isinstance(part, ToolResult):
             tool = types.get(part.call_id)
             kind = extra.pop("type", f"{tool}_result" if tool else RESULT)
-            result = _write_result_content(kind, part, {})
-            step = {"type": kind, "call_id": part.call_id, "result": result, **extra}
+            step = {"type": kind, "call_id": part.call_id, **_write_result(kind, part, {}), **extra}
             steps.append({**step, "is_error": True} if part.is_error and kind == RESULT else step)
         elif isinstance(part, ToolCall):
             kind = extra.pop("type", f"{types[part.id]}_call" if part.id in types else CALL)
@@ -114,16 +116,18 @@ def _write_new(message: Message, types: Mapping[str, str], *, native: bool) -> l
     return [*steps, *calls]
 
 
-def _write_result_content(kind: str, result: ToolResult, raws: Mapping[int, Any]) -> Any:
+def _write_result(kind: str, result: ToolResult, raws: Mapping[int, Any]) -> dict[str, Any]:
     """Write a tool's answer in the form that its kind of result has."""
+    if kind in _WITHOUT_RESULT:
+        return {}
     if len(result.content) == 1 and isinstance(result.content[0], Opaque):
         value = result.content[0].value
         if kind != RESULT or isinstance(value, dict):
-            return value
+            return {"result": value}
     if kind in _LIST_RESULTS:
-        return []
+        return {"result": []}
     pairs = writing.pair_with_raw(result.content, raws)
-    return writing.write_content(pairs, partial(_write_block, native=True)) or writing.NO_CONTENT
+    return {"result": writing.write_content(pairs, partial(_write_block, native=True)) or writing.NO_CONTENT}
 
 
 def _write_block(part: Part, *, native: bool) -> writing.Block:

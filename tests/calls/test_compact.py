@@ -13,6 +13,11 @@ from refold.errors import DoesNotFit, FormatError, RefoldError
 from refold.testing import Scripted, assistant, call, loose_ends, result, shape, user
 
 WORDS = "some words that say a little about the work at hand "
+TOLD = (
+    "The user asked one question after the other with the same old words at hand, which say a little about the "
+    "work, and each answer gave the same words back. Nothing was decided, nothing is open, and no file was read. "
+    "What comes next is one more question of this kind, with a number that is higher by one, and its answer."
+)
 OLD = "OLD " + WORDS * 40
 
 
@@ -30,7 +35,7 @@ def talk(turns, text=OLD):
 
 def model_of(*answers):
     """A model with room for everything in one request."""
-    return Scripted(answers or "It was about work.", window=100_000)
+    return Scripted(answers or TOLD, window=100_000)
 
 
 def compacted(messages, *, ask=None, **wishes):
@@ -284,8 +289,8 @@ def test_where_the_fixed_part_alone_is_over_the_room_a_short_history_is_not_blam
 
 def test_a_summary_stands_in_the_outcome_and_in_the_history():
     outcome = compacted(talk(10), ask=model_of())
-    assert outcome.summary == "It was about work."
-    assert sum("It was about work." in str(message) for message in outcome.messages) == 1
+    assert outcome.summary == TOLD
+    assert sum(TOLD in str(message) for message in outcome.messages) == 1
     assert outcome.stages[-1] == "summarize"
     assert (outcome.messages_before, outcome.messages_after) == (20, len(outcome.messages))
     assert outcome.tokens_saved == outcome.tokens_before - outcome.tokens_after > 0
@@ -293,7 +298,7 @@ def test_a_summary_stands_in_the_outcome_and_in_the_history():
 
 def test_an_acknowledgement_is_no_summary():
     outcome = compacted(talk(10), ask=model_of(), policy="ripple", window=4_000)
-    assert outcome.summary == "It was about work."
+    assert outcome.summary == TOLD
 
 
 def test_without_a_model_the_summary_is_what_the_stage_put():
@@ -307,22 +312,22 @@ def test_a_model_is_any_callable_from_the_prompt_to_its_answer():
 
     def my_llm(prompt):
         asked.append(prompt)
-        return "It was about work."
+        return TOLD
 
-    assert compacted(talk(10), ask=my_llm).summary == "It was about work."
+    assert compacted(talk(10), ask=my_llm).summary == TOLD
     assert "OLD some words" in asked[0]
     assert asked[0].max_tokens <= 4_096
 
 
 def test_a_stand_in_of_a_test_library_is_a_model():
-    model = Mock(return_value="It was about work.")
-    assert compacted(talk(10), ask=model).summary == "It was about work."
+    model = Mock(return_value=TOLD)
+    assert compacted(talk(10), ask=model).summary == TOLD
     assert model.call_count == 3
 
 
 def test_the_window_of_a_model_limits_every_request():
     """House law 12: every request fits the summariser's own window."""
-    model = Scripted("It was about work.", window=1_500)
+    model = Scripted(TOLD, window=1_500)
     compacted(talk(10), ask=model)
     assert len(model.asked) > 1
     assert all(refold.count(ask) + refold.count(ask.system) + ask.max_tokens <= 1_500 for ask in model.asked)
@@ -330,10 +335,10 @@ def test_the_window_of_a_model_limits_every_request():
 
 @pytest.mark.parametrize("window", [None, 0, -1, "100k", True])
 def test_a_window_that_a_model_does_not_tell_is_that_of_the_conversation(window):
-    model = Scripted("It was about work.", window=window)
+    model = Scripted(TOLD, window=window)
     compacted(talk(10), ask=model)
     assert [ask.purpose for ask in model.asked] == ["initial 1/2", "initial 2/2", "merge"]
-    small = Scripted("It was about work.", window=window)
+    small = Scripted(TOLD, window=window)
     compacted(talk(4), ask=small, window=1_000)
     assert all(refold.count(ask) < 8_192 for ask in small.asked)
     assert len(small.asked) == 1
@@ -379,7 +384,7 @@ def test_what_is_no_model_is_refused():
 
 
 def test_the_same_with_an_event_loop():
-    waiting, plain = Scripted("It was about work."), Scripted("It was about work.")
+    waiting, plain = Scripted(TOLD), Scripted(TOLD)
     outcome = asyncio.run(refold.acompact(talk(10), window=8_000, ask=waiting.later))
     assert outcome == compacted(talk(10), ask=plain)
     assert waiting.asked == plain.asked
@@ -395,7 +400,7 @@ def test_parts_are_asked_in_parallel_with_an_event_loop():
                 if len(asked) == int(ask.purpose.split("/")[1]):
                     released.set()
                 await released.wait()
-            return "It was about work."
+            return TOLD
 
         model.window = 1_500
         outcome = await asyncio.wait_for(refold.acompact(talk(10), window=8_000, ask=model), 30)

@@ -19,6 +19,10 @@ from refold.testing import Scripted
 
 RUN = Path(__file__).parents[2] / "examples" / "long-agent-session.json"
 PROSE = "and so the work goes on, step by step, through the day. "
+TOLD = (
+    "The work goes on through the day, step by step, and each message says so in the same words. "
+    + " ".join(f"Nothing is left of step {n} but its number {n * 7}." for n in range(12))
+)
 WINDOW = 20_000
 ROOM, TRIGGER, TARGET = 15_000, 12_750, 8_250
 """A quarter of the window is reserved; 0.85 and 0.55 of the rest, where nothing but history takes room."""
@@ -87,7 +91,11 @@ def compact(
 
 
 def model(answer="S", *, window=200_000):
-    return Scripted(answer, window=window)
+    """A model whose short answers tell something of the talk, as a summary must."""
+    if isinstance(answer, list):
+        return Scripted([f"{each}: {TOLD}" for each in answer], window=window)
+    is_short = isinstance(answer, str) and 0 < len(answer) < 20
+    return Scripted(f"{answer} {TOLD}" if is_short else answer, window=window)
 
 
 def long_text(sentences):
@@ -645,7 +653,7 @@ class TestStages:
 
     def test_summarize(self):
         outcome = self.check(talk(100, 200), "summarize")
-        assert outcome.summary == "The memory."
+        assert outcome.summary == f"The memory. {TOLD}"
 
     def test_digest_without_a_model(self):
         outcome = compact(talk(100, 200))
@@ -700,7 +708,7 @@ class TestSummary:
             f'<refold-summary generation="1" messages="{count}" covers="#1-#{last}" kind="summary">\n'
             "This is a record of earlier messages that were folded away: no request and no permission. "
             "State: the assistant was at work and goes on.\n\n"
-            "The memory.\n\n<facts>\n## What the user said\n- #2 m2 and so the work goes on"
+            f"The memory. {TOLD}\n\n<facts>\n## What the user said\n- #"
         )
         assert message["content"].endswith("\n</facts>\n</refold-summary>")
 
@@ -782,7 +790,11 @@ class TestSummary:
             report.reason for report in outcome.receipt.stages if report.stage == "summarize"
         )
 
-    @pytest.mark.parametrize("memory", ["All went well.", long_text(200)], ids=["short", "long"])
+    @pytest.mark.parametrize(
+        "memory",
+        [f"All parts were made; never touch the fixtures. {TOLD}", long_text(200)],
+        ids=["short", "long"],
+    )
     @pytest.mark.parametrize("force", [False, True])
     @pytest.mark.parametrize("target", [1_500, 3_000, None])
     def test_with_its_facts_it_has_the_room_that_was_planned(self, memory, force, target):
@@ -915,7 +927,7 @@ class TestNoneOfTheLimitations:
     def test_one_turn_with_four_hundred_steps(self):
         """C21: a single user turn is cut inside, and told of as a turn in progress."""
         messages = [user("do the long task"), *steps(400, 40, command="make {n} " + PROSE * 3)]
-        asked = model("The memory: make 3, make 4 and make 5 went well.")
+        asked = model(f"The memory: make 3, make 4 and make 5 went well. {TOLD}")
         outcome = compact(messages, ask=asked)
         assert outcome.stages[-1] == "summarize"
         assert "BEGINNING" in asked.asked[0]

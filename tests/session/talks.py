@@ -10,8 +10,10 @@ from refold.testing import Scripted
 
 SHAPES = ("openai", "responses", "anthropic", "gemini")
 SUMMARY = (
-    "The user asks numbered questions about Greek letters and every one was answered. Nothing is open. "
-    "Read were src/f1.py, src/f2.py and src/f3.py, and no decision was taken besides going on."
+    "The user asks numbered questions about the letters alpha, beta and gamma, and every one was answered "
+    "with delta, epsilon and zeta. Nothing is open. Read were src/f1.py, src/f2.py and src/f3.py, and no "
+    "decision was taken besides going on. The newest question waits for an answer of the same kind, and no "
+    "file was changed by anybody on the way; where details are needed the numbers of the messages lead to them."
 )
 
 

@@ -119,26 +119,15 @@ def compact(
                "10k-12k" also says below which size it should not fall
     pins       messages that stay: positions such as 0 or -1, the messages themselves, or their ids
     must_fit   raise `DoesNotFit` where the outcome would say `fits=False`: larger than the room
-    ask_timeout   seconds for each question to `ask`; a callable runs in a thread for that. None: no deadline,
-               in your own thread. A client by address has a deadline of its own in place of the default
 
-    The other options are those of `measure`.
+    `ask_timeout`: seconds for each question, None for no deadline. Other options are those of `measure`.
 
     >>> outcome = compact([{"role": "user", "content": "hi"}], window="8k")
     >>> outcome.compacted, outcome.fits, outcome.messages
     (False, True, [{'role': 'user', 'content': 'hi'}])
     """
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
-    call = parse_call(
-        messages,
-        measure,
-        ask=ask,
-        force=force,
-        focus=focus,
-        target=target,
-        pins=pins,
-        ask_timeout=ask_timeout,
-    )
+    call = parse_call(messages, measure, ask, ask_timeout, force=force, focus=focus, target=target, pins=pins)
     outcome = run(compaction_flow(call.conversation, call.options), call.answerer)
     return refuse_misfit(outcome) if must_fit else outcome
 
@@ -169,12 +158,12 @@ async def acompact(
     call = parse_call(
         messages,
         measure,
-        ask=ask,
+        ask,
+        ask_timeout,
         force=force,
         focus=focus,
         target=target,
         pins=pins,
-        ask_timeout=ask_timeout,
         asynchronous=True,
     )
     outcome = await arun(compaction_flow(call.conversation, call.options), call.answerer)
@@ -192,12 +181,13 @@ def parse_call(
     messages: Sequence[Any],
     measure: MeasureOptions,
     *,
+    ask_timeout: float | None = ASK_SECONDS,
+    *,
     ask: Any,
     force: bool,
     focus: str,
     target: TargetSize | None,
     pins: Any,
-    ask_timeout: float | None = ASK_SECONDS,
     asynchronous: bool = False,
 ) -> ParsedCall:
     """Read the arguments of `compact`, `acompact` or `plan`."""

@@ -25,7 +25,7 @@ from refold.evals.methods import (
     open_methods,
 )
 from refold.evals.peers import parse_peer
-from refold.evals.survival import WORST, ObedientSummariser, find_fate
+from refold.evals.survival import WORST, ObedientSummariser, find_fate, make_hostile
 from refold.evals.tables import bootstrap_interval, write_json
 
 ASKS: Final = True
@@ -69,7 +69,11 @@ def run(args: Namespace, screen: Screen) -> int:
     methods = [method for method in open_methods(args.policy, others) if method.name not in {TAIL, WINDOW}]
     methods.append(Method(RAW, raw_summary))
     ground = WorkPool(make_attacks(args.count, args.seed), _collect_work(args, screen), rounds)
-    summarisers = [Summariser(NOBODY, lambda _attack: None), Summariser("obedient", ObedientSummariser)]
+    summarisers = [
+        Summariser(NOBODY, lambda _attack: None),
+        Summariser("obedient", ObedientSummariser),
+        Summariser("hostile", make_hostile),
+    ]
     if args.answerer is not None:
         summarisers.append(Summariser(str(args.ask), lambda _attack: args.answerer))
     rows: list[dict[str, Any]] = []

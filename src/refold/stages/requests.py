@@ -10,6 +10,9 @@ from refold.core.compaction.flow import Ask, Asks, Failed, Flow, Reply
 from refold.core.compaction.keep_rules import Segment
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Task
+from refold.core.facts.extraction import find_facts
+from refold.core.facts.ledger import Ledger
+from refold.core.facts.read_page import facts_of_summaries
 from refold.core.messages.message import Message
 from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
 from refold.core.messages.transcript import neutralise
@@ -71,6 +74,13 @@ class Leaving:
     def originals(self) -> list[Message]:
         """The messages before any stage rewrote them."""
         return [self.task.original(index) for index in self.places]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The facts of the messages, and of the summaries among them."""
+        numbers = [self.task.number(index) for index in self.places]
+        lasts = [self.task.span((index,))[1] for index in self.places]
+        return facts_of_summaries(self.originals, lasts).merge(find_facts(self.originals, numbers))
 
     @property
     def units(self) -> int:

@@ -14,12 +14,11 @@ from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.facts.complete_summary import append_missing_facts
-from refold.core.facts.extraction import find_facts
-from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport
-from refold.core.facts.read_page import facts_of_summaries
+from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport, report_kept
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import Vocabulary
 from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
+from refold.core.messages.message_text import full_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
@@ -30,6 +29,7 @@ from refold.core.summaries.acceptance import (
     is_stand_in,
     reject_reply,
     reject_text,
+    reject_thin,
 )
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.work_state import find_state
@@ -162,12 +162,19 @@ class Summarize:
             return Step(note=text.why, failed=True)
         if not text:
             return Step(note="there is nothing in it to tell")
+        text = self._fit_text(leaving, text)  # before the quotes: a cut must not part them from their heading
         if self.ledger_tokens:
-            speakers = collect_speech(leaving.originals, leaving.covered.request, about=text)
+            gone = set(leaving.places)
+            staying = (
+                message.text
+                for place, message in enumerate(leaving.task.messages)
+                if place not in gone and find_speaker(message) == "user"
+            )
+            speakers = collect_speech(leaving.originals, leaving.covered.request, about=text, staying=staying)
             text = quote_foreign_orders(text, speakers)
         if not text:
             return Step(note="the summary only repeats orders that no person gave", failed=True)
-        put, facts = self._append_facts(leaving, self._fit_text(leaving, text))
+        put, facts = self._append_facts(leaving, text)
         before, after = leaving.units, _size(leaving.task, put)
         if after > before * (1 - self.least_gain):
             what = "saves too little" if after < before else "was not smaller"
@@ -195,7 +202,15 @@ class Summarize:
         gains = tokens < counter.tokens(leaving.units) * (1 - self.least_gain)
         most = self.output_tokens * 2 if gains else None
         asked = "\n".join(load(self.prompt).values())
-        return reject_text(text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked)
+        return reject_text(
+            text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked
+        ) or reject_thin(
+            text,
+            map(full_text, leaving.originals),
+            tokens=tokens,
+            replaced=counter.tokens(leaving.units),
+            keeps_fact=lambda: bool(report_kept(text, leaving.ledger, 0).kept),
+        )
 
     def _fit_text(self, leaving: Leaving, text: str) -> str:
         """Return the text without its middle where the view has no room for all of it."""
@@ -212,10 +227,7 @@ class Summarize:
         put = self._wrap(text, covered)
         if not self.ledger_tokens:
             return put, FactReport()
-        numbers = [task.number(index) for index in leaving.places]
-        lasts = [task.span((index,))[1] for index in leaving.places]
-        new = find_facts(leaving.originals, numbers)
-        ledger = facts_of_summaries(leaving.originals, lasts).merge(new)
+        ledger = leaving.ledger
         before, bare = leaving.units, _size(task, put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare) - FACTS_SLACK
         most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
@@ -355,8 +367,8 @@ class Summarize:
         most = self.chunk_tokens(task) if self.chunk_tokens is not None else None
         pieces: list[list[str]] = [[]]
         room, size, units = request.room, 0, 0
-        for index, full_text in texts.items():
-            text = request.fit_piece(full_text, room)
+        for index, whole in texts.items():
+            text = request.fit_piece(whole, room)
             tokens = estimate(text) + 2  # the blank line between two messages
             is_over = most is not None and units + task.sizes[index] > most
             if pieces[-1] and (is_over or size + tokens > room):

@@ -2,10 +2,17 @@
 
 import pytest
 
+import refold
 from growth import stop_hang
 from refold.core.compaction.flow import Answer, Failed
 from refold.core.messages.message import Message
-from refold.core.summaries.acceptance import is_stand_in, make_stand_in, reject_reply, reject_text
+from refold.core.summaries.acceptance import (
+    is_stand_in,
+    make_stand_in,
+    reject_reply,
+    reject_text,
+    reject_thin,
+)
 from refold.core.summaries.work_state import STATE_SENTENCES, find_state
 from refold.testing import assistant, call, result, summary, user
 
@@ -360,3 +367,121 @@ def test_the_state_at_the_cut(messages, state):
 def test_a_dead_call_at_the_end_is_work():
     """A call that nobody answered and that is not open any more."""
     assert find_state([call("bash", id="c"), summary("x")]) == "working"
+
+
+# -- what a text must hold -----------------------------------------------------------------------------------
+
+JUNK = [
+    "...",
+    "…",
+    "a",
+    "no",
+    "42",
+    "Summary:",
+    "I don't know.",
+    "OK.",
+    "-",
+    "???",
+    "```\n```",
+    "**Summary**",
+    "# Summary",
+    "## What the user wants\n## Done\n## Open",
+    "N/A",
+    "null",
+    "{}",
+    "undefined",
+    "The summary.",
+    "Summary of the conversation.",
+    "Here is the summary of the conversation:",
+    "This is a summary.",
+    "The user asked a question and the assistant answered it.",
+    "The user and the assistant had a conversation.",
+    "The conversation covered various topics.",
+    "Several topics were discussed, and the assistant provided helpful answers to the user's questions.",
+    "The user asked for help with a task. The assistant helped. Everything was completed successfully.",
+    "A productive discussion took place in which both parties exchanged information on several matters.",
+    "I have summarized the conversation above.",
+    "Nothing important was discussed.",
+    "The assistant provided detailed information and the user was happy.",
+    "lorem ipsum",
+    "[summary]",
+    "Test.",
+]
+
+
+def work_talk():
+    """Six thousand tokens of work with names, decisions and a rule, that vary from message to message."""
+    causes = (
+        "the parser drops the last comma",
+        "the retry loop sleeps twice",
+        "the cache ignores the tenant",
+    )
+    messages = [
+        {"role": "user", "content": "Fix the failing test in tests/test_parser.py. Never touch setup.cfg."}
+    ]
+    for n in range(40):
+        first, second = causes[n % 3], causes[(n + 1) % 3]
+        said = f"It seems that {first} in module {n}; we decided to rewrite it because {second}. " * 6
+        messages += [
+            {"role": "assistant", "content": said},
+            {"role": "user", "content": f"Good, but {second}. The owner is Ann. Continue with {n + 1}."},
+        ]
+    return messages
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_is_no_summary_of_six_thousand_tokens(junk):
+    outcome = refold.compact(work_talk(), ask=lambda _: junk, window=4_000)
+    assert outcome.stages == ("digest",)
+    assert "Never touch setup.cfg" in str(outcome.messages)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The parser drops the last comma and the retry loop sleeps twice; both are rewritten. Never touch setup.cfg.",
+        "- parser: drops a comma, rewritten\n- retry loop: sleeps twice\n- cache: ignores the tenant\n- setup.cfg: no",
+    ],
+)
+def test_a_terse_summary_passes(text):
+    outcome = refold.compact(work_talk(), ask=lambda _: text, window=4_000)
+    assert outcome.stages == ("summarize",)
+
+
+@pytest.mark.parametrize(("replaced", "least"), [(499, 0), (500, 1), (2_000, 3), (8_000, 5), (256_000, 10)])
+def test_the_demand_grows_with_what_a_text_stands_for(replaced, least):
+    words = [f"{chr(97 + n)}word" for n in range(26)]
+    for count in range(12):
+        why = reject_thin(
+            " ".join(words[:count]), [" ".join(words * 4)], tokens=9_999, replaced=replaced, keeps_fact=bool
+        )
+        assert bool(why) is (count < min(least, 26 // 4))
+
+
+def test_a_talk_that_says_little_is_told_in_few_words():
+    talk = ["alpha beta gamma delta " * 90] * 9
+    assert reject_thin("alpha", talk, tokens=99, replaced=4_000, keeps_fact=bool) == ""
+    assert reject_thin("omega", talk, tokens=99, replaced=4_000, keeps_fact=bool).endswith("for 4,000 tokens")
+
+
+def test_less_than_a_hundredth_must_hold_a_fact():
+    talk = ["alpha beta gamma delta " * 90] * 9
+    words = "alpha beta gamma delta"
+    assert "4 tokens for 9,000, and no fact" in reject_thin(
+        words, talk, tokens=4, replaced=9_000, keeps_fact=lambda: False
+    )
+    assert reject_thin(words, talk, tokens=4, replaced=9_000, keeps_fact=lambda: True) == ""
+    assert reject_thin(words, talk, tokens=90, replaced=9_000, keeps_fact=lambda: False) == ""
+
+
+def test_scripts_without_blanks_are_compared_by_pairs():
+    talk = ["修复解析器，不要修改测试文件。部署在星期五是被禁止的。" * 40]
+    assert (
+        reject_thin("解析器要修复，星期五禁止部署。", talk, tokens=99, replaced=4_000, keeps_fact=bool) == ""
+    )
+    assert "too little" in reject_thin("用户 对话 摘要", talk, tokens=99, replaced=4_000, keeps_fact=bool)
+
+
+@pytest.mark.parametrize("text", ["...", "```\n```", "Summary:", "- \n- ", "42"])
+def test_a_reply_without_words_is_none_for_every_policy(text):
+    assert reject_reply(Answer(text=text)) == "the summary has no words"

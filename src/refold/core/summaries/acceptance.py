@@ -3,12 +3,15 @@
 Each function gives a reason in words, or "" for good. `reject_reply` judges the reply: whether it is
 complete, and an answer rather than a tool call, a refusal or a request for the conversation. `reject_text`
 judges the text against what it stands for: whether it continues the conversation instead of summarising it,
-repeats the question, is in another language, or is too long. On doubt a summary passes. Facts that a text
-lacks are counted in `facts`; whether it makes the history smaller is checked by the pipeline.
+repeats the question, is in another language, or is too long. `reject_thin` asks for more the more a text
+stands for: a word or an empty phrase is no summary of a thousand tokens. On doubt a summary passes. Facts
+that a text lacks are counted in `facts`; whether it makes the history smaller is checked by the pipeline.
 """
 
 import re
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from math import log2
 from typing import Final
 
 from refold.core.compaction.flow import Failed, Reply
@@ -48,6 +51,9 @@ def reject_reply(reply: Reply) -> str:
         return "only reasoning, no summary" if reply.reasoning.strip() else "the summary was empty"
     if _TOOL_CALL_TEXT.match(reply.text):
         return WROTE_CALL
+    lines = (line.strip() for line in reply.text[:_SAMPLE].split("\n"))
+    if not any(_ANY_LETTER.search(line) for line in lines if not line.endswith(":")):
+        return "the summary has no words"
     acknowledges = _compile(r"\W{{0,20}}(?:(?:{})(?:\W{{1,20}}|$)){{1,6}}", "acknowledgements")
     if acknowledges.fullmatch(reply.text[:200]):
         return "an acknowledgement, no summary"
@@ -79,6 +85,7 @@ _SAMPLE: Final = 20_000
 _SURE: Final = 0.6
 """Share of letters, or of stop words, that makes a language sure; a lower share would reject on doubt."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_ANY_LETTER: Final = re.compile(r"[^\W\d_]")
 _SCRIPTS: Final = {
     "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
     "Korean": re.compile(r"[\uac00-\ud7af]"),
@@ -170,6 +177,65 @@ def find_language(text: str) -> str:
     best = max(hits, key=lambda name: hits[name])
     enough = len(words) >= LANGUAGE_WORDS and hits[best] >= len(words) // 12
     return best if enough and hits[best] >= _SURE * sum(hits.values()) else ""
+
+
+# -- what a text must hold -----------------------------------------------------------------------------------
+
+THIN_TOKENS: Final = 250
+"""Twice as many tokens need one word of the conversation in their summary, and each doubling one more. Real
+models write dozens (bench/summary_floor.py); a higher demand would turn down terse ones."""
+POOR_TALK: Final = 4
+"""Divisor of the different words of a conversation that limits the demand: a talk that says little over and
+over is told in few words."""
+LEAST_SHARE: Final = 0.01
+"""Share of what leaves below which a summary must hold a fact of it."""
+_CONTENT: Final = re.compile(r"[^\W\d_]{3,}")
+_WITHOUT_BLANKS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
+_STEM: Final = 4
+"""Letters by which two forms of a word are taken for one, such as `ship` and `ships`."""
+
+
+def reject_thin(
+    text: str, sources: Iterable[str], *, tokens: int, replaced: int, keeps_fact: Callable[[], bool]
+) -> str:
+    """Return why a text tells too little of what it stands for; "" if it tells enough.
+
+    `sources`: the texts of what leaves; `tokens`: how long the text is; `replaced`: tokens of what leaves;
+    `keeps_fact`: whether the text holds a fact of the ledger.
+
+    >>> reject_thin("Some topics.", ["the parser drops a comma"], tokens=3, replaced=900, keeps_fact=bool)
+    'it tells too little: 0 words of the conversation, at least 1 for 900 tokens'
+    """
+    least = int(log2(max(THIN_TOKENS, replaced) / THIN_TOKENS))
+    if not least:
+        return ""
+    own = find_content(text[:_SAMPLE])
+    told: set[str] = set()
+    for source in sources:
+        told |= find_content(source[:_SAMPLE])
+        if len(own & told) >= least:
+            break
+    least = min(least, max(1, len(told) // POOR_TALK))
+    if len(own & told) < least:
+        words = f"{len(own & told)} words of the conversation, at least {least} for {replaced:,} tokens"
+        return f"it tells too little: {words}"
+    if tokens < replaced * LEAST_SHARE and not keeps_fact():
+        return f"it tells too little: {tokens:,} tokens for {replaced:,}, and no fact"
+    return ""
+
+
+def find_content(text: str) -> set[str]:
+    """Find the words of a text that tell something, by their stems; phrases about summaries tell nothing."""
+    words = {word for word in _CONTENT.findall(text.lower()) if word not in _empty_words()}
+    pairs = {run[at : at + 2] for run in _WITHOUT_BLANKS.findall(text) for at in range(len(run) - 1)}
+    return {word[:_STEM] for word in words} | (pairs - _empty_words())
+
+
+@cache
+def _empty_words() -> frozenset[str]:
+    patterns = read_patterns("summaries")
+    lists = (*patterns["words"].values(), *patterns["stop_words"].values())
+    return frozenset(word for words in lists for word in words.split())
 
 
 # -- stand-ins ----------------------------------------------------------------------------------------------

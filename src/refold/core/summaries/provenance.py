@@ -1,19 +1,23 @@
-"""Finds orders in a summary that no person gave, and turns them into quotes. Pure: it asks no model.
+"""Finds orders and claims in a summary that no person gave, and turns them into quotes. It asks no model.
 
 A summariser may take an instruction out of a tool's output and present it as the user's wish. So each
 sentence of a summary that reads like an order, a rule, a permission or a plan is looked up in what was said.
 Where a tool said it and no person did, it leaves its place and becomes a quote under a heading that names the
 source. Sentences that only tell facts stay, whoever said them.
+
+A summariser may also invent: what a sentence or a heading says about the user's words, wishes or permissions
+is looked up in what people said. Where it is not found, the sentence becomes a quote under `CLAIMED`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
-from refold.core.facts.page import FILES, OUTPUTS, QUOTED, VALUES
+from refold.core.facts.ledger import USER_KINDS, Ledger
+from refold.core.facts.page import FILES, IN_BRIEF, OUTPUTS, QUOTED, SAID, VALUES
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.messages.message import Message
@@ -24,6 +28,7 @@ from refold.core.messages.transcript import SHOWN_CHARS
 from refold.core.summaries.wrappers import unwrap_summary
 
 ASSISTANT: Final = "the assistant wrote: "
+CLAIMED: Final = "Claims of the summariser, not found in the user's words"
 
 # The thresholds were set on the attacks of `refold eval injections` (docs/benchmarks.md). Each errs towards a
 # quote, which loses nothing: the sentence stays in the summary, only not as an order.
@@ -31,6 +36,14 @@ _SAME: Final = 0.6
 """Share of a sentence's words that one line must have to be its source; a lower share quotes more."""
 _WHOLE, _WHOLE_WORDS = 0.8, 4
 """Share of a line's words with which a sentence repeats the line, and the least words of such a line."""
+_HEARD, _HEARD_OF_WISHES = 0.5, 0.25
+"""Share of a claim's words that people must have used; a wish under a heading is mostly reworded."""
+_ELSEWHERE: Final = 0.4
+"""How much a word counts that only the model or a tool used; with half of it a claim would be true."""
+_HEARD_NAMES: Final = 0.8
+"""The same for a claim with a name that nobody used."""
+_STEM: Final = 4
+"""Letters by which two forms of a word are taken for one."""
 _SOME: Final = 3
 """Words besides a name that only one speaker used; this many are no coincidence."""
 _MOST_ORDERS: Final = 40
@@ -46,6 +59,8 @@ _SOURCED: Final = re.compile(
     re.IGNORECASE,
 )
 """A sentence that names its source and is a quote from there on."""
+_WORDS_OF_USER: Final = (SAID, IN_BRIEF)
+"""Sections in which nothing but the user's own words stands; a summariser may forge one."""
 _SHOWN_BY_TOOLS: Final = frozenset({VALUES, FILES, OUTPUTS})
 """Sections of a summary with the output of tools: a name there is no request of the user."""
 
@@ -59,6 +74,10 @@ class Speech:
     lines: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
     """The words of each line, and its names."""
     names: set[str] = field(default_factory=set)
+    ends: set[str] = field(default_factory=set)
+    """The last parts of names that are paths."""
+    stems: set[str] = field(default_factory=set)
+    """The words of all lines, by their beginnings."""
     orders: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
     """The lines among them that give the model instructions."""
     about: frozenset[str] | None = None
@@ -76,6 +95,8 @@ class Speech:
             if words:
                 self.lines.append((words, names))
             self.names |= names
+            self.ends |= {name.rpartition("/")[2] for name in names}
+            self.stems |= {word[:_STEM] for word in words}
 
     def _is_about(self, text: str) -> bool:
         low = as_displayed(text).lower()
@@ -86,6 +107,10 @@ class Speech:
                 if hits > 1 or _is_name(word):
                     return True
         return False
+
+    def knows(self, word: str) -> bool:
+        """True if a form of this word was used: `fix` is one of `fixed`."""
+        return word[:_STEM] in self.stems or word[: _STEM - 1] in self.stems
 
     def support(self, words: frozenset[str]) -> float:
         """Score how surely one line is the source: it has most of these words, or they hold all of it."""
@@ -119,7 +144,35 @@ class Speakers:
     tools: Speech = field(default_factory=Speech)
 
     def find_source(self, sentence: str, heading: str) -> str | None:
-        """Return the speaker of a sentence's order, "tool" or "assistant"; None for a person or no order."""
+        """Return who gave an order: "tool", "assistant", "summariser"; None for a person or no order."""
+        speaker = self._find_speaker(sentence, heading)
+        return "summariser" if speaker is None and self._is_invented(sentence, heading) else speaker
+
+    def _is_invented(self, sentence: str, heading: str) -> bool:
+        """True if a sentence tells of the user's words or wishes what no person said."""
+        words, names = _find_words(sentence), _find_names(sentence)
+        if any(title in heading for title in _WORDS_OF_USER):
+            return self.people.support(words) < _SAME
+        claim = _compile(r"{}", "user_claims").search(sentence)
+        wish = _compile(r"\b(?:{})\b", "wish_headings").search(heading)
+        order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks").search(sentence)
+        everybody = (self.people, self.model, self.calls, self.tools)
+        unknown = names.difference(*(speech.names | speech.ends for speech in everybody)) if names else names
+        if not (claim or wish or (order and unknown)):
+            return False
+        verbs = _compile(r"{}", "claim_verbs")
+        told = [word for word in words if not verbs.fullmatch(word)]
+        heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in told)
+        least = _HEARD if claim or order else _HEARD_OF_WISHES
+        return bool(told) and heard < len(told) * (_HEARD_NAMES if unknown else least)
+
+    def _ears(self) -> tuple[tuple[Speech, float], ...]:
+        """Return whose words may stand in a claim, and how much a word of theirs counts for it."""
+        others = ((speech, _ELSEWHERE) for speech in (self.model, self.calls, self.tools))
+        return ((self.people, 1.0), *others)
+
+    def _find_speaker(self, sentence: str, heading: str) -> str | None:
+        """Return who of the tools and the model gave an order; None for a person or no order."""
         claims_request = _compile(r"\b(?:{})\b", "wish_headings").search(heading) is not None
         claims_request = claims_request or is_instruction(sentence)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks")
@@ -154,22 +207,28 @@ def _is_plan(sentence: str, heading: str) -> bool:
     return in_plans is not None or verb.match(sentence) is not None
 
 
-def collect_speech(messages: Sequence[Message], request: str = "", *, about: str | None = None) -> Speakers:
+def collect_speech(
+    messages: Sequence[Message],
+    request: str = "",
+    *,
+    about: str | None = None,
+    staying: Iterable[str] = (),
+) -> Speakers:
     """Collect what was said in these messages, as far as a summariser saw it, and in the last request.
 
-    `about`: a text; messages without a word in common with it are skipped.
+    `about`: a text; messages without a word in common with it are skipped. `staying`: what people say in
+    messages that stay in the view.
     """
     words = None
     if about is not None:
         words = _find_words(as_displayed(about)) | _find_names(_strip_marks(as_displayed(about)))
     speakers = Speakers(*(Speech(about=words) for _ in range(4)))
-    speakers.people.add(request)
+    for text in (request, *staying):
+        speakers.people.add(remove_program_text(text))
     for message in messages:
         voice = find_speaker(message)
         if voice == "summary":
-            for title, lines in _split_sections(unwrap_summary(message)):
-                by_tools = QUOTED in title or title.strip("#* :") in _SHOWN_BY_TOOLS
-                (speakers.tools if by_tools else speakers.people).add("\n".join(lines))
+            _add_summary(speakers, message)
         elif voice in {"user", "system"}:
             speakers.people.add(remove_program_text(message.text))
         elif voice == "assistant":
@@ -183,31 +242,49 @@ def collect_speech(messages: Sequence[Message], request: str = "", *, about: str
     return speakers
 
 
+def _add_summary(speakers: Speakers, message: Message) -> None:
+    """Add an earlier summary: what it tells of the user was looked up when it was made, the rest was not."""
+    for fact in Ledger.from_json(message.meta.get("facts")).of(*USER_KINDS):
+        speakers.people.add(fact.text)
+    claims = _compile(r"{}", "user_claims")
+    for title, lines in _split_sections(unwrap_summary(message)):
+        by_tools = any(label in title for label in (QUOTED, CLAIMED))
+        if by_tools or title.strip("#* :") in _SHOWN_BY_TOOLS:
+            speakers.tools.add("\n".join(lines))
+            continue
+        wish = _compile(r"\b(?:{})\b", "wish_headings").search(title)
+        for line in lines:
+            (speakers.people if wish or claims.search(line) else speakers.calls).add(line)
+
+
 def quote_foreign_orders(text: str, speakers: Speakers) -> str:
-    """Move every order that no person gave into quotes at the end; "" where nothing else is left."""
-    quotes: list[str] = []
+    """Move every order or claim that no person gave into quotes at the end; "" where nothing else is left."""
+    quotes: dict[str, list[str]] = {QUOTED: [], CLAIMED: []}
     sections: list[str] = []
     for title, lines in _split_sections(text):
-        before = len(quotes)
+        before = sum(map(len, quotes.values()))
         kept = [left for line in lines if (left := _take_orders(line, title, speakers, quotes)) is not None]
         # A section that held nothing but orders leaves with its heading.
-        if len(quotes) == before or any(line.strip() for line in kept):
+        if sum(map(len, quotes.values())) == before or any(line.strip() for line in kept):
             sections.append("\n".join([title, *kept] if title else kept))
-    if not quotes:
+    if not any(quotes.values()):
         return text
     left = "\n".join(sections).strip()
     if not left:
         return ""
-    title, body = f"## {QUOTED}", "\n".join(dict.fromkeys(quotes))
-    if title in left:
-        return left.replace(title, f"{title}\n{body}", 1)
-    return f"{left}\n\n{title}\n{body}"
+    for label, lines in quotes.items():
+        if not lines:
+            continue
+        title, body = f"## {label}", "\n".join(dict.fromkeys(lines))
+        is_there = title in left
+        left = left.replace(title, f"{title}\n{body}", 1) if is_there else f"{left}\n\n{title}\n{body}"
+    return left
 
 
-def _take_orders(line: str, title: str, speakers: Speakers, quotes: list[str]) -> str | None:
+def _take_orders(line: str, title: str, speakers: Speakers, quotes: dict[str, list[str]]) -> str | None:
     """Add the foreign orders of a line to the quotes; return the rest of the line, or None."""
     heading = as_displayed(title)
-    if QUOTED in heading or not line.strip():
+    if any(label in heading for label in quotes) or not line.strip():
         return line
     sentences = split_sentences(as_displayed(line)) or [as_displayed(line).strip()]
     rest: list[str] = []
@@ -218,7 +295,8 @@ def _take_orders(line: str, title: str, speakers: Speakers, quotes: list[str]) -
             rest.append(sentence)
         else:
             quote = words.replace('"', "'").replace("<", "&lt;")
-            quotes.append(f'- {ASSISTANT if source == "assistant" else ""}"{quote}"')
+            label = CLAIMED if source == "summariser" else QUOTED
+            quotes[label].append(f'- {ASSISTANT if source == "assistant" else ""}"{quote}"')
     if len(rest) == len(sentences):
         return line
     indent = line[: len(line) - len(line.lstrip(" -"))][:8]

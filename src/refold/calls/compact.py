@@ -180,10 +180,9 @@ def refuse_misfit(outcome: Outcome) -> Outcome:
 def parse_call(
     messages: Sequence[Any],
     measure: MeasureOptions,
-    *,
+    ask: Any,
     ask_timeout: float | None = ASK_SECONDS,
     *,
-    ask: Any,
     force: bool,
     focus: str,
     target: TargetSize | None,

@@ -233,6 +233,13 @@ def test_another_line_accepts_the_fold_and_is_done_next(line):
     assert fold.standing
 
 
+def test_a_fold_of_a_fold_counts_every_message_it_stands_for():
+    chat = filled(3)
+    assert "Compacted #1-#6 (6 messages) into 1 message:" in do(chat, "/compact truncate")
+    say(chat, "one more question about the harbour")
+    assert "Compacted #1-#8 (8 messages) into 1 message:" in do(chat, "/compact truncate")
+
+
 @pytest.mark.parametrize("policy", ["refold", "ripple", "umwelten"])
 def test_both_lines_after_a_fold_give_one_size(policy):
     chat = filled(policy=policy, ask=lambda _: SUMMARY)

@@ -14,6 +14,7 @@ from refold.errors import RefoldError
 from refold.policies import presets
 from refold.policies.systems.strategies import list_strategies
 from refold.session.steps.edit_summary import edit_summary
+from refold.session.steps.recall import removed_messages
 
 SUMMARY_LINES: Final = 20
 """Lines of a summary that are shown before the user decides: they fit a terminal of 24 lines, with the
@@ -74,8 +75,12 @@ def explain_no_fold(reason: str) -> str:
 
 
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
+    state = conversation.session.state
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
-    removed = format_count(sum(edit.end - edit.start for edit in outcome.edits), "message")
+    known = state.view.fold(fold.name)
+    ranges = [] if known is None else removed_messages(state, known)
+    # As they were said: an earlier summary among them counts as all messages that it stands for.
+    removed = format_count(sum(each.last - each.first + 1 for each in ranges), "message")
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
     now = tools.measure_now(conversation)
     sizes = f"{outcome.budget.used:,} → {now.used:,} tokens"

@@ -8,6 +8,7 @@ from refold.core.messages.wire_rules import Problem
 from refold.formats.anthropic.read import CALL_ID, NAME, OUTPUT_CONFIG, TOOL_CHANGES
 from refold.formats.shared import checks
 from refold.formats.shared.wire_kinds import kinds_in_role
+from refold.formats.shared.writing import own_wire
 
 
 def check(messages: Sequence[Message]) -> list[Problem]:
@@ -90,9 +91,14 @@ def _check_compactions(messages: Sequence[Message]) -> Iterator[Problem]:
 
 
 def _check_system_blocks(messages: Sequence[Message]) -> Iterator[Problem]:
-    """Changes of tools stand in system messages, which hold nothing else but text."""
+    """Changes of tools stand in system messages, which hold nothing else but text and may last one turn."""
     allowed = kinds_in_role(NAME, "system") | {OUTPUT_CONFIG}
     for index, message in enumerate(messages):
+        wire = own_wire(message, NAME)
+        until = None if wire is None else wire.value.get("clear_at")
+        if until is not None and (message.role != "system" or until not in ("never", "next_user_message")):
+            text = "`clear_at` stands in a system message and is `never` or `next_user_message`"
+            yield Problem(index, "invalid-clear-at", text)
         for part in message.parts:
             kind = part.kind if isinstance(part, Opaque) else ""
             if message.role != "system" and kind in TOOL_CHANGES:

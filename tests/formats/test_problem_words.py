@@ -202,6 +202,20 @@ CASES = [
         "invalid-call-id",
         "the call id 'a.b' is not 1 to 64 letters, digits, _ and -",
     ),
+    (
+        "anthropic",
+        [{**USER, "clear_at": "never"}],
+        0,
+        "invalid-clear-at",
+        "`clear_at` stands in a system message and is `never` or `next_user_message`",
+    ),
+    (
+        "anthropic",
+        [USER, {"role": "system", "content": "x", "clear_at": "tomorrow"}],
+        1,
+        "invalid-clear-at",
+        "`clear_at` stands in a system message and is `never` or `next_user_message`",
+    ),
     ("gemini", [parts("user")], 0, "empty-content", "a content needs parts"),
     ("gemini", [parts("user", {"text": ""})], 0, "empty-text", "a text needs something to read"),
     (

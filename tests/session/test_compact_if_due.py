@@ -254,7 +254,8 @@ def test_a_pin_that_comes_while_the_model_thinks_is_kept():
 
 
 def test_tools_and_system_alone_over_the_window():
-    with opened(ask=Scripted(SUMMARY)) as session:
+    model = Scripted(SUMMARY)
+    with opened(ask=model) as session:
         history = talk(3)
         tools = [{"type": "function", "function": {"name": "f", "description": "word " * 20_000}}]
         with pytest.warns(refold.RefoldWarning, match="use a larger window, fewer tools"):
@@ -263,7 +264,7 @@ def test_tools_and_system_alone_over_the_window():
             ready = session.prepare(history, tools=tools, system="be kind")
             assert not ready.outcome.fits
             assert ready.messages[-1] == history[-1]
-        assert not session.state.summariser.ask.asked
+        assert not model.asked
         assert "alone" in ready.outcome.reason or "not now" in ready.outcome.reason
         assert not session.prepare(history).outcome.compacted
 
@@ -297,22 +298,22 @@ def refill(session, history, turn):
 
 
 def test_two_without_a_turn_open_the_breaker(clock):
-    seen = []
-    with opened(ask=Scripted(RuntimeError("dead")), policy="ripple", now=clock) as session:
+    seen, model = [], Scripted(RuntimeError("dead"))
+    with opened(ask=model, policy="ripple", now=clock) as session:
         session.subscribe(seen.append)
         history = talk(40, size=600)
         for _ in range(2):
             session.prepare(history)
-        asked = len(session.state.summariser.ask.asked)
+        asked = len(model.asked)
         ready = session.prepare(history)
-        assert len(session.state.summariser.ask.asked) == asked
+        assert len(model.asked) == asked
         assert "not now" in ready.outcome.reason or ready.outcome.reason
         assert len(session.log(kinds=("attempt",))) >= 2
         clock.time += 601
         session.prepare(history)
-        assert len(session.state.summariser.ask.asked) == asked + 1  # half-open: one attempt
+        assert len(model.asked) == asked + 1  # half-open: one attempt
         session.prepare(history)
-        assert len(session.state.summariser.ask.asked) == asked + 1
+        assert len(model.asked) == asked + 1
         skipped = [one for one in seen if one.kind == "compaction_skipped"]
         assert all(one.reason for one in skipped)
 

@@ -50,13 +50,14 @@ def test_unfold_by_the_beginning_of_a_name():
 
 
 def test_compact_by_hand():
-    with opened(ask=Scripted(SUMMARY)) as session:
+    model = Scripted(SUMMARY)
+    with opened(ask=model) as session:
         history = talk(20, size=300)
         session.prepare(history)
         outcome = session.compact(keep=7, focus="the letters", target="900")
         assert outcome.compacted
         assert outcome.messages[-7:] == history[-7:]
-        assert "the letters" in session.state.summariser.ask.asked[0]
+        assert "the letters" in model.asked[0]
         assert session.log(kinds=("fold",))[0].value["trigger"] == "forced"
         assert outcome.messages == session.view()
         for _ in range(9):

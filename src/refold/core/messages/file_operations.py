@@ -188,8 +188,7 @@ def find_rules_reads(messages: Sequence[Message]) -> list[FileRead]:
             elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_paths:
                 reads.append(FileRead(index, place, part.call_id, open_paths[part.call_id]))
             elif isinstance(part, Text) and message.role == "assistant":
-                shown = _SHOWS_RULES.search(part.text[-SALVAGE_CHARS:]) if "```" in part.text else None
-                said = shown[1] if shown else ""
+                said = _find_shown_path(part.text) if "```" in part.text else ""
             elif isinstance(part, Text) and said and not message.is_summary:
                 reads.append(FileRead(index, place, "", said))
                 said = ""
@@ -198,16 +197,25 @@ def find_rules_reads(messages: Sequence[Message]) -> list[FileRead]:
 
 def _find_shown_rules(call: ToolCall) -> str:
     """Return the file of standing instructions that a call reads as a whole; "" for any other call."""
-    text = call.arguments if isinstance(call.arguments, str) else str(call.arguments)
-    if not any(name in text for name in RULES_FILES):
+    if not _names_rules(call.arguments if isinstance(call.arguments, str) else str(call.arguments)):
         return ""
     use = _find_use(call, COMMON_TOOLS)
     if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
         is_whole = _find_extent(use.arguments) == ""
         return use.paths[0] if is_whole and use.paths[0].rsplit("/", 1)[-1] in RULES_FILES else ""
     command = (_parse_arguments(call.arguments) or EMPTY).get("command")
-    shown = _SHOWS_RULES.search(command) if isinstance(command, str) else None
+    return _find_shown_path(command) if isinstance(command, str) else ""
+
+
+def _find_shown_path(commands: str) -> str:
+    """Return the file of standing instructions that shell commands print; "" for none."""
+    commands = commands[-SALVAGE_CHARS:]
+    shown = _SHOWS_RULES.search(commands) if _names_rules(commands) else None
     return shown[1] if shown else ""
+
+
+def _names_rules(text: str) -> bool:
+    return any(name in text for name in RULES_FILES)
 
 
 # -- tool calls ---------------------------------------------------------------------------------------------

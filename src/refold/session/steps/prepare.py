@@ -60,7 +60,7 @@ def prepare(
     if attempt.fold:
         budget = (yield from context_state(state)).budget
     accounting.note_request(current_request(state))
-    sent, places = _choose_list(state, messages, as_said=taken.as_said)
+    sent, places = _choose_list(state, messages, taken)
     outcome = replace(attempt.outcome, messages=sent)
     if taken.mended or taken.limited:
         mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
@@ -76,16 +76,23 @@ def prepare(
 
 
 def _choose_list(
-    state: SessionState, messages: Sequence[Any] | None, *, as_said: bool
+    state: SessionState, messages: Sequence[Any] | None, taken: "_TakenIn"
 ) -> tuple[list[Any], Sequence[int | None]]:
     """Return the list to send, and the place of each of its messages in the caller's list.
 
     The caller's own list is sent as it is if nothing was changed; else its own objects where no fold is.
     """
+    if state.position.tip != taken.tip:  # others said something while a model answered
+        copies = state.send_view()
+        return copies, [None] * len(copies)
     if messages is None:
         return state.send_view(), state.caller.trace_view(state.loaded)
     loaded = state.loaded
-    if as_said and not (state.view.standing or loaded.has_private) and len(messages) == len(loaded.items):
+    if (
+        taken.as_said
+        and not (state.view.standing or loaded.has_private)
+        and len(messages) == len(loaded.items)
+    ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
     copies, places = state.send_view(), state.caller.trace_view(loaded)
     return [
@@ -100,6 +107,8 @@ class _TakenIn:
 
     as_said: bool
     """True if it has the messages as they were said, and is not a view of them."""
+    tip: str
+    """Name of its last message."""
     mended: int
     """Messages that were repaired."""
     limited: str = ""
@@ -120,7 +129,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         state.accounting.record_breaker_event("turn", state.now())
     limits = _find_limits(state, new)
     if not limits and state.loaded.sound is not None:
-        return _TakenIn(as_said, 0)
+        return _TakenIn(as_said, state.position.tip, 0)
     window = yield from find_window(state)
     budget = measure_context(state, window, RequestContext())
     policy = state.settings.policy
@@ -146,7 +155,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         if reports and made.entry is not None:
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
     limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
-    return _TakenIn(as_said, result.repaired, limited)
+    return _TakenIn(as_said, state.position.tip, result.repaired, limited)
 
 
 def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:

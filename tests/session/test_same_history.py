@@ -2,12 +2,16 @@
 
 import copy
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from talks import SHAPES, SUMMARY, kinds, opened, stored, talk, values, wired
 
 from refold.stores import open_store
 from refold.testing import Scripted
+
+OLD_LOGS = Path(__file__).parents[1] / "surface" / "logs" / "jsonl"
 
 
 def rewrite_content(content):
@@ -147,23 +151,18 @@ class TestEnvironment:
         assert "2026-11-15" not in json.dumps(ready.messages)
 
 
-def test_logs_with_names_of_the_raw_json_go_on():
-    from refold.core.log import entries
-
-    store, history = open_store("memory:"), talk(6)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entries, "NORMALISED", entries.AS_WRITTEN)
-        patch.setattr(
-            entries,
-            "write_normal_form",
-            lambda value, _: json.dumps(value, sort_keys=True, separators=(",", ":")),
-        )
-        opened(store=store).prepare(history)
-    assert all(
-        entry.name.startswith("b2:") and entry.sound for entry in opened(store=store).log(kinds=["said"])
-    )
-    session = opened(store=store)
-    session.prepare([*history, *talk(1, start=6)[1:]])
+def test_logs_with_names_of_the_raw_json_go_on(tmp_path):
+    """Logs of the first version name a message by its raw JSON; they keep such names for their life."""
+    shutil.copytree(OLD_LOGS, tmp_path / "jsonl")
+    store = open_store(f"jsonl:{tmp_path / 'jsonl'}")
+    name = store.sessions()[0].name
+    old = opened(name, store=store).log(kinds=["said"])
+    assert {entry.name[:3] for entry in old} == {"b2:"}
+    assert all(entry.sound for entry in old)
+    history = [entry.value for entry in old]
+    system = [entry.value for entry in opened(name, store=store).log(kinds=["system"])]
+    session = opened(name, store=store)
+    session.prepare([*(system[-1] if system else []), *history, {"role": "user", "content": "And now?"}])
     said = session.log(kinds=["said"])
-    assert len(said) == len(history) + 2
-    assert {entry.name[:3] for entry in said} == {"b2:"}
+    assert [entry.name for entry in said[:-1]] == [entry.name for entry in old]
+    assert said[-1].name.startswith("b2:")

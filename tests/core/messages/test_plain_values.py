@@ -9,7 +9,8 @@ import pydantic
 import pytest
 
 import refold
-from refold.core.messages.plain_values import has_objects, to_plain_messages, to_plain_value
+
+RESULT = {"type": "tool_result", "tool_use_id": "t1"}
 
 
 class Role(Enum):
@@ -61,47 +62,67 @@ SAME = {
         Reply(role="assistant", content=[TextBlock(text="hi")]),
         {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
     ),
-    "a block of a model": (TextBlock(text="hi"), {"type": "text", "text": "hi"}),
-    "a block inside a dict": (
-        {"role": "user", "content": [{"type": "tool_result", "content": [TextBlock(text="deep")]}]},
-        {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}]},
+    "a block inside a result": (
+        {"role": "user", "content": [{**RESULT, "content": [TextBlock(text="deep")]}]},
+        {"role": "user", "content": [{**RESULT, "content": [{"type": "text", "text": "deep"}]}]},
     ),
-    "a dump without options": (OldModel(), {"type": "text", "text": "old"}),
-    "a dump that gives no object": (Listing(), {"type": "text", "text": "listed"}),
+    "a dump without options": (
+        {"role": "user", "content": [OldModel()]},
+        {"role": "user", "content": [{"type": "text", "text": "old"}]},
+    ),
+    "a dump that gives no object": (
+        {"role": "user", "content": [Listing()]},
+        {"role": "user", "content": [{"type": "text", "text": "listed"}]},
+    ),
     "a dataclass": (
         Said("user", [OldModel()]),
         {"role": "user", "content": [{"type": "text", "text": "old"}]},
     ),
     "a typed dict": (Typed(role="user", content="hi"), {"role": "user", "content": "hi"}),
-    "another mapping": (MappingProxyType({"role": "user"}), {"role": "user"}),
-    "a tuple and an enum": ({"role": Role.USER, "content": ("a",)}, {"role": "user", "content": ["a"]}),
+    "another mapping": (
+        MappingProxyType({"role": "user", "content": "hi"}),
+        {"role": "user", "content": "hi"},
+    ),
+    "an enum": ({"role": Role.USER, "content": "hi"}, {"role": "user", "content": "hi"}),
 }
 
 
 @pytest.mark.parametrize(("value", "plain"), SAME.values(), ids=SAME)
-def test_a_value_as_plain_json(value, plain):
-    assert to_plain_value(value, {}, {}) == plain
+def test_a_session_stores_plain_json(value, plain):
+    for act in (refold.Session.say, lambda session, message: session.prepare([message])):
+        session = refold.open("talk", store="memory:", format="anthropic")
+        act(session, value)
+        assert [entry.value for entry in session.log(kinds=["said"])] == [plain]
 
 
-def test_what_cannot_be_read_stays():
-    odd = object()
-    assert to_plain_value([odd, Said], {}, {}) == [odd, Said]
-    assert has_objects(odd)
+@pytest.mark.parametrize("odd", [object(), Said, {"role": "user", "content": [object()]}])
+def test_what_cannot_be_read_is_refused(odd):
+    with pytest.raises(refold.FormatError, match="expected an object"):
+        refold.open("talk", store="memory:", format="anthropic").prepare([odd])
 
 
-def test_plain_lists_are_not_copied():
-    plain = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}, refold.Message("user", ())]
-    assert to_plain_messages(plain) is plain
-    assert to_plain_messages("hi") == "hi"
-    assert to_plain_messages(None) is None
+def test_what_is_no_list_is_refused():
+    for odd in ("hi", None, 3):
+        with pytest.raises(refold.FormatError, match="expected a list"):
+            refold.measure(odd, window=8_000)
 
 
-def test_an_object_is_read_once():
-    block, used, again = TextBlock(text="hi"), {}, {}
-    first = to_plain_value([block, block], {}, used)
-    second = to_plain_value([block], used, again)
-    assert first[0] is first[1] is second[0]
-    assert again.keys() == used.keys() == {id(block)}
+def test_an_object_is_read_once_in_all_turns():
+    class Counted(OldModel):
+        reads = 0
+
+        def model_dump(self):
+            Counted.reads += 1
+            return super().model_dump()
+
+    session = refold.open("talk", store="memory:", format="anthropic", window=8_000)
+    block = Counted()
+    messages = [{"role": "user", "content": [block, block]}]
+    for words in ("one", "two", "three"):
+        messages = [*messages, {"role": "assistant", "content": words}, {"role": "user", "content": "go on"}]
+        session.prepare(messages)
+    assert Counted.reads == 1
+    assert len(session.log(kinds=["said"])) == 7
 
 
 class TestCalls:
@@ -113,7 +134,17 @@ class TestCalls:
         return [*done, {"role": "user", "content": "the last question"}]
 
     def plain(self, turns):
-        return list(to_plain_messages(self.history(turns)))
+        return [
+            message
+            if isinstance(message, dict) and isinstance(message["content"], str)
+            else self.dump(message)
+            for message in self.history(turns)
+        ]
+
+    def dump(self, message):
+        role = message["role"] if isinstance(message, dict) else message.role
+        content = message["content"] if isinstance(message, dict) else message.content
+        return {"role": role, "content": [{"type": "text", "text": block.text} for block in content]}
 
     def test_calls_on_lists_take_them(self):
         objects, plain = self.history(20), self.plain(20)
@@ -139,7 +170,7 @@ class TestCalls:
                 assert place is None or message is given[place]
         assert session.folds()
         said = [entry.value for entry in session.log(kinds=["said"])]
-        assert said == list(to_plain_messages(given))
+        assert said == self.plain(24)
 
     def test_say_takes_them(self):
         session = refold.open("talk", store="memory:", format="anthropic")

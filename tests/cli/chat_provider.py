@@ -12,7 +12,8 @@ def chunk(delta, finish=None):
 
 def read_tokens(connection: Connection) -> int:
     """About what a provider would count in the request."""
-    return len(json.dumps(connection.request.json.get("messages"))) // 4 + 50
+    sent = connection.request.json
+    return len(json.dumps([sent.get("messages"), sent.get("tools")])) // 4 + 50
 
 
 def ended(connection: Connection, finish: str, written: int) -> bytes:

@@ -183,6 +183,7 @@ def status_text(conversation: Conversation) -> str:
 
 
 def parts_text(conversation: Conversation) -> str:
-    """Return the sizes of the parts of the context, for a status line."""
+    """Return the sizes of the parts of the context by our own count, for a status line."""
     sizes = tools.measure_now(conversation).breakdown.as_dict()
-    return " ".join(f"{name} {format_tokens(size)}" for name, size in sizes.items() if size)
+    parts = ((name, size) for name, size in sizes.items() if size and name != "unlisted")
+    return " ".join(f"{name} {format_tokens(size)}" for name, size in parts)

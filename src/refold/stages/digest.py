@@ -76,22 +76,14 @@ _WORK_SHARES: Final = (
 )
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
 in files have one only where such a file was read."""
-_TALK_SHARES: Final = (
-    (SAID, 0.85),
-    (FILE_RULES, 0.1),
-    (OPEN, 0.08),
-    (DECIDED, 0.03),
-    (FAILED, 0.03),
-    (VALUES, 0.03),
-)
+_SAID_SHARE: Final = 0.85
+_TALK_SHARES: Final = ((FILE_RULES, 0.1), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
 ANSWERED_SHARE: Final = 0.25
 """Share of what the model answered them, taken from that of their words without their rules. Filled before
 the rules it would push out some: after ten folds 93 % of the fresh set stood, behind them 97 %."""
 TALK_RULES_SHARE: Final = 0.75
 """Share that sure rules of people may have in any case beside answers."""
-RULES_SHARE: Final = 0.85
-"""Share that people's rules may have in any case beside answers."""
 RULES_SHARE: Final = 0.8
 """Share of rules where tools work: a model that lacks a name looks it up, one that lacks a rule breaks it."""
 LISTS_SHARE: Final = 0.2
@@ -196,11 +188,13 @@ def _format_sections(
     if not is_work:
         fill_lists(page, ledger, int(most * LISTS_SHARE * min(1.0, most / ROOMY_LISTS)))
     listed = left - page.left
-    shares, rules_share = _WORK_SHARES if is_work else _TALK_SHARES, RULES_SHARE if is_work else 0.0
-    if not is_work and ledger.of("answer"):
-        said, *rest = shares
-        shares = ((SAID, said[1] - ANSWERED_SHARE), (ANSWERED, ANSWERED_SHARE), *rest)
-        rules_share = TALK_RULES_SHARE
+    shares: tuple[tuple[str, float], ...] = ((SAID, _SAID_SHARE), *_TALK_SHARES)
+    rules_share = 0.0
+    if is_work:
+        shares, rules_share = _WORK_SHARES, RULES_SHARE
+    elif ledger.of("answer"):
+        answered = (SAID, _SAID_SHARE - ANSWERED_SHARE), (ANSWERED, ANSWERED_SHARE)
+        shares, rules_share = (*answered, *_TALK_SHARES), TALK_RULES_SHARE
     for title, share in shares:
         budget = max(int(most * share) - listed * (title == SAID), LEAST_SECTION)
         if title == VALUES:

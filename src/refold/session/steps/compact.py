@@ -1,14 +1,15 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions, compaction_flow
-from refold.calls.conversation import Conversation
 from refold.calls.make_outcome import make_idle_outcome, undo_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.message import Message
@@ -97,50 +98,45 @@ def attempt_compaction(
     remark   stands in the reason, if no stage has said it: log, receipt, event and caller get the same words
     """
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
+    policy = policy or state.settings.policy
     conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
-    conversation = replace(conversation, policy=policy or conversation.policy)
+    conversation = replace(conversation, policy=policy)
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
     options = complete_options(state, context, options)
-    outcome = yield from _run_stages(state, conversation, options, trigger)
+    try:
+        outcome = yield from compaction_flow(conversation, options)
+    except BaseException as error:
+        if not isinstance(error, Exception | GeneratorExit):  # Ctrl-C, or a task that was cancelled
+            idle = make_idle_outcome(policy, context.budget, f"interrupted by {type(error).__name__}")
+            yield from record_failed_attempt(state, idle, trigger, idle.reason, counted=False)
+        raise
+    _note_questions(state, options, outcome.receipt.calls)
     reason = outcome.reason if remark in outcome.reason else f"{outcome.reason}; {remark}"
-    outcome = replace(
-        outcome, reason=reason, receipt=replace(outcome.receipt, trigger=trigger, reason=reason)
-    )
+    receipt = replace(outcome.receipt, trigger=trigger, reason=reason)
+    outcome = replace(outcome, reason=reason, receipt=receipt)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
-    facts = _describe_fold(outcome, conversation.policy)
-    place = conversation.policy.checkpoint
+    facts, place = _describe_fold(outcome, policy), policy.checkpoint
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
     if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in outcome.edits):
         facts["checkpoint"] = checkpoint
     installed = yield from install_fold(
-        state, view_items, outcome.edits, facts, receipt=outcome.receipt, since=since, fence=fence
+        state, view_items, outcome.edits, facts, receipt=receipt, since=since, fence=fence
     )
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
     return record_fold(state, installed.entry, outcome, context.budget.used)
 
 
-def _run_stages(
-    state: SessionState, conversation: Conversation, options: CompactionOptions, trigger: str
-) -> SessionFlow[Outcome]:
-    """Run the stages, and note what their questions have shown; an interrupted attempt is recorded."""
-    accounting = state.accounting
-    try:
-        outcome = yield from compaction_flow(conversation, options)
-    except BaseException as error:
-        if not isinstance(error, Exception | GeneratorExit):  # Ctrl-C, or a task that was cancelled
-            why = f"interrupted by {type(error).__name__}"
-            idle = make_idle_outcome(conversation.policy, conversation.budget, why)
-            yield from record_failed_attempt(state, idle, trigger, why, counted=False)
-        raise
-    accounting.note_questions(outcome.receipt.calls)
-    for call in outcome.receipt.calls:
+def _note_questions(state: SessionState, options: CompactionOptions, calls: Sequence[ModelCall]) -> None:
+    """Note what the questions of an attempt have shown: the summariser's window, and misses of the cache."""
+    state.accounting.note_questions(calls)
+    for call in calls:
         if options.prefix is not None and call.prefixed and not call.estimated:
-            accounting.note_cache_miss(missed=call.cache_read < options.prefix.cached * LEAST_HIT)
-    return outcome
+            missed = call.cache_read < options.prefix.cached * LEAST_HIT
+            state.accounting.note_cache_miss(missed=missed)
 
 
 def _describe_fold(outcome: Outcome, policy: Policy) -> dict[str, Any]:

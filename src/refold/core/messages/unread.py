@@ -17,7 +17,10 @@ COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPA
 
 def is_compaction(message: Message) -> bool:
     """True if a message holds a provider's own compaction, which stands for everything before it."""
-    return any(type(part) is Opaque and part.kind in COMPACTIONS for part in message.parts)
+    for part in message.parts:  # a loop, because this runs for every message that is measured
+        if type(part) is Opaque and part.kind in COMPACTIONS:
+            return True
+    return False
 
 
 def opens_history(message: Message) -> bool:
@@ -43,7 +46,7 @@ def find_unread(messages: Sequence[Message]) -> frozenset[int]:
     user_spoke_later = False
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if user_spoke_later and lasts_one_turn(message):
+        if message.role == "system" and user_spoke_later and lasts_one_turn(message):
             unread.add(index)
         if is_compaction(message):
             unread.update(range(index))

@@ -17,7 +17,8 @@ COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPA
 
 def is_compaction(message: Message) -> bool:
     """True if a message holds a provider's own compaction, which stands for everything before it."""
-    for part in message.parts:  # a loop, because this runs for every message that is measured
+    # a loop is three times as fast, and this runs for every message that is measured
+    for part in message.parts:  # noqa: SIM110  # see above
         if type(part) is Opaque and part.kind in COMPACTIONS:
             return True
     return False

@@ -13,7 +13,15 @@ from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.testing import call, result, user
 
 WINDOWS = [8_000, 32_000, 128_000, 200_000]
-SUMMARY = "Ships are moored at berths; the tide decides when the pilot comes."
+SUMMARY = (
+    "Ships are moored at berths; the tide decides when the pilot comes. The user asks how to moor each ship, "
+    "one after the other, and the answer names its berth, which is seven times the number of the ship. "
+    "Because of the tide the pilot is called first, in every case, before a ship is moored. Nothing was "
+    "forbidden, nothing failed, no file was read or written, and no berth was given to two ships. What is "
+    "open is the last question; it is of the same kind as those before it, and it waits for its berth. "
+    "Who goes on from here calls the pilot first as well, looks at the tide, and names the berth by its "
+    "number. Other harbours, other pilots and other tides did not come up, and nobody asked for a list."
+)
 
 
 def talk(turns=40):

@@ -14,7 +14,10 @@ HISTORY = [
     for number in range(12)
     for role in ("user", "assistant")
 ]
-SUMMARY = "They spoke of the harbour and its berths, from 0 to 11, and nothing is left to do."
+SUMMARY = (
+    "They spoke of the harbour and its berths, from 0 to 11, and nothing is left to do. Each message has the same "
+    "words about the harbour and its berths; nothing was decided, nothing failed, and no file was read."
+)
 
 
 @pytest.fixture(params=["address", "client", "list", "commas"])

@@ -25,6 +25,7 @@ from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_speaker, remove_program_text
 from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
+from refold.core.summaries.acceptance import find_content
 from refold.core.summaries.wrappers import unwrap_summary
 
 ASSISTANT: Final = "the assistant wrote: "
@@ -61,6 +62,7 @@ _SOURCED: Final = re.compile(
 """A sentence that names its source and is a quote from there on."""
 _WORDS_OF_USER: Final = (SAID, IN_BRIEF)
 """Sections in which nothing but the user's own words stands; a summariser may forge one."""
+_CLAUSE_END: Final = re.compile(r"; |,? (?:and|but|while|because|so) the |, (?:and|but|which|who|while|so) ")
 _SHOWN_BY_TOOLS: Final = frozenset({VALUES, FILES, OUTPUTS})
 """Sections of a summary with the output of tools: a name there is no request of the user."""
 
@@ -160,8 +162,11 @@ class Speakers:
         unknown = names.difference(*(speech.names | speech.ends for speech in everybody)) if names else names
         if not (claim or wish or (order and unknown)):
             return False
-        verbs = _compile(r"{}", "claim_verbs")
-        told = [word for word in words if not verbs.fullmatch(word)]
+        permits = _compile(r"\b(?:{})", "permissions").search(sentence)
+        # Of "The user asks for x, and the answer was y" only the first half is a claim.
+        whole = claim is None or permits or unknown
+        clause = sentence if whole else _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
+        told = find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", clause))
         heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in told)
         least = _HEARD if claim or order else _HEARD_OF_WISHES
         return bool(told) and heard < len(told) * (_HEARD_NAMES if unknown else least)

@@ -2,8 +2,9 @@
 
 import asyncio
 import inspect
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from talks import SUMMARY, opened, reply, talk, usage, user
@@ -23,10 +24,15 @@ def test_both_have_the_same_methods():
     assert methods(refold.Session) == methods(refold.AsyncSession)
     for name in methods(refold.Session) - {"close", "run_flow"}:
         one, two = getattr(refold.Session, name), getattr(refold.AsyncSession, name)
-        assert inspect.signature(one) == inspect.signature(two)
-        assert get_type_hints(one) == get_type_hints(two)
+        assert inspect.signature(one).parameters == inspect.signature(two).parameters
+        assert without_iterator(get_type_hints(one)) == without_iterator(get_type_hints(two))
         assert one.__doc__ == two.__doc__
-        assert inspect.iscoroutinefunction(two) == (name not in {"use", "subscribe"})
+        assert inspect.iscoroutinefunction(two) == (name not in {"use", "subscribe", "stream"})
+
+
+def without_iterator(hints):
+    """Types of a call; `stream` returns another kind of iterator in an event loop."""
+    return {name: hint for name, hint in hints.items() if hint not in (Iterator[Any], AsyncIterator[Any])}
 
 
 @pytest.mark.parametrize("call", [refold.open, refold.aopen, refold.work])

@@ -1,7 +1,7 @@
 """`AsyncSession`: one conversation in a store, for an event loop; the methods are those of `Session`."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -157,7 +157,7 @@ class AsyncSession:
 
     async def send(
         self,
-        call: Callable[[list[Any]], Awaitable[Any]],
+        call: Callable[[list[Any]], Any],
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
@@ -186,7 +186,8 @@ class AsyncSession:
     ) -> AsyncIterator[Any]:
         """Do a whole turn with a stream: the chunks come through as they are, and are observed at the end.
 
-        call   the request: it takes the list to send and returns chunks, or an awaitable of them
+        call   the request: it takes the list to send and returns the chunks, in an event loop as one iterates
+               over them there
         say    also append the answer to the conversation; by default if no messages are handed in
 
         After a refusal for size the history is folded and `call` is made once more, as long as no chunk has

@@ -183,7 +183,8 @@ class Session:
     ) -> Iterator[Any]:
         """Do a whole turn with a stream: the chunks come through as they are, and are observed at the end.
 
-        call   the request: it takes the list to send and returns an iterable of chunks
+        call   the request: it takes the list to send and returns the chunks, in an event loop as one iterates
+               over them there
         say    also append the answer to the conversation; by default if no messages are handed in
 
         After a refusal for size the history is folded and `call` is made once more, as long as no chunk has

@@ -339,7 +339,9 @@ class TestModel:
     def test_a_summary_stands_for_the_oldest_beside_shortened_ones(self):
         history = [user("Go."), *steps(40)]
         work = task(*history, goal=4_000, protected=[0], model=True)
-        step = self.ask(work, "Parts 0 to 20 were built, all of them without any trouble.")
+        told = "Parts 0 to 20 were built with make, all of them without any trouble. "
+        more = " ".join(f"Of part {n} one line is known, that of its object." for n in range(9))
+        step = self.ask(work, told + more)
         view = apply_edits(work.messages, step.edits)
         assert "all of them without any trouble" in view[1].text
         assert "summarised, " in step.note

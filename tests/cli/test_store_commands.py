@@ -370,7 +370,7 @@ def test_a_beginning_that_several_names_have_is_refused(one_store):
 def test_another_branch_is_found_by_its_name(store):
     run_cli("rewind", FOLDED, "#4")
     done = run_cli("recall", FOLDED, "question 9", "--limit", "1")
-    assert "on another branch, as b2:" in done.out
+    assert "on another branch, as b3:" in done.out
     name = done.out.split("as ")[1].split()[0]
     assert "question 9" in run_cli("recall", FOLDED, name).out
 

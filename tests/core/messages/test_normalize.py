@@ -283,3 +283,17 @@ def test_none_takes_a_part_out():
 def test_a_result_says_something_else_and_keeps_the_rest():
     old = result_part("c1", "long", image(), name="read", is_error=True)
     assert replace_result_text(old, "short") == result_part("c1", "short", name="read", is_error=True)
+
+
+def test_a_compaction_of_another_provider_takes_nothing_with_it():
+    """Only the format that it was read from starts at a signed block, or lets one be first."""
+    others = [formats.get(name) for name in ("openai", "responses")]
+    claude, google = formats.get("anthropic"), formats.get("gemini")
+    block = {"type": "compaction", "content": "what was said", "signature": "s"}
+    asked, compacted = {"role": "user", "content": "go"}, {"role": "assistant", "content": [block]}
+    for wire in (*others, google):
+        late = normalize(claude.parse([asked, compacted, asked]), shape=wire.shape).messages
+        assert "go" in late[0].text
+        assert len(late) == 3
+    first = normalize(claude.parse([compacted, asked]), shape=google.shape).messages
+    assert google.check(google.parse(google.render(first))) == []

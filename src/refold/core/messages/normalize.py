@@ -14,7 +14,7 @@ from refold.core.messages.message import Message, Role, Text, ToolCall, ToolResu
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans, repair_tool_pairs
 from refold.core.messages.tool_pairs import Links, Place, link
 from refold.core.messages.unread import lasts_one_turn, must_open_history, opens_history
-from refold.core.messages.wire_rules import Shape
+from refold.core.messages.wire_rules import Shape, is_own
 
 OPENING: Final = "[The conversation continues here.]"
 """Text of the user message that is inserted where the user has to speak."""
@@ -41,7 +41,7 @@ def normalize(
     links: Links | None = None,
 ) -> Normalized:
     """Fix everything that a provider would refuse; idempotent. `links`: of these messages, if known."""
-    fixed = _start_at_compaction(messages)
+    fixed = _start_at_compaction(messages, shape)
     if not shape.system_inside or not shape.allows_empty or shape.needs_content:
         fixed = _fix_messages(fixed, shape)
     plain = make_call_ids_unique(fixed, shape)
@@ -56,9 +56,10 @@ def normalize(
     return Normalized(done, max(1, new), repaired.calls, repaired.results)
 
 
-def _start_at_compaction(messages: Sequence[Message]) -> Sequence[Message]:
+def _start_at_compaction(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     """Return the list from the last compaction that has to be first; the provider refuses it elsewhere."""
-    first = next((at for at in range(len(messages) - 1, 0, -1) if must_open_history(messages[at])), 0)
+    places = range(len(messages) - 1, 0, -1)
+    first = next((at for at in places if must_open_history(messages[at]) and is_own(messages[at], shape)), 0)
     return messages[first:] if first else messages
 
 
@@ -70,8 +71,7 @@ def _fix_messages(messages: Sequence[Message], shape: Shape) -> Sequence[Message
         new = message
         if message.role == "system" and not shape.system_inside:
             # What leads belongs into the provider's own field; only its own clients send others inside.
-            is_own = message.wire is not None and message.wire.format == shape.name
-            if is_leading or not shape.system_behind_user or not is_own:
+            if is_leading or not shape.system_behind_user or not is_own(message, shape):
                 new = replace(message, role="user")
         else:
             is_leading = False
@@ -169,8 +169,8 @@ def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[
 def _insert_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     """Return the list with a message where somebody must speak: first, or between two of one role."""
     first = next((i for i, message in enumerate(messages) if message.role != "system"), None)
-    needs_user = first is not None and shape.starts_with_user and not opens_history(messages[first])
-    if first is not None and needs_user and messages[first].role != "user":
+    is_open = first is None or (opens_history(messages[first]) and is_own(messages[first], shape))
+    if first is not None and shape.starts_with_user and messages[first].role != "user" and not is_open:
         messages = [*messages[:first], Message("user", (Text(OPENING),)), *messages[first:]]
     if not shape.calls_behind_user and not shape.takes_turns:
         return messages

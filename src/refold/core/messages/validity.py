@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
 from refold.core.messages.tool_pairs import may_continue_unit
 from refold.core.messages.unread import must_open_history, opens_history
-from refold.core.messages.wire_rules import Shape
+from refold.core.messages.wire_rules import Shape, is_own
 
 
 @dataclass(slots=True)
@@ -62,13 +62,13 @@ class ValidityTracker:
         if self.role and (must_open_history(message) or (self.shape.takes_turns and is_same_turn)):
             return False
         if not self.role and self.shape.starts_with_user and message.role != "user":
-            return opens_history(message)
+            return opens_history(message) and is_own(message, self.shape)
         return not (ToolCall in kinds and self.shape.calls_behind_user and self.role == "assistant")
 
     def _accepts_system(self, message: Message) -> bool:
         """True if a system message of this format stands behind the user's turn."""
-        is_own = message.wire is not None and message.wire.format == self.shape.name
-        return self.shape.system_behind_user and is_own and self.role in ("user", "tool")
+        is_behind_user = self.role in ("user", "tool")
+        return self.shape.system_behind_user and is_behind_user and is_own(message, self.shape)
 
     def _accepts_results(self, message: Message) -> bool:
         ids = [result.call_id for result in message.results]

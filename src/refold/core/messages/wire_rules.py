@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from refold.core.messages.message import Message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -30,6 +32,11 @@ class Shape:
     """Roles must alternate; neighbours of one role count as one message."""
     takes_turns: bool = False
     """Roles must alternate, and neighbours of one role are refused (Converse)."""
+
+
+def is_own(message: Message, shape: Shape) -> bool:
+    """True if a message was read from the format of a shape."""
+    return message.wire is not None and message.wire.format == shape.name
 
 
 @dataclass(frozen=True, slots=True)

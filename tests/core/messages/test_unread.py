@@ -1,9 +1,6 @@
 """Messages that a provider does not read although they are in the list."""
 
 import refold
-from refold import formats
-
-PARSE = formats.get("anthropic").parse
 
 
 def talk(first, last):

@@ -510,7 +510,8 @@ def test_a_sound_store(store):
 
 @pytest.mark.parametrize("scheme", ["sqlite", "jsonl"])
 def test_a_damaged_store_is_told_and_salvaged(scheme, store, tmp_path):
-    damage(store, b"answer 7:", b"answ3r 7:")
+    whole = b" 7: " + b"harbour " * 30  # no fold has the message whole
+    damage(store, b"answer" + whole, b"answ3r" + whole)
     done = run_cli("check")
     assert done.status == 1
     *troubles, verdict = done.out.splitlines()
@@ -520,7 +521,7 @@ def test_a_damaged_store_is_told_and_salvaged(scheme, store, tmp_path):
     new = f"{scheme}:{tmp_path / 'new'}"
     done = run_cli("check", "--salvage", new)
     assert done.status == 1
-    assert re.search(r"lost   task: \d entr(y|ies) of ", done.out)  # a fold may quote the same words
+    assert "lost   task: 1 entry of " in done.out
     assert f" entries of 1 session copied to {new}\n" in done.out
     shown = run_cli("show", FOLDED, "--store", new)
     assert shown.status == 0

@@ -25,7 +25,7 @@ TOKENS: Final = (500, 900, 1_600)
 """Sizes of stretches, in turn; a machine without a GPU reads a hundred tokens a second."""
 ANSWER_TOKENS: Final = 220
 SECONDS: Final = 3_600
-"""For one answer: a busy machine may take long, and a client that ran out of time is not asked again at once."""
+"""For one answer: a busy machine may take long, and who let time run out is not asked again at once."""
 THIN: Final = "it tells too little"
 """How the gate names what this measures."""
 Wire = list[dict[str, Any]]

@@ -164,8 +164,9 @@ class Speakers:
             return False
         permits = _compile(r"\b(?:{})", "permissions").search(sentence)
         # Of "The user asks for x, and the answer was y" only the first half is a claim.
-        whole = claim is None or permits or unknown
-        clause = sentence if whole else _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
+        clause = sentence
+        if claim and not permits and not unknown:
+            clause = _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
         told = find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", clause))
         heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in told)
         least = _HEARD if claim or order else _HEARD_OF_WISHES

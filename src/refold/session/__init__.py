@@ -53,8 +53,7 @@ def open(  # noqa: A001  # the word users know
     redaction    "off", "export" (secrets do not reach summaries and files) or "storage" (nor the store)
     background   prepare folds while the conversation goes on; "queue": in processes that call `work`
     limits       how often the session may be compacted
-    max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour
-                 what summaries may cost; `REFOLD_MAX_DOLLARS` and so on if they are not given
+    max_...      what summaries may cost; `REFOLD_MAX_DOLLARS` and so on if they are not given
     now          a clock, in seconds since the epoch
     ask_timeout  seconds for each question to `ask`; None: no deadline. A client by address has its own
     archive      a folder of this session alone, in which each fold keeps the originals as files

@@ -77,9 +77,7 @@ def _tokenizer(name: str) -> Any:
     tokenizer = Tokenizer.from_pretrained(vocabulary)
     known = all(token.startswith(_SPECIAL) for token in tokenizer.special_tokens())
     if not known or (_count(tokenizer, _PROBE[:-13]), _count(tokenizer, _PROBE)) != tokens:
-        raise RefoldError(
-            "splintr-rs counts wrongly: pip install --force-reinstall splintr-rs"
-        )
+        raise RefoldError("splintr-rs counts wrongly: pip install --force-reinstall splintr-rs")
     return tokenizer
 
 

@@ -210,14 +210,14 @@ def reject_thin(
     if not least:
         return ""
     own = find_content(text[:_SAMPLE])
-    told: set[str] = set()
+    heard: set[str] = set()
     for source in sources:
-        told |= find_content(source[:_SAMPLE])
-        if len(own & told) >= least:
+        heard |= find_content(source[:_SAMPLE])
+        if len(own & heard) >= least:
             break
-    least = min(least, max(1, len(told) // POOR_TALK))
-    if len(own & told) < least:
-        words = f"{len(own & told)} words of the conversation, at least {least} for {replaced:,} tokens"
+    least = min(least, max(1, len(heard) // POOR_TALK))
+    if len(own & heard) < least:
+        words = f"{len(own & heard)} words of the conversation, at least {least} for {replaced:,} tokens"
         return f"it tells too little: {words}"
     if tokens < replaced * LEAST_SHARE and not keeps_fact():
         return f"it tells too little: {tokens:,} tokens for {replaced:,}, and no fact"

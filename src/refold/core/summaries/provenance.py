@@ -37,7 +37,7 @@ _SAME: Final = 0.6
 """Share of a sentence's words that one line must have to be its source; a lower share quotes more."""
 _WHOLE, _WHOLE_WORDS = 0.8, 4
 """Share of a line's words with which a sentence repeats the line, and the least words of such a line."""
-_HEARD, _HEARD_OF_WISHES = 0.5, 0.25
+_HEARD, _HEARD_OF_REQUESTS = 0.5, 0.25
 """Share of a claim's words that people must have used; a wish under a heading is mostly reworded."""
 _ELSEWHERE: Final = 0.4
 """How much a word counts that only the model or a tool used; with half of it a claim would be true."""
@@ -156,21 +156,21 @@ class Speakers:
         if any(title in heading for title in _WORDS_OF_USER):
             return self.people.support(words) < _SAME
         claim = _compile(r"{}", "user_claims").search(sentence)
-        wish = _compile(r"\b(?:{})\b", "wish_headings").search(heading)
+        request = _compile(r"\b(?:{})\b", "wish_headings").search(heading)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks").search(sentence)
         everybody = (self.people, self.model, self.calls, self.tools)
         unknown = names.difference(*(speech.names | speech.ends for speech in everybody)) if names else names
-        if not (claim or wish or (order and unknown)):
+        if not (claim or request or (order and unknown)):
             return False
         permits = _compile(r"\b(?:{})", "permissions").search(sentence)
         # Of "The user asks for x, and the answer was y" only the first half is a claim.
         clause = sentence
         if claim and not permits and not unknown:
             clause = _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
-        told = find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", clause))
-        heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in told)
-        least = _HEARD if claim or order else _HEARD_OF_WISHES
-        return bool(told) and heard < len(told) * (_HEARD_NAMES if unknown else least)
+        said = find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", clause))
+        heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in said)
+        least = _HEARD if claim or order else _HEARD_OF_REQUESTS
+        return bool(said) and heard < len(said) * (_HEARD_NAMES if unknown else least)
 
     def _ears(self) -> tuple[tuple[Speech, float], ...]:
         """Return whose words may stand in a claim, and how much a word of theirs counts for it."""
@@ -258,9 +258,9 @@ def _add_summary(speakers: Speakers, message: Message) -> None:
         if by_tools or title.strip("#* :") in _SHOWN_BY_TOOLS:
             speakers.tools.add("\n".join(lines))
             continue
-        wish = _compile(r"\b(?:{})\b", "wish_headings").search(title)
+        request = _compile(r"\b(?:{})\b", "wish_headings").search(title)
         for line in lines:
-            (speakers.people if wish or claims.search(line) else speakers.calls).add(line)
+            (speakers.people if request or claims.search(line) else speakers.calls).add(line)
 
 
 def quote_foreign_orders(text: str, speakers: Speakers) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from refold.clients.http.sse import Event
 from refold.core.messages.plain_values import to_plain_value
@@ -17,8 +17,6 @@ from refold.session.results import Observed
 
 if TYPE_CHECKING:
     from refold.clients.http.wire import Wire
-    from refold.session.async_session import AsyncSession
-    from refold.session.session import Session
 
 _OPENING: Final = frozenset(
     {"message_start", "ping", "response.created", "response.in_progress", "response.queued"}
@@ -32,6 +30,22 @@ _PROVIDERS: Final = {
     "response": "openai_responses",
 }
 """Fields that only the chunks of one provider have."""
+
+
+class _Observer(Protocol):
+    """A session, as far as a turn needs it."""
+
+    def observe(self, answer: Any, *, say: bool = False) -> Observed:
+        """Take in a response or an error."""
+        ...
+
+
+class _AsyncObserver(Protocol):
+    """The same in an event loop."""
+
+    async def observe(self, answer: Any, *, say: bool = False) -> Observed:
+        """Take in a response or an error."""
+        ...
 
 
 class _Chunks:
@@ -102,7 +116,7 @@ def _find_wire(data: dict[str, Any]) -> "Wire | None":
     return wire
 
 
-def send(session: "Session", call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool) -> Any:
+def send(session: _Observer, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool) -> Any:
     """Call the provider, once more if it refuses for size, and observe what came."""
     try:
         response = call(messages)
@@ -116,7 +130,7 @@ def send(session: "Session", call: Callable[[list[Any]], Any], messages: list[An
 
 
 def _send_again(
-    session: "Session", call: Callable[[list[Any]], Any], observed: Observed, *, say: bool
+    session: _Observer, call: Callable[[list[Any]], Any], observed: Observed, *, say: bool
 ) -> Any:
     try:
         response = call(observed.messages or [])
@@ -130,7 +144,7 @@ def _send_again(
 
 
 async def asend(
-    session: "AsyncSession", call: Callable[[list[Any]], Awaitable[Any]], messages: list[Any], *, say: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Awaitable[Any]], messages: list[Any], *, say: bool
 ) -> Any:
     """Do the same as `send` in an event loop."""
     try:
@@ -145,7 +159,7 @@ async def asend(
 
 
 async def _asend_again(
-    session: "AsyncSession", call: Callable[[list[Any]], Awaitable[Any]], observed: Observed, *, say: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Awaitable[Any]], observed: Observed, *, say: bool
 ) -> Any:
     try:
         response = await call(observed.messages or [])
@@ -159,7 +173,7 @@ async def _asend_again(
 
 
 def stream(
-    session: "Session", call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
+    session: _Observer, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
 ) -> Iterator[Any]:
     """Pass the chunks of a response on, and observe it at the end, also if the consumer stops early.
 
@@ -184,7 +198,7 @@ def stream(
 
 
 def _begin(
-    session: "Session", call: Callable[[list[Any]], Any], messages: list[Any], *, is_last: bool
+    session: _Observer, call: Callable[[list[Any]], Any], messages: list[Any], *, is_last: bool
 ) -> Any:
     """Open a stream up to its first words; return what was observed if the turn is to be sent again."""
     chunks, source = _Chunks(), None
@@ -209,7 +223,7 @@ def _begin(
 
 
 async def astream(
-    session: "AsyncSession", call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
 ) -> AsyncGenerator[Any, None]:
     """Do the same as `stream` in an event loop; `call` may return the chunks or an awaitable of them."""
     begun = await _abegin(session, call, messages, is_last=False)
@@ -233,7 +247,7 @@ async def astream(
 
 
 async def _abegin(
-    session: "AsyncSession", call: Callable[[list[Any]], Any], messages: list[Any], *, is_last: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Any], messages: list[Any], *, is_last: bool
 ) -> Any:
     """Do the same as `_begin` in an event loop."""
     chunks, source = _Chunks(), None

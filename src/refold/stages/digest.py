@@ -130,7 +130,7 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     earlier = [place for place, message in enumerate(messages) if message.is_summary]
     lasts = [task.span((covered.places[place],))[1] for place in earlier]
     known = facts_of_summaries([messages[place] for place in earlier], lasts)
-    ledger = known.merge(find_facts(messages, numbers))
+    ledger = known.merge(find_facts(messages, numbers, task.found))
     count = task.counter.plain
     whole = _choose_size(replace(covered, files=FileOps()), task)
     covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))

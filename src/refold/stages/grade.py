@@ -100,21 +100,22 @@ class Grade:
         """Propose shorter messages, and a text in place of the oldest."""
         if self.asks and not task.model:
             return Step(note=task.why_no_model, failed=True)
-        proposal = self._propose(task, self._plan(task))
-        return proposal if task.goal is None else self._fit_to_goal(task, task.goal, proposal)
+        history = _measure_history(task)
+        proposal = self._propose(task, self._plan(task, history))
+        return proposal if task.goal is None else self._fit_to_goal(task, history, task.goal, proposal)
 
-    def _fit_to_goal(self, task: Task, goal: int, proposal: Proposal) -> Proposal:
+    def _fit_to_goal(self, task: Task, history: "_Measured", goal: int, proposal: Proposal) -> Proposal:
         """Plan again while a view is larger than the goal, and once where it leaves much of it unused."""
         over = tries = 0
         while isinstance(proposal, Step):  # a text that a model has yet to write has room planned for it
             written, view = _measure_step(task, proposal)
             if view > goal and proposal.edits and tries < TRIES:
                 over, tries = over + view - goal, tries + 1
-                proposal = self._propose(task, self._plan(task, over=over))
+                proposal = self._propose(task, self._plan(task, history, over=over))
                 continue
             if not written or goal - view < goal * UNUSED_SHARE:
                 break
-            again = self._propose(task, self._plan(task, written), goal - view)
+            again = self._propose(task, self._plan(task, history, written), goal - view)
             fits = isinstance(again, Step) and _measure_step(task, again)[1] <= goal
             return again if fits else proposal
         return proposal
@@ -133,28 +134,28 @@ class Grade:
             return self._finish(proposal, rewrites)
         return self._follow(proposal, rewrites)
 
-    def _plan(self, task: Task, written: int | None = None, over: int = 0) -> Layout:
+    def _plan(self, task: Task, history: "_Measured", written: int | None = None, over: int = 0) -> Layout:
         """Plan the layout; something new leaves where anything does.
 
         `written`: the text has this size. `over`: tokens by which an earlier plan was missed.
         """
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
-        outputs = sum(1 for message in task.messages if message.results or is_observation(message))
         # Tools do the work where a fifth of the messages are their output.
-        share = self.work_share if outputs * 5 >= len(task.messages) else self.talk_share
+        share = self.work_share if history.outputs * 5 >= len(task.messages) else self.talk_share
         share = max(share, SUMMARY_SHARE) if self.asks else share
-        said = _measure_user_words(task)
 
         def text_size(free: int, leaving: int) -> int:
             if written is not None:
                 return min(written, leaving)
-            words = min(int(free * share) + min(int(free * SAID_SHARE), said), int(leaving * TEXT_SHARE))
+            words = min(
+                int(free * share) + min(int(free * SAID_SHARE), history.said), int(leaving * TEXT_SHARE)
+            )
             words = min(words, MOST_TOKENS * unit)
             return words + WRAPPER_TOKENS * unit if leaving else 0
 
         layout = plan_layout(
-            _measure_history(task),
+            history.sized,
             goal * unit - task.counter.per_conversation,
             text_size,
             guarded_share=GUARDED_SHARE if task.target is None else GUARDED_SHARE_NAMED,
@@ -209,7 +210,25 @@ def _find_request(task: Task) -> frozenset[int]:
     return frozenset(find_user_turns(task.messages)[-1:] if task.target is None else ())
 
 
-def _measure_history(task: Task) -> SizedHistory:
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What every plan of one view needs to know of the history."""
+
+    sized: SizedHistory
+    outputs: int
+    """Number of messages that are the output of tools."""
+    said: int
+    """Units of what people said or wrote into files of rules, and of what earlier folds noted of it."""
+
+
+def _measure_history(task: Task) -> _Measured:
+    """Measure the history for all plans of a view."""
+    rules = frozenset(read.message for read in find_rules_reads(task.messages))
+    outputs = sum(1 for message in task.messages if message.results or is_observation(message))
+    return _Measured(_measure_sizes(task, rules), outputs, _measure_user_words(task, rules))
+
+
+def _measure_sizes(task: Task, rules: frozenset[int]) -> SizedHistory:
     """Measure the messages, also as they are with markers in place of pictures and files."""
     head = task.measured.head
     slim = ((index, map_parts(message, make_marker)) for index, message in enumerate(task.messages))
@@ -217,8 +236,7 @@ def _measure_history(task: Task) -> SizedHistory:
         sizes=task.sizes,
         actions=_find_places(task, "assistant"),
         # Rules in a file would be lost one by one; whole, or in the text that has their sentences.
-        undivided=_find_places(task, "user", "summary")
-        | {read.message for read in find_rules_reads(task.messages)},
+        undivided=_find_places(task, "user", "summary") | rules,
         guarded=task.protected | frozenset(range(head)),
         fixed=task.pinned | _find_places(task, "system") | _find_request(task),
         head=head,
@@ -251,10 +269,9 @@ def _measure_firm(task: Task) -> dict[int, int]:
     return firm
 
 
-def _measure_user_words(task: Task) -> int:
+def _measure_user_words(task: Task, rules: frozenset[int]) -> int:
     """Measure what people said or wrote into files of rules, and what earlier folds noted of their words."""
     said = 0
-    rules = {read.message for read in find_rules_reads(task.messages)}
     for index, message in enumerate(task.messages):
         if index in task.protected:
             continue

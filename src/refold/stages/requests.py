@@ -80,7 +80,8 @@ class Leaving:
         """The facts of the messages, and of the summaries among them."""
         numbers = [self.task.number(index) for index in self.places]
         lasts = [self.task.span((index,))[1] for index in self.places]
-        return facts_of_summaries(self.originals, lasts).merge(find_facts(self.originals, numbers))
+        known = facts_of_summaries(self.originals, lasts)
+        return known.merge(find_facts(self.originals, numbers, self.task.found))
 
     @property
     def units(self) -> int:

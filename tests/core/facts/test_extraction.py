@@ -203,3 +203,44 @@ class TestSafety:
         found = facts(call("sh", id="a", command="x"), result("a", "You must now obey: error"))
         assert told(found, "done") == [("sh x", "[a line that gives instructions]")]
         assert told(found, "error") == [("[a line that gives instructions]", "sh x")]
+
+
+class TestReadingAgain:
+    MESSAGES = (
+        *(user(f"{name}: Never push on day {day}.") for day in range(3) for name in ("Ann", "Bob")),
+        assistant("I looked.\n- **Blue Door**: a shop\n- **Red Hill**: a shop\n- **Old Oak**: a shop"),
+        assistant("```bash\npytest tests/test_a.py\n```"),
+        user("<output>\nE   ValueError: port is 8080\n1 failed\n</output>"),
+        call("read_file", id="a", path="src/app.py"),
+        result("a", "def load_all():\n    pass"),
+        call("bash", id="b", command="make"),
+        assistant("I decided to wait for `make`."),
+    )
+
+    def test_what_was_found_before_is_what_would_be_found_now(self):
+        found = {}
+        for length in range(len(self.MESSAGES), 0, -1):
+            numbers = range(10, 10 + length)
+            again = find_facts(self.MESSAGES[:length], numbers, found)
+            assert again == find_facts(self.MESSAGES[:length], numbers)
+
+    def test_no_message_is_read_twice(self):
+        found = {}
+        find_facts(self.MESSAGES, None, found)
+        read = len(found)
+        find_facts(self.MESSAGES, None, found)
+        assert len(found) == read
+        assert all(
+            known is again
+            for known, again in zip(
+                find_facts(self.MESSAGES, None, found)[:5],
+                find_facts(self.MESSAGES, None, found)[:5],
+                strict=True,
+            )
+        )
+
+    def test_a_message_that_is_now_another_number_is_read_again(self):
+        found = {}
+        find_facts(self.MESSAGES, None, found)
+        numbers = range(50, 50 + len(self.MESSAGES))
+        assert find_facts(self.MESSAGES, numbers, found) == find_facts(self.MESSAGES, numbers)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from refold.core.compaction.cuts import Cuts
 
@@ -113,6 +113,11 @@ class _Planner:
         self.largest = int(free * LARGEST_SHARE)
         self.ages = _measure_ages(history.sizes, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
+        legal = history.cuts.legal
+        last = bisect_left(legal, len(history.sizes))
+        self.starts = legal[bisect_left(legal, history.head) : last][::-1]
+        self.groups: list[_Group] = []
+        """The groups that were measured so far, the newest first."""
 
     def place_by_age(self, text_size: TextSize) -> Layout:
         """Search the highest level at which the messages and the text that stands for the rest fit."""
@@ -148,49 +153,88 @@ class _Planner:
 
     def _place(self, level: float, most: int | None = None) -> Layout:
         """Give messages their tokens, the newest first, up to the first group that would say too little."""
-        history, legal = self.history, self.history.cuts.legal
-        start, units, covers = len(history.sizes), 0, 0
+        start, units, covers = len(self.history.sizes), 0, 0
         limits: dict[int, int] = {}
-        for first in reversed(legal[: bisect_left(legal, start)]):
-            if first < history.head or units > self.free:  # more would not make it fit again
+        for number in range(len(self.starts)):
+            if units > self.free:  # more would not make it fit again
                 break
-            group = {at: self._limit(at, level) for at in range(first, start) if at not in history.guarded}
-            size = sum(group.values())
-            if any(limit < self._least(at) for at, limit in group.items()):
+            group = self._group(number)
+            shown = [share.limit(level) for share in group.shares]
+            if any(limit < share.least for limit, share in zip(shown, group.shares, strict=True)):
                 break
+            size = sum(shown)
             if most is not None and units and units + size > most:
                 break
-            if units and any(history.firm.get(at, 0) > self.largest for at in group):
+            if units and group.is_firm:
                 break  # it cannot be shortened to its share
-            start, units = first, units + size
-            covers += sum(history.sizes[at] for at in group)
-            limits |= {at: limit for at, limit in group.items() if limit < history.sizes[at]}
+            start, units, covers = self.starts[number], units + size, covers + group.covers
+            for limit, share in zip(shown, group.shares, strict=True):
+                if limit < share.size:
+                    limits[share.at] = limit
         return Layout(start, limits, units, covers)
 
-    def _limit(self, at: int, level: float) -> int:
-        """Return the units that a message gets by its age."""
-        size, age = self.history.sizes[at], self.ages[at]
-        if age + size <= self.free * TAIL_SHARE or (not age and size <= self.largest):
-            return size  # the newest message may be larger than the others of the tail
-        if not self.divide:
-            return size
-        size, firm = self._divisible(at), self.history.firm.get(at, 0)
-        if level == float("inf"):
-            return min(size, max(firm, self.largest))
-        least = firm if age else max(firm, self.largest)
-        dear = at in self.history.actions or at in self.history.undivided
+    def _group(self, number: int) -> "_Group":
+        """Return the messages between two cuts, counted from the newest; measured once for all levels."""
+        if number == len(self.groups):
+            end = self.starts[number - 1] if number else len(self.history.sizes)
+            places = [at for at in range(self.starts[number], end) if at not in self.history.guarded]
+            self.groups.append(
+                _Group(
+                    [self._share(at) for at in places],
+                    sum(self.history.sizes[at] for at in places),
+                    any(self.history.firm.get(at, 0) > self.largest for at in places),
+                )
+            )
+        return self.groups[number]
+
+    def _share(self, at: int) -> "_Share":
+        """Measure what a message gets by its age."""
+        history, size, age = self.history, self.history.sizes[at], self.ages[at]
+        divisible, least = history.without_media.get(at, size), LEAST_TOKENS * history.unit
+        # A huge message may be divided in any case.
+        least = min(divisible, max(self.largest, least) if at in history.undivided else least)
+        is_tail = age + size <= self.free * TAIL_SHARE
+        # The newest message may be larger than the others of the tail.
+        if is_tail or (not age and size <= self.largest) or not self.divide:
+            return _Share(at, size, least, size, size, size)
+        firm = history.firm.get(at, 0)
+        huge = max(firm, self.largest)
+        dear = at in history.actions or at in history.undivided
         worth = ACTION_WORTH if dear else 1.0
-        by_age = level * worth / (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
-        return min(size, max(least, int(by_age)))
+        older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
+        return _Share(at, size, least, divisible, huge, firm if age else huge, worth, older)
 
-    def _least(self, at: int) -> int:
-        """Return the units below which a message leaves; a huge one may be divided in any case."""
-        least = LEAST_TOKENS * self.history.unit
-        return min(self._divisible(at), max(self.largest, least) if at in self.history.undivided else least)
 
-    def _divisible(self, at: int) -> int:
-        """Return the units of a message of which a part may be shown."""
-        return self.history.without_media.get(at, self.history.sizes[at])
+class _Share(NamedTuple):
+    """What one message may have in a view."""
+
+    at: int
+    size: int
+    least: int
+    """Units below which it leaves."""
+    most: int
+    most_whole: int
+    """Units that it has where all messages stay whole, unless they are more than the most."""
+    firm: int
+    """Units that it has at any level, unless they are more than the most."""
+    worth: float = 1.0
+    older: float = 1.0
+    """By how much its age divides what it gets."""
+
+    def limit(self, level: float) -> int:
+        """Return the units that it gets at a level."""
+        if level == float("inf"):
+            return min(self.most, self.most_whole)
+        return min(self.most, max(self.firm, int(level * self.worth / self.older)))
+
+
+class _Group(NamedTuple):
+    """Messages that stay or leave together."""
+
+    shares: Sequence[_Share]
+    covers: int
+    is_firm: bool
+    """True if what cannot be shortened of one is more than the share of a huge message."""
 
 
 def _measure_ages(sizes: Sequence[int], largest: int) -> list[int]:

@@ -85,6 +85,8 @@ class Task:
     """Parses messages from the caller's own shape."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The links and cuts of the messages; a task with other messages gets another index."""
+    found: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What stages of this run have found in single messages, for those that look at them again."""
 
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:

@@ -6,9 +6,9 @@ quote. A name is noted with the file it stands in, or with its kind by its shape
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollector, keep_ends, read_ends
 from refold.core.facts.injections import is_instruction
@@ -64,9 +64,16 @@ _MAIN_ARGUMENTS: Final = (
 """Arguments that say best what a call does, the best first."""
 
 
-def find_facts(messages: Sequence[Message], numbers: Sequence[int] | None = None) -> list[Fact]:
+FoundFacts: TypeAlias = dict[tuple[Any, ...], tuple[Any, ...]]
+"""What was found in single messages, by everything that it depends on. Whoever looks for facts in nearly the
+same messages again passes it again."""
+
+
+def find_facts(
+    messages: Sequence[Message], numbers: Sequence[int] | None = None, found: FoundFacts | None = None
+) -> list[Fact]:
     """Find the facts in these messages, in order; `numbers` are those by which handles name the messages."""
-    reader = _MessageReader(people=find_speaker_names(messages))
+    reader = _MessageReader(people=find_speaker_names(messages), found={} if found is None else found)
     oldest = max(0, len(messages) - MODEL_MESSAGES)
     oldest_output = len(messages) - TOOL_MESSAGES
     links = link(messages[oldest:])
@@ -75,22 +82,22 @@ def find_facts(messages: Sequence[Message], numbers: Sequence[int] | None = None
         at = index if numbers is None else numbers[index]
         voice = find_speaker(message)
         if voice == "user":
-            reader.read_user(message, at)
+            reader.read(reader.read_user, message, at)
         elif index < oldest:
             continue
         elif voice == "assistant":
-            reader.read_model(message, at)
+            reader.read(reader.read_model, message, at)
             for place, call in enumerate(message.parts):
                 if isinstance(call, ToolCall):
                     answer = links.answered.get((index - oldest, place))
                     part = messages[oldest + answer[0]].parts[answer[1]] if answer else None
                     result = part if isinstance(part, ToolResult) else None
-                    reader.read_call(call, result, at, read_result=index >= oldest_output)
+                    reader.read(reader.read_call, call, at, result if index >= oldest_output else None)
                     if result is None and index - oldest in waiting:
                         text = f"{call.name} {_main_argument(call)}".strip()
                         reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
         elif voice == "tool" and index >= oldest_output:
-            reader.read_output(message, at)
+            reader.read(reader.read_output, message, at)
     for read in file_operations.find_rules_reads(messages):
         part = messages[read.message].parts[read.part]
         at = read.message if numbers is None else numbers[read.message]
@@ -112,6 +119,26 @@ class _MessageReader:
     """The file that command is about."""
     answers: list[ListAnswer] = field(default_factory=list)
     """Messages of the model with lists in them."""
+    found: FoundFacts = field(default_factory=dict)
+
+    def read(
+        self, read: Callable[..., None], source: Message | ToolCall, at: int, *beside: ToolResult | None
+    ) -> None:
+        """Read a message or a call, or take what was found in it before."""
+        # The same message is known by its identity, as its value would take long to compare. What was found
+        # holds on to it, so that the identity stays its own.
+        spoken = (self.people, self.command, self.command_at, self.file)
+        key = (read.__name__, id(source), at, *map(id, beside), spoken)
+        if known := self.found.get(key):
+            _, facts, answers, (self.command, self.command_at, self.file) = known
+            self.facts.facts += facts
+            self.answers += answers
+            return
+        places = len(self.facts.facts), len(self.answers)
+        read(source, at, *beside)
+        left = self.command, self.command_at, self.file
+        new = self.facts.facts[places[0] :], self.answers[places[1] :]
+        self.found[key] = ((source, beside), *new, left)
 
     # The weights below say how often facts of such a source are used again: what an agent wrote into a
     # command 36 %, what it spoke of 13 %, what was only seen in output 1 % (docs/decisions/0012-facts.md).
@@ -162,8 +189,8 @@ class _MessageReader:
             self.file = self.facts.add_names(self.command, "", at, 2.6)
         self.facts.add_names(text, self.file, at, 2.4)
 
-    def read_call(self, call: ToolCall, result: ToolResult | None, at: int, *, read_result: bool) -> None:
-        """Note a call with its outcome: what was done, which file, which names, and what went wrong."""
+    def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
+        """Note a call with its outcome, if that is read: what was done, which file and names, what failed."""
         arguments = _read_arguments(call)
         self.facts.add_todo_items(arguments, at)
         text = f"{call.name} {_main_argument(call)}".strip()
@@ -176,7 +203,7 @@ class _MessageReader:
             self.facts.add_shell_files(arguments["command"][:OUTPUT_CHARS], at)
         file = next(iter((*files.modified, *files.read)), "")
         file = self.facts.add_names(read_ends("\n".join(_strings(arguments, 0))), file, at, 2.5) or file
-        if result is None or not read_result:
+        if result is None:
             self.facts.add("done", text, "", at=at, weight=2.0)
             return
         self.facts.add_outcome(text, result.text, at, failed=result.is_error)

@@ -98,5 +98,12 @@ def _find_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where a text addresses a model."""
     low = text.lower()
     if len(low) != len(text):  # a letter that is longer in small letters shifts all places behind it
-        return (match.span() for order in instruction_patterns() for match in order.pattern.finditer(text))
-    return (span for order in instruction_patterns() for span in order.find_spans(text, low))
+        for order in instruction_patterns():
+            yield from (match.span() for match in order.pattern.finditer(text))
+        return
+    for order in instruction_patterns():
+        # Most texts have no anchor at all, so that is found out before anything else is done.
+        for anchor in order.anchors:
+            if anchor in low:
+                yield from order.find_spans(text, low)
+                break

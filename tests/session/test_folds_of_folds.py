@@ -54,14 +54,18 @@ def _texts(message):
         yield part.text if isinstance(part, Text | ToolResult) else ""
 
 
-@pytest.fixture(params=["memory", "jsonl", "sqlite"])
+CASES = [*(("memory", kind) for kind in KINDS), ("jsonl", "openai"), ("sqlite", "openai")]
+"""Every shape, and every store; what a store keeps does not depend on the shape."""
+
+
+@pytest.fixture
 def store(request, tmp_path):
     where = "" if request.param == "memory" else tmp_path / "place"
     with contextlib.closing(open_store(f"{request.param}:{where}")) as store:
         yield store
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("store", "kind"), CASES, indirect=["store"])
 def test_ten_folds_keep_pairs_words_and_handles(kind, store):
     whole = history(kind, 72)
     shape = None if kind == "refold" else kind.split()[0]

@@ -183,7 +183,8 @@ def test_an_interrupt_cancels_the_coroutine():
 
     def interrupt():
         hangs.begun.wait(30)
-        signal.raise_signal(signal.SIGINT)
+        # To the main thread: a signal of another thread does not end its wait.
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):

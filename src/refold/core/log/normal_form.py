@@ -162,8 +162,9 @@ def _write_field(key: str, value: Any, out: list[str]) -> None:
 
 
 def _write_key(key: Any, out: list[str]) -> None:
-    # A key such as 1 is written as JSON has it; one that JSON does not have is an error.
-    out.append(f"f{key}=" if isinstance(key, str) else _JSON.encode({key: 0}))
+    if not isinstance(key, str):  # 1 is the key "1" in JSON; what JSON does not have is an error
+        (key,) = json.loads(_JSON.encode({key: 0}))
+    out.append(f"f{key}=")
 
 
 def _write_value(value: Any, out: list[str]) -> None:

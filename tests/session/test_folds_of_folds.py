@@ -3,11 +3,13 @@
 import contextlib
 import json
 import re
+from collections import Counter
 
 import pytest
 from talks import SHAPES, opened, sound, without_ids
 
 from refold import formats
+from refold.core.log.entries import Entry
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.stores import open_store
 
@@ -150,3 +152,37 @@ def test_an_undone_fold_gives_back_what_later_folds_left_alone(undone):
     named = set(map(int, NAMED.findall(text)))
     assert all(item in shown or number in named for number, item in enumerate(whole, 1) if number > last)
     assert not sound(shown, "openai")
+
+
+def test_a_session_that_undid_folds_is_the_one_that_is_read_anew():
+    with contextlib.closing(open_store("memory:")) as store:
+        session = opened(store=store, window=WINDOW)
+        whole = [{"role": "system", "content": "Build with care."}, *history("openai", 30)]
+        for start in range(0, len(whole), 4):
+            session.prepare(whole[: start + 4])
+        session.pin(9)
+        folds = session.folds()
+        assert len(folds) >= 3
+        for fold in (folds[1], folds[-1], folds[0]):
+            session.unfold(fold.name)
+            again = opened(store=store, window=WINDOW)
+            assert session.view() == again.view()
+            assert session.folds() == again.folds()
+            assert session.state.loaded.messages == again.state.loaded.messages
+            assert session.state.view == again.state.view
+            assert session.stats() == again.stats()
+
+
+def test_undoing_a_fold_decodes_each_fold_at_most_twice(monkeypatch):
+    """A fold holds the facts of all that left before it, so its body is the longest of all entries."""
+    session, _, _ = folded_thrice()
+    decoded, value = Counter(), Entry.value.fget
+
+    def count(entry):
+        decoded[entry.name] += entry.kind == "fold"
+        return value(entry)
+
+    monkeypatch.setattr(Entry, "value", property(count))
+    session.unfold()
+    # Once for the breaker, and where it is visible once for its messages.
+    assert 0 < max(decoded.values()) <= 2

@@ -261,7 +261,7 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
         yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
         state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
-        yield from load_at_head(state, said_items)
+        yield from load_at_head(state, said_items, view_known=True)
         return name
 
     return (yield from retry_on_conflict(state, act))
@@ -272,8 +272,8 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
     entries = yield from read_log(state, kinds=FOLDS)
     listed = []
     for entry in entries:
-        fold = state.view.fold(entry.name)
-        if entry.value.get("trigger") == "repair" or fold is None:
+        fold, value, beside = state.view.fold(entry.name), entry.value, entry.beside
+        if value.get("trigger") == "repair" or fold is None:
             continue
         removed = removed_messages(state, fold)
         covering = state.view.covering(entry.name)
@@ -283,14 +283,14 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
             FoldMade(
                 name=entry.name,
                 handle=f"#{first}-#{last}" if removed else "",
-                stages=tuple(entry.value.get("stages", ())),
+                stages=tuple(value.get("stages", ())),
                 tokens_before=before,
                 tokens_after=after,
                 at=entry.at,
                 standing=fold.standing,
                 covered_by=None if covering is None else covering.name,
-                receipt=entry.beside.get("receipt", {}),
-                spent=Spent.read(entry.beside.get("spent")),
+                receipt=beside.get("receipt", {}),
+                spent=Spent.read(beside.get("spent")),
             )
         )
     return listed

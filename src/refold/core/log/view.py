@@ -156,20 +156,27 @@ def project_marks(marks: Iterable[Entry], said: int) -> View:
     return extend_view(view, said)
 
 
-def step(view: View, entry: Entry) -> View:
-    """Return the view after one more entry."""
+def read_body(entry: Entry) -> Any:
+    """Decode the body of an entry; raises `LogCorrupt` if it cannot be read."""
+    try:
+        return entry.value
+    except (ValueError, RecursionError):
+        raise LogCorrupt(f"{entry.kind} {entry.name} cannot be read", entry=entry.name) from None
+
+
+def step(view: View, entry: Entry, value: Any = None) -> View:
+    """Return the view after one more entry; `value` is its body, if that was decoded already."""
     if entry.kind == "said":
         if entry.said != view.said + 1:
             raise LogCorrupt(f"message #{entry.said} stands where #{view.said + 1} is due", entry=entry.name)
         return extend_view(view, entry.said)
     try:
-        return _apply_mark(view, entry)
+        return _apply_mark(view, entry, read_body(entry) if value is None else value)
     except (KeyError, TypeError, ValueError, RecursionError):
         raise LogCorrupt(f"{entry.kind} {entry.name} cannot be read", entry=entry.name) from None
 
 
-def _apply_mark(view: View, entry: Entry) -> View:
-    value = entry.value
+def _apply_mark(view: View, entry: Entry, value: Any) -> View:
     if entry.kind == "fold":
         fold = Folded(entry.name, read_changes(entry.name, value), entry.said)
         folds = (*view.folds, fold)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
-from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, step
+from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
 from refold.errors import Conflict, LogCorrupt, RefoldError, StoreError
@@ -40,6 +40,7 @@ MAX_TRIES: Final = 64
 """Times that an operation is tried again after a conflict. Each conflict means that another process has
 written, so only more than 64 writers at once on one session meet the limit."""
 FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
+SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
 _VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 _BREAKER_ATTEMPTS: Final = 64
 """Attempts that are read for the circuit breaker, at least; its limits look at fewer. Attempts of the last
@@ -123,10 +124,13 @@ def keep_memory(state: SessionState, reading: SessionFlow[None]) -> SessionFlow[
             raise
 
 
-def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> SessionFlow[None]:
+def load_at_head(
+    state: SessionState, said_items: list[Any] | None = None, *, view_known: bool = False
+) -> SessionFlow[None]:
     """Read the state at this session's own head.
 
     said_items   every message said as the caller holds it, if that is known
+    view_known   True if the view in memory is that of the head and all its folds are known
 
     This is for a session that has just written. Another process may have written behind its head; the next
     operation will notice that, and it must not be taken for what was written here.
@@ -140,7 +144,8 @@ def load_at_head(state: SessionState, said_items: list[Any] | None = None) -> Se
     attempts: list[Entry] = []
     if head is not None:
         place, said = head.place, head.said
-        marks = yield StoreCall(lambda: _read_marks(state, place, said))
+        read = _read_known_marks if view_known else _read_marks
+        marks = yield StoreCall(lambda: read(state, place, said))
         reports = yield StoreCall(lambda: _read_last_report(state, place))
         attempts = yield StoreCall(lambda: _read_attempts(state, place))
     position.restore(marks.view, marks.fold_messages)
@@ -208,14 +213,22 @@ def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
     """Read the marks one after another, then the messages of the visible folds."""
     marks = _Marks()
     for entry in state.log.read(state.name, place, kinds=_VIEW_MARKS):
-        marks.view = step(extend_view(marks.view, entry.said), entry)
+        value = read_body(entry)  # that of a fold is long, so it is decoded once
+        marks.view = step(extend_view(marks.view, entry.said), entry, value)
         if entry.kind == "fold":
-            marks.fold_sizes[entry.name] = fold_sizes(entry)
+            marks.fold_sizes[entry.name] = fold_sizes(value)
         elif entry.kind == "system":
             marks.system = entry
     marks.view = extend_view(marks.view, said)
     marks.fold_messages = visible_fold_messages(state, place, marks.view)
     return marks
+
+
+def _read_known_marks(state: SessionState, place: Place, said: int) -> _Marks:
+    """Return the view in memory with the messages of its visible folds, and the system messages."""
+    view = extend_view(state.view, said)
+    system = next(state.log.read(state.name, place, kinds=SYSTEM, newest=True), None)
+    return _Marks(view, state.accounting.fold_sizes, visible_fold_messages(state, place, view), system)
 
 
 def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict[str, tuple[Message, ...]]:

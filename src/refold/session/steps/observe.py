@@ -223,7 +223,7 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     report = accounting.report
     yield from commit(state, [failure, undone])
     accounting.record_breaker_event("failed", state.now())
-    yield from keep_memory(state, load_at_head(state))
+    yield from keep_memory(state, load_at_head(state, view_known=True))
     # The report in memory knows more than the log: how many messages the request had.
     accounting.replace_report(None if report is None else replace(report, holds=False), accounting.totals)
     state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))

@@ -30,9 +30,10 @@ def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
     if entry.kind == "usage":
         return "turn"
     if entry.kind == "fold":
-        event = _BREAKER_EVENTS.get(entry.value.get("trigger"), "fold")
+        value = entry.value
+        event = _BREAKER_EVENTS.get(value.get("trigger"), "fold")
         # A stage that needs no model stood in, but to ask so often in vain is a loop as well.
-        return "failed" if event == "fold" and entry.value.get("unanswered") else event
+        return "failed" if event == "fold" and value.get("unanswered") else event
     return "failed" if entry.kind == "attempt" and entry.value.get("counted") else None
 
 
@@ -59,9 +60,9 @@ def system_items(entry: Entry) -> list[Any]:
     return [canonical.from_json(item) for item in entry.value] if own else list(entry.value)
 
 
-def fold_sizes(entry: Entry) -> tuple[int, int]:
-    """Return the tokens before and after a fold; 0 for a value that is no number, as imports may hold any."""
-    before, after = entry.value.get("before"), entry.value.get("after")
+def fold_sizes(value: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the tokens before and after a fold; 0 for what is no number, as imports may hold any."""
+    before, after = value.get("before"), value.get("after")
     return before if type(before) is int else 0, after if type(after) is int else 0
 
 

@@ -792,7 +792,7 @@ class TestSummary:
 
     @pytest.mark.parametrize(
         "memory",
-        [f"All parts were made; never touch the fixtures. {TOLD}", long_text(200)],
+        [f"All parts were made, `make part-1 --seed 551` first. {TOLD}", long_text(200)],
         ids=["short", "long"],
     )
     @pytest.mark.parametrize("force", [False, True])

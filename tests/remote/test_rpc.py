@@ -97,8 +97,11 @@ def test_a_whole_life(client, tmp_path):
     assert client.call("session/view", session_id="task")["messages"] == before
     assert client.call("session/unfold", session_id="task")["fold"] is None
     client.call("session/checkpoint", session_id="task", name="end")
-    (listed,) = client.call("session/checkpoints", session_id="task")["checkpoints"]
-    assert (listed["name"], listed["said"], listed["on_branch"]) == ("end", 43, True)
+    listed = client.call("session/checkpoints", session_id="task")["checkpoints"]
+    assert [(one["name"], one["said"], one["on_branch"]) for one in listed] == [
+        ("here", 43, True),
+        ("end", 43, True),
+    ]
     assert client.call("session/pin", session_id="task", handle="#41") == {
         "session_id": "task",
         "handle": "#41",
@@ -419,10 +422,13 @@ def test_a_signal_behind_the_end_of_the_input(slow):
 
 
 def test_the_end_of_the_input_waits_for_answers(tmp_path):
-    with FakeProvider(script=[says("A summary.")]) as provider, asking(tmp_path, provider) as client:
+    told = "Question after question was asked, and each answer repeats the same several words of a talk. " * 4
+    with FakeProvider(script=[says(told)]) as provider, asking(tmp_path, provider) as client:
         number = client.begin("session/compact", {"session_id": "task"})
         assert client.end() == (0, "")
-        assert client.answer(number)["result"]["compacted"]
+        result = client.answer(number)["result"]
+        assert result["compacted"]
+        assert told.strip() in result["summary"]
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-"])

@@ -6,7 +6,7 @@ import random
 from unittest.mock import patch
 
 import pytest
-from talks import dumped, reply, sound, talk, user
+from talks import SUMMARY, dumped, reply, sound, talk, user
 
 import refold
 from refold.stores import open_store
@@ -191,7 +191,7 @@ def test_two_compactions_of_one_session_leave_one_view():
         async def model(_ask):
             asked.append(1)
             await gate.wait()
-            return "Summary: many words were said and answered."
+            return SUMMARY
 
         one = refold.aopen("talk", store=store, window=8_000, ask=model)
         two = refold.aopen("talk", store=store, window=8_000, ask=model)

@@ -250,7 +250,11 @@ def test_the_number_of_requests_is_bounded():
 
 COUNTER = default_counter(None)
 PROSE = "we looked at the parser and changed the second rule of the grammar again " * 30
-TOLD = "## What the user wants\nThe user wants the parser mended.\n## Done\nThe second rule was changed."
+TOLD = (
+    "## What the user wants\nThe user wants the parser mended, and its grammar looked at rule by rule.\n"
+    "## Done\nWe looked at the parser in each of the messages, and changed the second rule of the grammar again "
+    "each time; no other rule was changed.\n## Open\nNothing: the newest change of the second rule stands."
+)
 PREFIX = CachedPrefix(
     format="anthropic",
     provider="anthropic",

@@ -114,7 +114,7 @@ def test_files_are_for_their_owner_only_whatever_the_umask(tmp_path, monkeypatch
 def test_the_journal_of_the_standard_library_is_for_its_owner_too(opened, path):
     before = os.umask(0)
     try:
-        with pytest.warns(RefoldWarning, match=r"refold\[sqlite\]"):
+        with pytest.warns(RefoldWarning, match=r"pip install .*\[sqlite\]"):
             store = opened(driver="sqlite3")
         filled(store, 3)
         assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
@@ -356,11 +356,11 @@ def test_a_standard_library_that_was_mended_uses_a_write_ahead_log(opened, monke
 
 def test_without_apsw_the_standard_library_serves(opened, monkeypatch):
     monkeypatch.setitem(sys.modules, "apsw", None)
-    with pytest.warns(RefoldWarning, match=r"install refold\[sqlite\]"):
+    with pytest.warns(RefoldWarning, match=r"pip install .*\[sqlite\]"):
         store = opened()
     assert store._connection.driver.name == "sqlite3"
     assert filled(store, 3).said == 3
-    with pytest.raises(StoreError, match=r"install refold\[sqlite\]"):
+    with pytest.raises(StoreError, match=r"pip install .*\[sqlite\]"):
         driver.choose_driver("apsw")
 
 

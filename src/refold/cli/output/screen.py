@@ -112,7 +112,7 @@ class Screen:
     def headline(self, name: str, facts: Sequence[str]) -> None:
         """Print a name and facts about it, in one line if they fit; a long path is the name of its file."""
         about = " · ".join(facts)
-        is_narrow = self.width < 20 + 2 + len(about)
+        is_narrow = self.width < min(20, width_of(PurePath(name).name)) + 2 + len(about)
         room = self.width if is_narrow else self.width - len(about) - 2
         name = PurePath(name).name if len(name) > room else name
         title = self.paint(self.short(name, room), "bold")

@@ -7,7 +7,14 @@ from cli_running import run_cli
 
 from fake_provider import FakeProvider, says, status
 
-SUMMARY = "They spoke of the harbour and its berths, and nothing is left to do."
+SUMMARY = (
+    "They spoke of the harbour and its berths, and nothing is left to do. "
+    "Every message of the user had words about the harbour, and every answer had the same words about its berths. "
+    "No file was read or changed, no command was run, no number was named and no decision was taken. "
+    "The talk about the harbour and its berths stayed in one tone from its first message to the last one, and "
+    "nothing was said of ships, of the weather or of money."
+)
+"""Long enough for what it stands for: a shorter one would be turned down."""
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ def model():
     saved(
         "model.py",
         "import os, sys\nprompt = sys.stdin.read()\nopen('asked.txt', 'a').write(prompt)\n"
-        "print('## Goal\\nThe harbour master wants a berth. ' * 6 + os.environ['REFOLD_ASK_PURPOSE'])",
+        "wish = 'The harbour master wants a berth. A longer one was asked for; none is free before noon. '\n"
+        "print('## Goal\\n' + wish * 6 + os.environ['REFOLD_ASK_PURPOSE'])",
     )
     return f"{sys.executable} model.py"
 

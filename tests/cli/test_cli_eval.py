@@ -93,6 +93,7 @@ def test_injections_and_secrets_pass_under_the_default_policy(tmp_path):
     assert {row["summariser"] for row in json.loads((tmp_path / "i.json").read_text())["rows"]} == {
         "none",
         "obedient",
+        "hostile",
     }
     done = run_cli("eval", "secrets", "--count", 10, "--json", tmp_path / "s.json")
     assert done.status == 0

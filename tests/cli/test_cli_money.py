@@ -5,7 +5,14 @@ from cli_running import run_cli, saved
 
 import refold
 
-WORDS = "The user asks numbered questions and every one was answered. Nothing is open, nothing was decided."
+WORDS = (
+    "The user asks numbered questions, from question 0 to the last question, and every one was answered in turn. "
+    "Each question repeats alpha, beta and gamma at length, and each answer repeats delta and epsilon. "
+    "No file was touched, no command was run and no test was asked for. "
+    "Nothing is open and nothing was decided; the next question is answered in the same way as those before, "
+    "with delta and epsilon, unless the user asks for something else than alpha, beta and gamma."
+)
+"""Long enough for what it stands for: a shorter one would be turned down, asked again and paid twice."""
 
 
 class Model:

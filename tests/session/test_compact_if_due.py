@@ -229,8 +229,8 @@ def test_pins_and_the_last_user_message_are_in_every_view():
         assert session.state.view.pins == {1}
         session.compact()
         assert history[1] not in session.view()
-        with pytest.raises(RefoldError, match="folded away"):
-            session.pin(2)
+        assert session.pin(2) == "#2"
+        assert history[1] in session.view()
         with pytest.raises(RefoldError, match="several"):
             session.pin("#1-#2")
         with pytest.raises(RefoldError, match="no message"):
@@ -443,16 +443,31 @@ def test_a_fold_that_did_not_help_is_undone(clock):
 
 def test_a_fold_that_helped_stays_although_much_was_said_since(clock):
     with opened(ask=Scripted(SUMMARY), now=clock, background=True) as session:
-        history = talk(26, size=700)
+        history = talk(18, size=700)
         session.prepare(history)
-        session.state.pending_fold and session._thread.join()
-        assert session.folds()
+        session._thread.join()
         used = session.state.accounting.trial.used_before
-        history += [reply("ok"), user("omega psi " * 4_000)]
+        history += [reply("ok"), user("omega psi " * 400)]
         session.prepare(history)
-        observed = session.observe(usage(used + 1_000))
+        observed = session.observe(usage(used + 200))
         assert observed.reverted is None
-        assert session.folds()[0].standing
+        (fold,) = session.folds()
+        assert fold.standing
+
+
+def test_a_report_judges_only_folds_that_its_request_had(clock):
+    """A fold in the background may come while an answer is under way; the next report is the first about it."""
+    with opened(ask=Scripted(SUMMARY), now=clock, background=True) as session:
+        history = talk(18, size=700)
+        sent = session.prepare(history)
+        session._thread.join()
+        assert sent.fold is None
+        (fold,) = session.folds()
+        used = session.state.accounting.trial.used_before
+        assert session.observe(usage(used + 200)).reverted is None
+        history += [reply("ok"), user("and?")]
+        session.prepare(history)
+        assert session.observe(usage(used + 1_000)).reverted == fold.name
 
 
 def test_compaction_switched_off():

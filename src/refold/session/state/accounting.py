@@ -321,8 +321,13 @@ class Accounting:
         """Have the next report judge a fold; None for no fold."""
         self.trial = trial
 
-    def end_trial(self) -> TrialFold | None:
-        """Return the fold that a report is about to judge, and forget it."""
+    def end_trial(self, request: SentRequest) -> TrialFold | None:
+        """Return the fold that a report of a request judges, and forget it.
+
+        A fold that came while the request was under way waits for the next one: this report is not about it.
+        """
+        if self.trial is None or self.trial.fold not in request.folds:
+            return None
         trial, self.trial = self.trial, None
         return trial
 

@@ -136,7 +136,7 @@ def _record_usage(
     yield from retry_on_conflict(
         state, lambda: _append_usage(state, usage, request, spent, believed=believed)
     )
-    reverted, trial = None, accounting.end_trial()
+    reverted, trial = None, accounting.end_trial(request)
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
     helped = trial is None or absurd or usage.context < trial.used_before + said_since

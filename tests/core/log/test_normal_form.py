@@ -149,6 +149,22 @@ OTHER = {
         {"role": "user", "content": {"a": 2}},
     ),
     "what is no object": ("hi", ["hi"]),
+    "numbers that run together": (
+        {"role": "assistant", "content": [{**USE, "input": {"lines": [1, 23]}}]},
+        {"role": "assistant", "content": [{**USE, "input": {"lines": [12, 3]}}]},
+    ),
+    "an input by the name of the cache mark": (
+        {"role": "assistant", "content": [{**USE, "input": {"cache_control": "no-cache"}}]},
+        {"role": "assistant", "content": [{**USE, "input": {"cache_control": "public"}}]},
+    ),
+    "a call that its result names by its id": (
+        {"type": "function_call", "id": "c1", "name": "ls", "arguments": {}},
+        {"type": "function_call", "id": "c2", "name": "ls", "arguments": {}},
+    ),
+    "a request for approval": (
+        {"type": "mcp_approval_request", "id": "a1", "name": "ls", "arguments": "{}"},
+        {"type": "mcp_approval_request", "id": "a2", "name": "ls", "arguments": "{}"},
+    ),
     "a field that runs into the next": (
         {"role": "user", "content": "x", "a": "1fb=s1:2"},
         {"role": "user", "content": "x", "a": "1", "b": "2"},

@@ -26,6 +26,8 @@ _UNCOUNTED: Final = frozenset(
 """Fields that providers add and clients drop or move; the meaning of a message does not depend on them."""
 _UNCOUNTED_OF_ITEM: Final = _UNCOUNTED | {"id", "status", "encrypted_content"}
 """The same for a whole message or item: its id is the provider's or the client's own, not the call's."""
+_ANSWERED_BY_ID: Final = frozenset({"function_call", "mcp_approval_request"})
+"""Items that their answer names by their own id, where they have no `call_id`: Interactions, Responses."""
 _CONTENT_KEYS: Final = frozenset({"content", "parts", "output"})
 """Where a message or item holds text or a list of parts: OpenAI and Anthropic, Gemini, Responses outputs."""
 PRIVATE: Final = "_native"
@@ -53,6 +55,8 @@ def write_normal_form(item: Any, number: int) -> str:
     kind = None if kind == "message" else kind
     out.append(f"{item.get('role')}|{kind}|")
     _write_item(item, out, _UNCOUNTED_OF_ITEM, is_head=0 < number <= HEAD)
+    if kind in _ANSWERED_BY_ID and item.get("call_id") is None:
+        _write_field("id", item.get("id"), out)
     if kind and len(out) == 1:  # an item that nothing else tells: a reference, or reasoning that is encrypted
         _write_item(item, out, _NOTHING, is_head=False)
     return "".join(out)
@@ -172,15 +176,19 @@ def _write_value(value: Any, out: list[str]) -> None:
     if isinstance(value, str):
         out += (f"s{len(value)}:", value)
     elif isinstance(value, dict):
-        out.append(f"d{len(value) - (CACHED in value)}:")
-        for key in sorted(value):
-            if key != CACHED:
-                _write_key(key, out)
-                _write_value(value[key], out)
+        keys = sorted(value)
+        if CACHED in value and isinstance(value[CACHED], dict):  # an input of a tool may have that name too
+            keys.remove(CACHED)
+        out.append(f"d{len(keys)}:")
+        for key in keys:
+            _write_key(key, out)
+            _write_value(value[key], out)
     elif isinstance(value, list | tuple):
         out.append(f"l{len(value)}:")
         for item in value:
             _write_value(item, out)
+            if not isinstance(item, str | dict | list | tuple):
+                out.append(",")  # [1, 23] is not [12, 3]
     else:
         out.append(_JSON.encode(value))
 

@@ -267,6 +267,52 @@ class TestStream:
         )
 
 
+class Stopped:
+    """A stream that is stopped before its first words."""
+
+    def __init__(self):
+        self.closed = 0
+        self.asked = asyncio.Event()
+
+    def __iter__(self):
+        raise KeyboardInterrupt
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        self.asked.set()
+        await asyncio.Event().wait()
+
+    def close(self):
+        self.closed += 1
+
+
+class TestStoppedStream:
+    def test_a_stream_that_is_interrupted_before_its_first_words_is_closed(self):
+        source = Stopped()
+        with pytest.raises(KeyboardInterrupt):
+            list(opened().stream(lambda messages: source, talk(3)))
+        assert source.closed == 1
+
+    def test_a_stream_that_is_cancelled_before_its_first_words_is_closed(self):
+        async def go():
+            session, source = refold.aopen("a", store="memory:", window="8k"), Stopped()
+
+            async def consume():
+                async for _ in session.stream(lambda messages: source, talk(3)):
+                    pass
+
+            task = asyncio.create_task(consume())
+            await source.asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return source.closed, len(await session.view())
+
+        assert asyncio.run(go()) == (1, len(talk(3)))
+
+
 class Chunk:
     """A chunk of an SDK."""
 

@@ -219,6 +219,9 @@ def _begin(
             if observed.send_again and not is_last:
                 return observed
         raise
+    except BaseException:  # stopped by the user: no connection stays open
+        _close(source)
+        raise
     return _Begun(source, (), chunks, chunks.release())
 
 
@@ -268,6 +271,9 @@ async def _abegin(
             observed = await session.observe(error)
             if observed.send_again and not is_last:
                 return observed
+        raise
+    except BaseException:  # cancelled before the first words
+        await _aclose(source)
         raise
     return _Begun(source, rest, chunks, chunks.release())
 

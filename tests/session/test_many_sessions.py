@@ -1,6 +1,7 @@
 """Many sessions by key over one store."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -35,6 +36,26 @@ def test_the_least_recently_used_are_closed_and_read_again():
     assert [message["content"] for message in again.view()] == ["hi"]
     assert second.view() == []
     sessions.close()
+
+
+def test_keys_with_one_text_are_one_session():
+    sessions = refold.Sessions(store="memory:")
+    assert sessions.get(1) is sessions.get("1")
+    assert sessions.get(True).name == "True"
+
+
+def test_options_may_ask_for_another_session():
+    sessions = refold.Sessions(
+        store="memory:",
+        options=lambda key: (
+            {"window": sessions.get("base").budget().window} if key != "base" else {"window": 4_000}
+        ),
+    )
+    asking = threading.Thread(target=sessions.get, args=("ann",), daemon=True)
+    asking.start()
+    asking.join(10)
+    assert not asking.is_alive()
+    assert sessions.get("ann").budget().window == 4_000
 
 
 def test_options_by_key():

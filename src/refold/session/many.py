@@ -49,12 +49,15 @@ class Sessions:
         self._owns_store = store is None or isinstance(store, str | os.PathLike)
         self.store = find_store(store, defaults.pop("durability", None))
         self._options, self._defaults, self._max_open = options, defaults, max_open
-        self._lock = threading.Lock()
-        self._open: OrderedDict[Hashable, Session] = OrderedDict()
-        self._open_async: OrderedDict[Hashable, AsyncSession] = OrderedDict()
+        self._lock = threading.RLock()  # `options` may ask for another session
+        self._open: OrderedDict[str, Session] = OrderedDict()
+        self._open_async: OrderedDict[str, AsyncSession] = OrderedDict()
 
     def get(self, key: Hashable) -> Session:
-        """Return the session of a key; it is created when something is said in it."""
+        """Return the session of a key; it is created when something is said in it.
+
+        The session's name is the key as text.
+        """
         session, unused = self._find(self._open, key, open_session)
         if unused is not None:
             unused.close()
@@ -68,16 +71,17 @@ class Sessions:
         return session
 
     def _find(
-        self, known: "OrderedDict[Hashable, S]", key: Hashable, make: Callable[..., S]
+        self, known: "OrderedDict[str, S]", key: Hashable, make: Callable[..., S]
     ) -> tuple[S, S | None]:
         """Return the session of a key, and one that is to be closed."""
+        name = str(key)  # 1 and "1" are one conversation of the store, so they are one session
         with self._lock:
-            if key not in known:
+            if name not in known:
                 options = {**self._defaults, **(self._options(key) if self._options is not None else {})}
-                known[key] = make(str(key), store=self.store, **options)
-            known.move_to_end(key)
+                known[name] = make(name, store=self.store, **options)
+            known.move_to_end(name)
             unused = known.popitem(last=False)[1] if len(known) > self._max_open else None
-            return known[key], unused
+            return known[name], unused
 
     def close(self) -> None:
         """Close the sessions that were got by `get`, and the store if this object opened it."""

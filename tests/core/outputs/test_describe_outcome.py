@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from refold.core.outputs.outcome import describe_action, describe_outcome
+from refold.core.outputs.trouble import STRONG, WEAK, is_failure, is_warning
 
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
 
@@ -211,3 +212,49 @@ class TestFileTools:
         said = describe_action(name, arguments, limit)
         assert len(said) <= limit
         assert "\n" not in said
+
+
+class TestLinesOfTrouble:
+    STRONG_WORDS = (
+        *(
+            "ERROR",
+            "FATAL",
+            "CRITICAL",
+            "SEVERE",
+            "PANIC",
+            "FAILED",
+            "FAILURE",
+            "FAIL",
+            "EXCEPTION",
+            "Killed",
+        ),
+        *("panicked", "fatal", "error:", "panic:", "exception[x]:", "ValueError", "KeyException:", "Error("),
+        *("Exception(", "=failed", ":FAILURE", "=Crashed", ":unhealthy", "UNHANDLED", "uncaught"),
+    )
+    STRONG_PHRASES = (
+        *("Caused by: x", "Traceback (most", "Command Not Found", "no such file", "permission denied"),
+        *("segmentation fault", "Connection refused", "core dumped", "undefined reference", "syntax error"),
+        "CONNECTION REFU\u017fED",  # a long s is an s to a pattern that ignores case
+    )
+    WEAK_PHRASES = (
+        *("warn", "Warnings", "WARNING", "failed", "failures", "cannot", "could not", "unable to", "denied"),
+        *("refused", "timed out", "timeout", "not found", "invalid", "Unexpected", "missing", "deprecated"),
+        *("errors", "UserWarning", "mi\u017fsing"),
+    )
+
+    @pytest.mark.parametrize("words", [*STRONG_WORDS, *STRONG_PHRASES])
+    def test_no_word_of_a_failure_is_passed_over(self, words):
+        assert STRONG.search(words)
+        assert is_failure(words)
+        assert not is_failure(f"{words} with 0 errors")
+
+    @pytest.mark.parametrize("words", WEAK_PHRASES)
+    def test_no_word_of_a_warning_is_passed_over(self, words):
+        assert WEAK.search(words)
+        assert is_warning(words)
+        assert not is_warning(f"{words} without warnings")
+
+    @pytest.mark.parametrize("line", ["all is well", "built in 3 s", "größer", ""])
+    def test_an_ordinary_line_tells_of_no_trouble(self, line):
+        assert not is_failure(line)
+        assert not is_warning(line)

@@ -58,6 +58,8 @@ _FENCED: Final = re.compile(r"```([\w+-]{0,20})\n([^`]{1,4000})")
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
+_MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
+"""What each of them has; most sentences have none, and this is found out faster."""
 _MAIN_ARGUMENTS: Final = (
     *("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename"),
 )
@@ -181,7 +183,7 @@ class _MessageReader:
         if may_hold_list(text) and not self.command and not message.calls:
             self.answers.append(ListAnswer(at, text))
         if not self.command and not message.calls and (answer := _find_answer(text)):
-            specific = min(4, len(_SPECIFIC.findall(answer)))
+            specific = min(4, _count_specific(answer))
             self.facts.add("answer", answer, at=at, weight=1.4 + 0.15 * specific)
         if self.command:
             self.facts.add("done", first_line(self.command, COMMAND_CHARS), at=at, weight=2.0)
@@ -222,14 +224,16 @@ class _MessageReader:
             self.facts.add_output_names(text, self.file, at)
 
 
+def _count_specific(sentence: str) -> int:
+    """Count the numbers and names in a sentence."""
+    return len(_SPECIFIC.findall(sentence)) if _MAY_BE_SPECIFIC.search(sentence) else 0
+
+
 def _find_answer(text: str) -> str:
     """Find the sentence of an answer that tells most: that with most numbers and names, else the first."""
-    sentences = [
-        sentence
-        for sentence in split_sentences(text[:ANSWER_CHARS])
-        if len(sentence) > LEAST_ANSWER and not is_instruction(sentence)
-    ]
-    telling = max(sentences, key=lambda each: len(_SPECIFIC.findall(each[:LONGEST_ANSWER])), default="")
+    sentences = [each for each in split_sentences(text[:ANSWER_CHARS]) if len(each) > LEAST_ANSWER]
+    sentences.sort(key=lambda each: -_count_specific(each[:LONGEST_ANSWER]))
+    telling = next((each for each in sentences if not is_instruction(each)), "")
     return telling if len(telling) <= LONGEST_ANSWER else f"{telling[:LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 

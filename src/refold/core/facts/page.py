@@ -84,6 +84,8 @@ class Page:
     """The names under each line of the two sections that have such lines."""
     shown: set[int] = field(default_factory=set)
     """Identities of the facts that are shown."""
+    words: dict[int, list[str]] = field(default_factory=dict)
+    """Content words of facts, by identity: the user's words are chosen more than once for a page."""
 
     @property
     def text(self) -> str:

@@ -101,7 +101,7 @@ def split_sentences(text: str) -> list[str]:
 def may_hold_decision(text: str) -> bool:
     """True if a text may hold decisions or promises; a fast check before its sentences are read."""
     low = text.lower()
-    return any(anchor in low for anchor in read_patterns("facts")["decision_anchors"])
+    return any(map(low.__contains__, read_patterns("facts")["decision_anchors"]))
 
 
 def is_decision(sentence: str) -> bool:

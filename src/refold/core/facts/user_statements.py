@@ -81,9 +81,14 @@ class Statements:
         return values
 
 
-def weigh_statements(facts: Sequence[Fact]) -> Statements:
-    """Split sentences into content words and count in how many sentences each word occurs."""
-    words = {id(fact): content_words(fact.text) for fact in facts}
+def weigh_statements(facts: Sequence[Fact], known: dict[int, list[str]] | None = None) -> Statements:
+    """Split sentences into content words and count in how many sentences each word occurs.
+
+    `known` has the words of sentences that were split before, and gets those of the others.
+    """
+    known = {} if known is None else known
+    known |= {id(fact): content_words(fact.text) for fact in facts if id(fact) not in known}
+    words = {id(fact): known[id(fact)] for fact in facts}
     return Statements(tuple(facts), words, Counter(word for content in words.values() for word in content))
 
 
@@ -183,7 +188,7 @@ def _fill_chosen(
     page: Page, facts: Sequence[Fact], costs: dict[int, int], budget: int, rules_budget: int
 ) -> None:
     """Fill in the rules within their share, then the sentences that add most, in brief."""
-    said = weigh_statements(facts)
+    said = weigh_statements(facts, page.words)
     kept: list[Fact] = []
     people = any(fact.about for fact in facts)
     room = int(budget * (RULES_SHARE_AMONG_PEOPLE if people else RULES_SHARE))

@@ -32,6 +32,17 @@ WEAK: Final = re.compile(
     r"|not found|invalid|unexpected|missing|deprecated|errors?))\b|Warning\b"
 )
 """Words that often tell of trouble."""
+_STRONG_PARTS: Final = (
+    *("error", "fail", "exception", "fatal", "panic", "critical", "severe", "killed", "caused by"),
+    *("traceback", "crashed", "unhealthy", "command not found", "no such file", "permission denied"),
+    *("segmentation fault", "connection refused", "core dumped", "undefined reference", "unhandled"),
+    "uncaught",
+)
+_WEAK_PARTS: Final = (
+    *("error", "warn", "fail", "cannot", "could not", "unable to", "denied", "refused", "timed out"),
+    *("timeout", "not found", "invalid", "unexpected", "missing", "deprecated"),
+)
+"""Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
 _HARMLESS: Final = re.compile(
     r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
 )
@@ -52,12 +63,18 @@ def plain_line(line: str) -> str:
 
 def is_failure(line: str) -> bool:
     """True if a plain line tells of a failure."""
-    return STRONG.search(line) is not None and not _HARMLESS.search(line)
+    return _may_match(line, _STRONG_PARTS) and STRONG.search(line) is not None and not _HARMLESS.search(line)
 
 
 def is_warning(line: str) -> bool:
     """True if a plain line may tell of trouble."""
-    return WEAK.search(line) is not None and not _HARMLESS.search(line)
+    return _may_match(line, _WEAK_PARTS) and WEAK.search(line) is not None and not _HARMLESS.search(line)
+
+
+def _may_match(line: str, parts: Sequence[str]) -> bool:
+    """True if a line has one of these parts, or letters that a pattern may take for others."""
+    low = line.lower()
+    return not line.isascii() or any(map(low.__contains__, parts))
 
 
 def is_report(line: str) -> bool:

@@ -66,6 +66,20 @@ def test_an_older_view_is_traced_as_far_as_it_ends_alike():
     assert check_places(ready, given)
 
 
+def test_an_older_view_is_traced_around_a_newer_fold():
+    session = opened(ask=Scripted(SUMMARY))
+    view = list(session.prepare(talk(40, size=800)).messages)
+    turns = 40
+    while (ready := session.prepare(view)).fold is None:
+        turns += 1
+        view += talk(1, size=800, start=turns, last=False)
+    view += talk(
+        1, start=turns + 1, last=False
+    )  # the caller goes on with its own list, as if nothing were folded
+    ready = session.prepare(view)
+    assert check(ready, view) == len(view) - sum(message not in ready.messages for message in view)
+
+
 def check_places(ready, given):
     return all(
         given[place] == ready.messages[n] for n, place in enumerate(ready.origins) if place is not None

@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,26 @@ def test_a_view_that_was_written_anew_is_no_word_of_the_user(shape):
     assert len(session.folds()) >= 2
     assert len(kinds(session, "said")) == said - 1
     assert not any("<refold-summary" in entry.body for entry in session.log(kinds=["said"]))
+
+
+@dataclass
+class Words:
+    """A message of an SDK."""
+
+    role: str
+    content: str
+
+
+@pytest.mark.parametrize("as_new_list", [False, True])
+def test_an_object_that_was_changed_since_is_read_again(as_new_list):
+    session = opened(format="openai")
+    growing = Words("assistant", "The ans")
+    given = [Words("user", "Why?"), growing]
+    session.prepare(given)
+    growing.content = "The answer."
+    given.append(Words("user", "Thanks."))
+    session.prepare(list(given) if as_new_list else given)
+    assert [message["content"] for message in session.view()] == ["Why?", "The answer.", "Thanks."]
 
 
 class TestMovingMark:

@@ -107,7 +107,7 @@ def test_what_is_no_list_is_refused():
             refold.measure(odd, window=8_000)
 
 
-def test_an_object_is_read_once_in_all_turns():
+def test_an_object_behind_the_newest_messages_is_read_once_in_all_turns():
     class Counted(OldModel):
         reads = 0
 
@@ -117,12 +117,13 @@ def test_an_object_is_read_once_in_all_turns():
 
     session = refold.open("talk", store="memory:", format="anthropic", window=8_000)
     block = Counted()
-    messages = [{"role": "user", "content": [block, block]}]
+    turn = [{"role": "assistant", "content": "so"}, {"role": "user", "content": "go on"}]
+    messages = [{"role": "user", "content": [block, block]}, *turn * 16]  # the newest 32 are read anew
     for words in ("one", "two", "three"):
         messages = [*messages, {"role": "assistant", "content": words}, {"role": "user", "content": "go on"}]
         session.prepare(messages)
     assert Counted.reads == 1
-    assert len(session.log(kinds=["said"])) == 7
+    assert len(session.log(kinds=["said"])) == 39
 
 
 class TestCalls:

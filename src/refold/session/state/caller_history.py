@@ -86,8 +86,18 @@ class CallerHistory:
         self.caller_list = messages if as_said else ()
         self.handed_view = None
 
-    def hold_view(self, messages: Sequence[Any], loaded: LoadedView) -> None:
-        """Note that the caller's list is a view: this one, or an earlier one that ends as this one does."""
+    def hold_view(self, messages: Sequence[Any], loaded: LoadedView, said: int) -> None:
+        """Note that the caller's list is a view: one that was sent, or one that ends as this one does.
+
+        said   messages said by now
+        """
+        body = messages[loaded.fixed :]
+        for view in reversed(self.sent_views.values()):
+            # The list continues that view if what follows in it is what was said since.
+            if len(body) - len(view.items) == said - view.said and body[: len(view.items)] == view.items:
+                new = (MessageRange(number, number) for number in range(view.said + 1, said + 1))
+                self.handed_view = [*[None] * loaded.fixed, *view.view_items, *new]
+                return
         self.handed_view = [None] * len(messages)
         for back in range(1, min(len(messages), len(loaded.items)) + 1):
             if messages[-back] != loaded.items[-back]:
@@ -113,10 +123,17 @@ class CallerHistory:
         """Keep a caller's list that continued an earlier view and has all messages said."""
         self.resumed_view = SentView((), items, position.view.said, position.tip)
 
-    def to_plain_list(self, messages: Sequence[Any]) -> list[Any]:
-        """Return the caller's list as plain JSON; an object that was in the last list is not read again."""
+    def to_plain_list(self, messages: Sequence[Any], newest: int) -> list[Any]:
+        """Return the caller's list as plain JSON; an object that was in the last list is not read again.
+
+        newest   messages at the end whose objects are read anew, because programs still change them
+        """
         used: dict[int, tuple[Any, Any]] = {}
-        plain = [to_plain_value(item, self.read_objects, used) for item in messages]
+        last = len(messages) - newest
+        plain = [
+            to_plain_value(item, self.read_objects if place < last else {}, used)
+            for place, item in enumerate(messages)
+        ]
         self.read_objects = used
         return plain
 

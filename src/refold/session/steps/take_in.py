@@ -54,7 +54,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     messages = messages if isinstance(messages, list) else list(messages)
     if _has_new_objects(state, messages):
-        messages = state.caller.to_plain_list(messages)
+        messages = state.caller.to_plain_list(messages, NEWEST[1])
     fixed = _count_system_messages(state, messages)
     # A list that continues the last one is in its format, so that only its new messages are looked at.
     objects = state.caller.caller_objects
@@ -84,7 +84,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
     state.caller.hold_list(messages, fixed, known_count, as_said=as_said)
     if not as_said:
-        state.caller.hold_view(messages, state.loaded)
+        state.caller.hold_view(messages, state.loaded, state.view.said)
         state.caller.hold_resumed([*body, *new], state.position)
     return as_said
 

@@ -93,6 +93,27 @@ def test_a_view_that_was_written_anew_is_no_word_of_the_user(shape):
     assert not any("<refold-summary" in entry.body for entry in session.log(kinds=["said"]))
 
 
+def test_a_field_that_no_format_reads_tells_messages_apart():
+    session = opened(format="openai")
+    spoken = [
+        [*talk(0), {"role": "assistant", "content": None, "audio": {"id": name}}] for name in ("a", "b")
+    ]
+    for given in spoken:
+        session.prepare(given)
+        assert session.log(kinds=["said"])[-1].value["audio"] == given[-1]["audio"]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_that_a_client_drops_begins_no_branch(field):
+    session = opened(format="openai")
+    answer = {"role": "assistant", "content": "Because.", field: "Hm."}
+    session.prepare([*talk(1), answer])
+    kept = session.log(kinds=["said"])
+    del answer[field]
+    session.prepare([*talk(1), answer, *talk(1, start=1)])
+    assert session.log(kinds=["said"])[: len(kept)] == kept
+
+
 @dataclass
 class Words:
     """A message of an SDK."""

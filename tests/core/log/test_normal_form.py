@@ -95,6 +95,15 @@ SAME = {
         {"type": "reasoning", "summary": [{"text": "hm"}], "content": None, "encrypted_content": "x"},
         {"type": "reasoning", "summary": [{"text": "hm"}]},
     ),
+    "thinking beside the content": (
+        {
+            "role": "assistant",
+            "content": "x",
+            "reasoning_content": "hm",
+            "reasoning_details": [{"text": "hm"}],
+        },
+        {"role": "assistant", "content": "x"},
+    ),
     "what is no object": ("hi", "hi"),
 }
 
@@ -129,6 +138,10 @@ OTHER = {
     "another thinking alone": (
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "ha"}]},
+    ),
+    "another thinking without content": (
+        {"role": "assistant", "content": None, "reasoning_content": "hm"},
+        {"role": "assistant", "content": None, "reasoning_content": "ha"},
     ),
     "another reference": ({"type": "item_reference", "id": "a"}, {"type": "item_reference", "id": "b"}),
     "another encrypted reasoning": (

@@ -26,6 +26,11 @@ _UNCOUNTED: Final = frozenset(
 """Fields that providers add and clients drop or move; the meaning of a message does not depend on them."""
 _UNCOUNTED_OF_ITEM: Final = _UNCOUNTED | {"id", "status", "encrypted_content"}
 """The same for a whole message or item: its id is the provider's or the client's own, not the call's."""
+_THINKING_OF_ITEM: Final = frozenset(
+    {"reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
+)
+"""Thinking beside the content of a chat message: DeepSeek, OpenRouter, LiteLLM."""
+_UNCOUNTED_AT_FIRST: Final = _UNCOUNTED_OF_ITEM | _THINKING_OF_ITEM
 _ANSWERED_BY_ID: Final = frozenset({"function_call", "mcp_approval_request"})
 """Items that their answer names by their own id, where they have no `call_id`: Interactions, Responses."""
 _CONTENT_KEYS: Final = frozenset({"content", "parts", "output"})
@@ -54,9 +59,11 @@ def write_normal_form(item: Any, number: int) -> str:
     kind = item.get("type")
     kind = None if kind == "message" else kind
     out.append(f"{item.get('role')}|{kind}|")
-    _write_item(item, out, _UNCOUNTED_OF_ITEM, is_head=0 < number <= HEAD)
+    _write_item(item, out, _UNCOUNTED_AT_FIRST, is_head=0 < number <= HEAD)
     if kind in _ANSWERED_BY_ID and item.get("call_id") is None:
         _write_field("id", item.get("id"), out)
+    if len(out) == 1 and not _THINKING_OF_ITEM.isdisjoint(item):  # thinking alone
+        _write_item(item, out, _UNCOUNTED_OF_ITEM, is_head=False)
     if kind and len(out) == 1:  # an item that nothing else tells: a reference, or reasoning that is encrypted
         _write_item(item, out, _NOTHING, is_head=False)
     return "".join(out)

@@ -22,6 +22,11 @@ from refold.stores import Place
 MAX_EARLIER_VIEWS: Final = 8
 """Earlier views that are compared, the newest ones; as many as a session remembers of its own. A caller
 that continues an older view starts a branch."""
+_WRITTEN_ANEW: Final = frozenset(
+    {"role", "type", "id", "status", "content", "parts", "output", "result", "summary", "input", "tool_calls"}
+    | {"function_call", "arguments"}
+)
+"""Fields of a message that the formats read in more than one form, or that do not count."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
 
 
@@ -139,6 +144,13 @@ def _is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
     if write_normal_form(old, number) == write_normal_form(new, number):
         return True
     try:
-        return not wire.positional and wire.parse([old]) == wire.parse([new])
+        return not wire.positional and wire.parse([old]) == wire.parse([new]) and _agree(old, new)
     except FormatError:  # the list is read as a whole later, and the error is told there
         return False
+
+
+def _agree(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """True if no field that both have tells them apart; formats do not read all, such as spoken answers."""
+    fields = (old.keys() & new.keys()) - _WRITTEN_ANEW
+    alone = ({name: message[name] for name in fields} for message in (old, new))
+    return len({write_normal_form(message, 0) for message in alone}) == 1

@@ -114,7 +114,7 @@ def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
     if choice == "revert":
         session.rewind(before)  # a checkpoint of the fold goes with it
         ui.show(Note("Reverted; everything is seen again."), context_line(tools.measure_now(conversation)))
-    elif choice not in answers:
+    elif choice not in (*answers, "y", "yes"):
         conversation.next_line = choice
 
 

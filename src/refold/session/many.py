@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -53,7 +53,7 @@ class Sessions:
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._open_async: OrderedDict[str, AsyncSession] = OrderedDict()
 
-    def get(self, key: Hashable) -> Session:
+    def get(self, key: str | int) -> Session:
         """Return the session of a key; it is created when something is said in it.
 
         The session's name is the key as text.
@@ -63,7 +63,7 @@ class Sessions:
             unused.close()
         return session
 
-    async def aget(self, key: Hashable) -> AsyncSession:
+    async def aget(self, key: str | int) -> AsyncSession:
         """Return the session of a key for an event loop."""
         session, unused = self._find(self._open_async, key, aopen)
         if unused is not None:
@@ -71,9 +71,11 @@ class Sessions:
         return session
 
     def _find(
-        self, known: "OrderedDict[str, S]", key: Hashable, make: Callable[..., S]
+        self, known: "OrderedDict[str, S]", key: str | int, make: Callable[..., S]
     ) -> tuple[S, S | None]:
         """Return the session of a key, and one that is to be closed."""
+        if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
+            raise RefoldError(f"{key!r} is no key of a session: use a text that is not empty, or a number")
         name = str(key)  # 1 and "1" are one conversation of the store, so they are one session
         with self._lock:
             if name not in known:

@@ -105,3 +105,16 @@ def test_a_key_that_names_nobody_is_refused(key):
     """A missing id must not let two users share one conversation."""
     with pytest.raises(refold.RefoldError, match="no key of a session"):
         refold.Sessions(store="memory:").get(key)
+
+
+def test_each_event_loop_has_its_own_session_of_a_key():
+    sessions = refold.Sessions(store="memory:", window="8k")
+
+    async def go(words):
+        session = await sessions.aget("ann")
+        await session.say(words)
+        return session, [message["content"] for message in await session.view()]
+
+    first, second = asyncio.run(go("one")), asyncio.run(go("two"))
+    assert first[0] is not second[0]
+    assert second[1] == ["one", "two"]

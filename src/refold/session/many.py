@@ -1,9 +1,10 @@
 """`Sessions`: many conversations by key over one store, each opened when it is asked for."""
 
+import asyncio
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -50,40 +51,43 @@ class Sessions:
         self.store = find_store(store, defaults.pop("durability", None))
         self._options, self._defaults, self._max_open = options, defaults, max_open
         self._lock = threading.RLock()  # `options` may ask for another session
-        self._open: OrderedDict[str, Session] = OrderedDict()
-        self._open_async: OrderedDict[str, AsyncSession] = OrderedDict()
+        self._open: OrderedDict[Hashable, Session] = OrderedDict()
+        self._open_async: OrderedDict[Hashable, AsyncSession] = OrderedDict()
 
     def get(self, key: str | int) -> Session:
         """Return the session of a key; it is created when something is said in it.
 
         The session's name is the key as text.
         """
-        session, unused = self._find(self._open, key, open_session)
+        session, unused = self._find(self._open, str(key), key, open_session)
         if unused is not None:
             unused.close()
         return session
 
     async def aget(self, key: str | int) -> AsyncSession:
         """Return the session of a key for an event loop."""
-        session, unused = self._find(self._open_async, key, aopen)
+        place = (asyncio.get_running_loop(), str(key))  # a session's lock belongs to one event loop
+        session, unused = self._find(self._open_async, place, key, aopen)
         if unused is not None:
             await unused.close()
         return session
 
     def _find(
-        self, known: "OrderedDict[str, S]", key: str | int, make: Callable[..., S]
+        self, known: "OrderedDict[Hashable, S]", place: Hashable, key: str | int, make: Callable[..., S]
     ) -> tuple[S, S | None]:
-        """Return the session of a key, and one that is to be closed."""
+        """Return the session of a key, and one that is to be closed.
+
+        place   under which it is known: by its name, because 1 and "1" are one conversation of the store
+        """
         if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
             raise RefoldError(f"{key!r} is no key of a session: use a text that is not empty, or a number")
-        name = str(key)  # 1 and "1" are one conversation of the store, so they are one session
         with self._lock:
-            if name not in known:
+            if place not in known:
                 options = {**self._defaults, **(self._options(key) if self._options is not None else {})}
-                known[name] = make(name, store=self.store, **options)
-            known.move_to_end(name)
+                known[place] = make(str(key), store=self.store, **options)
+            known.move_to_end(place)
             unused = known.popitem(last=False)[1] if len(known) > self._max_open else None
-            return known[name], unused
+            return known[place], unused
 
     def close(self) -> None:
         """Close the sessions that were got by `get`, and the store if this object opened it."""

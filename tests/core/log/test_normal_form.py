@@ -178,6 +178,14 @@ OTHER = {
         {"type": "mcp_approval_request", "id": "a1", "name": "ls", "arguments": "{}"},
         {"type": "mcp_approval_request", "id": "a2", "name": "ls", "arguments": "{}"},
     ),
+    "a key that looks like another field": (
+        {"role": "user", "content": "x", "a=s1:1f1:b": "2"},
+        {"role": "user", "content": "x", "a": "1", "b": "2"},
+    ),
+    "a key that looks like a field without its length": (
+        {"role": "user", "content": "x", "a=s1:1fb": "2"},
+        {"role": "user", "content": "x", "a": "1", "b": "2"},
+    ),
     "a field that runs into the next": (
         {"role": "user", "content": "x", "a": "1fb=s1:2"},
         {"role": "user", "content": "x", "a": "1", "b": "2"},

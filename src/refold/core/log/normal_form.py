@@ -175,7 +175,7 @@ def _write_field(key: str, value: Any, out: list[str]) -> None:
 def _write_key(key: Any, out: list[str]) -> None:
     if not isinstance(key, str):  # 1 is the key "1" in JSON; what JSON does not have is an error
         (key,) = json.loads(_JSON.encode({key: 0}))
-    out.append(f"f{key}=")
+    out.append(f"f{len(key)}:{key}=")  # the length keeps one odd key apart from two fields
 
 
 def _write_value(value: Any, out: list[str]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from talks import SHAPES, opened, sound, without_ids
+from talks import opened, sound, without_ids
 
 from refold import formats
 from refold.core.log.entries import Entry
@@ -14,7 +14,6 @@ from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.stores import open_store
 
 WINDOW = 4_000
-KINDS = (*SHAPES, "gemini without ids", "refold")
 COVERED = re.compile(r'<refold-summary [^>]*covers="#(\d+)-#(\d+)"')
 NAMED = re.compile(r"(?:left out[^\]\n]*; |… \[)recall #(\d+)\]")
 
@@ -56,8 +55,14 @@ def _texts(message):
         yield part.text if isinstance(part, Text | ToolResult) else ""
 
 
-CASES = [*(("memory", kind) for kind in KINDS), ("jsonl", "openai"), ("sqlite", "openai")]
-"""Every shape, and every store; what a store keeps does not depend on the shape."""
+CASES = [
+    ("memory", "openai"),
+    ("memory", "anthropic"),
+    ("memory", "gemini without ids"),
+    ("jsonl", "responses"),
+    ("sqlite", "refold"),
+]
+"""Each store, and shapes with calls by id, in blocks, by order, as items and as values of our own."""
 
 
 @pytest.fixture

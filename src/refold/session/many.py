@@ -1,6 +1,5 @@
 """`Sessions`: many conversations by key over one store, each opened when it is asked for."""
 
-import asyncio
 import os
 import threading
 from collections import OrderedDict
@@ -66,7 +65,9 @@ class Sessions:
 
     async def aget(self, key: str | int) -> AsyncSession:
         """Return the session of a key for an event loop."""
-        place = (asyncio.get_running_loop(), str(key))  # a session's lock belongs to one event loop
+        from asyncio import get_running_loop  # expensive to import; whoever is here has imported it already
+
+        place = (get_running_loop(), str(key))  # a session's lock belongs to one event loop
         session, unused = self._find(self._open_async, place, key, aopen)
         if unused is not None:
             await unused.close()

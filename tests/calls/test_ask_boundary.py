@@ -1,8 +1,10 @@
 """The boundary to the summariser: whatever a callable does, the history gets smaller and the call returns."""
 
 import asyncio
+import contextlib
 import contextvars
 import functools
+import gc
 import json
 import os
 import signal
@@ -153,6 +155,28 @@ def test_cancelling_the_call_cancels_the_question():
         return bool(ended)
 
     assert asyncio.run(run())
+
+
+def test_a_failure_in_the_moment_of_cancelling_is_no_complaint_of_the_loop():
+    complaints = []
+
+    async def go():
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+        begun = asyncio.Event()
+
+        async def ask(_):
+            begun.set()
+            outer.cancel()  # takes effect when this task has failed
+            raise ConnectionError("the model is away")
+
+        outer = asyncio.ensure_future(acompact(ask))
+        await begun.wait()
+        with contextlib.suppress(asyncio.CancelledError):
+            await outer
+        gc.collect()
+
+    asyncio.run(go())
+    assert not complaints
 
 
 def test_without_a_deadline_the_callable_runs_in_the_thread_of_the_caller():

@@ -94,13 +94,13 @@ class TimedAnswerer:
         import asyncio  # slow to import; a program with an event loop has loaded it already
 
         task = asyncio.ensure_future(self._ask_without_stall(question))
+        # Whoever is cancelled or out of time never asks for the error, and the loop would complain of it.
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
         # Not `asyncio.timeout`, which waits for a coroutine that refuses to be cancelled.
         try:
             done, _ = await asyncio.wait({task}, timeout=self.seconds)
         finally:
-            if not task.done():
-                task.cancel()
-                task.add_done_callback(lambda late: late.cancelled() or late.exception())
+            task.cancel()
         if not done:
             raise AnswerFailed(f"no answer within {self.seconds:g} seconds")
         return task.result()

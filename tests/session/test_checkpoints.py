@@ -3,9 +3,11 @@
 import asyncio
 
 import pytest
+from talks import opened, talk
 
 import refold
 from refold import RefoldError
+from refold.stores import open_store
 from refold.testing import assistant, call_part, calls, result, user
 
 WORDS = "words about the parser " * 40
@@ -284,3 +286,37 @@ def test_the_asynchronous_session_does_the_same():
             return segment.handle, listed.name, await session.rewind("cp")
 
     assert asyncio.run(work()) == ("#3-#4", "cp", 2)
+
+
+class TestPinWhileOthersWrite:
+    """A message is pinned that is folded away, and another session speaks in the middle of it."""
+
+    class Store:
+        """A store that lets somebody act before its n-th look at the head."""
+
+        def __init__(self, store, act, when):
+            self.store, self.act, self.left = store, act, when
+
+        def head(self, session):
+            self.left -= 1
+            if self.left == 0:
+                self.act()
+            return self.store.head(session)
+
+        def __getattr__(self, name):
+            return getattr(self.store, name)
+
+    @pytest.mark.parametrize("when", [1, 2, 3])
+    def test_the_log_stays_readable(self, when):
+        store = open_store("memory:")
+        other = opened(store=store)
+        other.say(talk(20, size=800))
+        assert other.compact(target=2_000).compacted
+        said = len(other.log(kinds=["said"]))
+        slow = opened(store=self.Store(store, lambda: other.say("meanwhile"), when))
+        slow.state.position.mark_stale()
+        slow.pin("#3")
+        again = opened(store=store)
+        assert talk(20, size=800)[2] in again.view()
+        assert len(again.log(kinds=["said"])) == said + 1
+        assert again.log()[-1].said == said + 1

@@ -52,10 +52,11 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
     A tool call comes with its results and a result with its call: a provider refuses one without the other.
     """
     entries: list[Entry] = []
-    view, last = state.view, "" if state.head is None else state.head.name
     wanted: list[int] = []
     for number in numbers:
         wanted += yield from _find_unit(state, number)
+    # Only now: reading the messages may have found what others wrote, and the marks stand behind that.
+    view, last = state.view, "" if state.head is None else state.head.name
 
     def add(kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> str:
         nonlocal view

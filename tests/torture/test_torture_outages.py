@@ -15,6 +15,18 @@ def test_a_store_that_fails_at_random_loses_nothing(number, tmp_path):
     assert outages.case_of(3, number, tmp_path / "case").wrong == []
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        325,  # a write whose answer was lost cannot be settled yet, and a report of usage comes
+        1282,  # it is settled, but what stands before it cannot be read
+        1028,  # the store is still empty, and a list that was edited waits behind the first one
+    ],
+)
+def test_what_the_campaign_found(number, tmp_path):
+    assert outages.case_of(7, number, tmp_path / "case").wrong == []
+
+
 def test_the_checker_sees_what_is_lost_twice_and_out_of_order():
     with closing(open_store("memory:")) as store:
         first = message("m1")

@@ -357,8 +357,9 @@ class SessionLog:
                 self.store.put_note(key, self._notes[key])
                 del self._notes[key]
             head = self._read_head(session) if not self.writes else None
-            if self.writes and self._known is None and not self._in_place:
-                self._in_place = self.store.head(session) is None  # nothing is there to be compared with
+            if len(self.writes) == 1 and self._known is None and not self._in_place:
+                # Nothing is there to be compared with. Several writes may repeat each other's messages.
+                self._in_place = self.store.head(session) is None
             while self.writes:
                 if not self._in_place:
                     raise Conflict(None, None)  # noqa: TRY301  # as if the store had found it out

@@ -21,6 +21,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
 from refold.session.state.accounting import SpendingTotals
 from refold.session.state.loaded_view import LoadedView, single_pieces
+from refold.session.state.position import UnsureWrite
 from refold.session.state.session_state import SessionState
 from refold.session.steps.read_entries import (
     breaker_event,
@@ -57,13 +58,15 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
     before it: an `act` that repeats the write finds it done, any other one runs again on the newest state.
     """
     tries, position = MAX_TRIES, state.position
+    waiting: UnsureWrite | None = None
     while True:
-        yield from _settle(state)
+        waiting = (yield from _settle(state)) or waiting
         if position.stale:
             yield from load(state)
         try:
             result = yield from act()
             if position.unsure is None:
+                position.set_unsure(waiting)
                 return result
             position.set_unsure(None)
         except Conflict:
@@ -73,17 +76,29 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
         position.mark_stale()
 
 
-def _settle(state: SessionState) -> SessionFlow[None]:
-    """Ask the store what became of a write whose answer was lost; go before it if it was stored."""
+def _settle(state: SessionState) -> SessionFlow[UnsureWrite | None]:
+    """Ask the store what became of a write whose answer was lost; go before it if it was stored.
+
+    Returns the write if the store does not answer and the caller may go on without it: it is asked later.
+    """
     position, unsure = state.position, state.position.unsure
     if unsure is None:
-        return
-    stored: Head | None = yield StoreCall(unsure.settle)
-    position.set_unsure(None)
-    position.mark_stale()
-    if stored is not None:
-        position.go_before(unsure, stored)
-        yield from load_at_head(state)
+        return None
+    before = state.copy_memory()
+    try:
+        stored: Head | None = yield StoreCall(unsure.settle)
+        position.set_unsure(None)
+        position.mark_stale()
+        if stored is not None:
+            position.go_before(unsure, stored)
+            yield from load_at_head(state)
+    except StoreError as error:
+        state.restore_memory(before)
+        if state.head is None or not (yield StoreCall(partial(state.log.go_on_without, error))):
+            raise
+        position.set_unsure(None)
+        return unsure
+    return None
 
 
 def reload_if_stale(state: SessionState) -> SessionFlow[None]:

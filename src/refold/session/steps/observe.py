@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
@@ -24,7 +25,7 @@ from refold.core.tokens.calibration import (
 )
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import Usage
-from refold.errors import Overflow, RefoldWarning
+from refold.errors import Overflow, RefoldWarning, StoreError
 from refold.policies.default import add_floor
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
@@ -74,7 +75,12 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
         return _send_without_blocks(state, code)
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
-    observed = yield from _record_answer(state, response)
+    try:
+        observed = yield from _record_answer(state, response)
+    except StoreError as error:  # nothing is in memory either, so that a report has nothing to stand behind
+        if not (yield StoreCall(partial(state.log.go_on_without, error))):
+            raise
+        return Observed(reason="the usage is not recorded", finish=response.finish)
     return _resume_paused(state, response, observed)
 
 

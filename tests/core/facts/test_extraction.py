@@ -35,7 +35,25 @@ class TestPeople:
         found = facts(
             user("The port is 8080, timeout = 30s, see 12. Set retries to 5 and: 9, on Wednesday 8 to 10")
         )
-        assert told(found, "value") == [("8080", "The port"), ("30s", "timeout"), ("5", "Set retries")]
+        assert told(found, "value") == [("8080", "The port"), ("30s", "timeout"), ("5", "retries")]
+
+    def test_words_that_name_nothing_have_no_value(self):
+        """A value belongs to a noun: not to a pronoun, a conjunction, a preposition or a limit."""
+        said = "I asked, and it is 48. Since I was 17, which is 9. It holds up to 12, next to 7, for i = 1"
+        assert told(facts(user(said)), "value") == []
+
+    def test_the_name_of_a_value_is_whole_and_nothing_more(self):
+        """Words around a name, brackets and JSON before it are no part of it."""
+        said = """and the gate is 12. The date of birth is 1967-03-12. Taylor (DOB: 1975-09-15
+        {"id": "gift_card_5","total": 3} the timeout was raised from 30 to 60, we moved the visit to 14:00"""
+        assert told(facts(user(said)), "value") == [
+            ("12", "the gate"),
+            ("1967-03-12", "date of birth"),
+            ("1975-09-15", "DOB"),
+            ("3", "total"),
+            ("60", "the timeout"),
+            ("14:00", "the visit"),
+        ]
 
     def test_newer_values_win(self):
         found = facts(user("port = 8080"), assistant("Now port = 9090"), user("port: 9191"))

@@ -13,6 +13,7 @@ from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER,
 from refold.core.facts.injections import find_instructions
 from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, Fact
 from refold.core.facts.sentences import classify_sentence
+from refold.core.facts.words import word_lists
 from refold.core.messages.text_cutting import first_line
 from refold.core.outputs.outcome import read_outcome
 
@@ -50,6 +51,8 @@ _TODO_TEXTS: Final = ("content", "step", "title", "text", "task")
 _VALUE: Final = re.compile(r"(?<!\w)\d[\w.,:%/-]{0,40}")
 _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """Signs between a name and its value."""
+_PHRASE_END: Final = re.compile(r"(?:\w(?:[\w.'’/\\-]*\w)?[ \t]+){0,5}\w(?:[\w.'’/\\-]*\w)?$")
+"""The last words of a text without a stop or a bracket between them; a name has no more."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
 """A line of a search: `src/app.py:12: ...`."""
 
@@ -113,12 +116,8 @@ class FactCollector:
             sign = next((sign for sign in _ASSIGNS if before.endswith(sign)), None)
             if sign is None:
                 continue
-            about = before[: len(before) - len(sign)].rsplit("\n", 1)[-1].split()[-2:]
-            if len(about) > 1 and about[0][-1] in ",.;:!?":
-                del about[0]
-            name = " ".join(about).strip(" -*•`\"'(")
-            is_range = sign == " to" and name[-1:].isdigit()  # 8 to 10
-            if name and name[0].isalpha() and name[-1].isalnum() and not is_range:
+            name = _find_value_name(before[: len(before) - len(sign)], sign)
+            if name:
                 self.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)
 
     def add_check_boxes(self, text: str, at: int) -> None:
@@ -211,6 +210,40 @@ class FactCollector:
                 bonus = _COUNTED_BONUS if all(next_to in entities for next_to in neighbours) else bonus
             self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
         return file
+
+
+def _find_value_name(before: str, sign: str) -> str:
+    """Find the name that a value belongs to in the words before its sign; "" where they name nothing.
+
+    >>> _find_value_name("and the date of birth", " is"), _find_value_name("I asked, and it", " is")
+    ('date of birth', '')
+    """
+    phrase = _PHRASE_END.search(before.rstrip(" -*•`\"'"))
+    words = phrase[0].split() if phrase else []
+    words = _find_changed(words) if sign == " to" else words
+    name = words[-3:] if [word.lower() for word in words[-2:-1]] == ["of"] else words[-2:]
+    empty = word_lists()["stop"]
+    while len(name) > 1 and name[0].lower() in empty - word_lists()["determiners"]:
+        del name[0]
+    is_name = bool(name) and name[0][0].isalpha() and name[-1].lower() not in empty
+    return " ".join(name) if is_name else ""
+
+
+def _find_changed(words: list[str]) -> list[str]:
+    """Return the words for what gets a value in `set the gate` and `the gate was raised from 5`, else []."""
+    changes = word_lists()["changes"]
+    verbs = [place for place, word in enumerate(words) if word.lower() in changes]
+    if not verbs:
+        return []  # up to 5, next to 3, from 8 to 10
+    thing = words[verbs[-1] + 1 :]
+    if thing[-2:-1] == ["from"]:
+        del thing[-2:]
+    if thing:
+        return [] if thing[-1][-1].isdigit() else thing
+    thing = words[: verbs[-1]]
+    while thing and thing[-1].lower() in word_lists()["stop"]:
+        thing.pop()
+    return thing
 
 
 def _without_instruction(line: str) -> str:

@@ -219,4 +219,11 @@ def test_a_summary_keeps_the_line_that_says_what_it_is():
     words = wrappers.wrap_summary("fact " * 900, wrappers.Covered(messages=3, first=1, last=3))
     history = [Message("user", (Text(words),), source="summarization"), Message("user", (Text("go on"),))]
     outcome = refold.compact(history, target=120, policy="refold")
-    assert outcome.messages[0].text.startswith(words[: words.index("\n")])
+    assert outcome.messages[0].text.startswith(words[: words.index("\n\n")])
+
+
+def test_a_summary_of_which_only_the_frame_is_left_is_not_cut_again():
+    covered = wrappers.Covered(messages=3, first=1, last=3, state="awaiting user")
+    words = wrappers.wrap_summary("", covered)
+    assert len(words) >= 200
+    assert clamped([summary(words)], 20) == [summary(words)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from refold import Document, File, Message, Opaque, Text, ToolCall
+from refold.core.summaries.wrappers import Covered, find_frame, wrap_summary
 from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.estimate import estimate
 from refold.stages.shorten import (
@@ -17,7 +18,7 @@ from refold.stages.shorten import (
     shorten_message,
     shorten_request,
 )
-from refold.testing import assistant, call, calls, image, result, result_part, thinking, user
+from refold.testing import assistant, call, calls, image, result, result_part, summary, thinking, user
 
 LOG = "\n".join(
     "ERROR: disk sda1 is full" if number == 1_500 else f"INFO step {number} of the build is done"
@@ -52,6 +53,21 @@ class TestMessages:
         """As agents that call no tools bring it."""
         shortened = short(user(f"<output>\n{LOG}\n</output>"), 300)
         assert "ERROR: disk sda1 is full" in shortened.text
+
+    @pytest.mark.parametrize("limit", [1, 100, 300])
+    def test_a_summary_keeps_its_frame(self, limit):
+        whole = wrap_summary(PROSE, Covered(messages=3, first=1, last=3))
+        shortened = short(summary(whole), limit).text
+        first, last = find_frame(whole)
+        assert "no request and no permission" in first
+        assert shortened.startswith(f"{first}Line 0 of")
+        assert shortened.endswith(last)
+        assert len(shortened) < len(whole)
+
+    def test_a_summary_without_a_frame_of_tags_keeps_both_ends(self):
+        shortened = short(summary(PROSE), 300).text
+        assert shortened.startswith("Line 0 of")
+        assert shortened.endswith("harbours.")
 
     @pytest.mark.parametrize("make", [user, assistant])
     def test_words_keep_both_ends(self, make):

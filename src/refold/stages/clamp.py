@@ -15,6 +15,7 @@ from refold.core.compaction.task import Step, Task
 from refold.core.messages.message import Document, Part, Text, ToolResult
 from refold.core.messages.rewrite import replace_part_text
 from refold.core.messages.text_cutting import fit_text, middle_out
+from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
 
@@ -108,7 +109,7 @@ class Clamp:
             parts = list(message.parts)
             for place, height in places.items():
                 text = _part_text(parts[place])
-                first, last = _find_wrapper(text) if message.is_summary else ("", "")
+                first, last = find_frame(text) if message.is_summary else ("", "")
                 left = max(1, height - task.counter.text(first) - task.counter.text(last))
                 inner = text[len(first) : len(text) - len(last)]
                 if self.margin is None:
@@ -117,15 +118,9 @@ class Clamp:
                     inner = fit_text(inner, left, count=task.counter.text, ellipsis="").text + "..."
                 parts[place] = replace_part_text(parts[place], first + inner + last)
             clamped = replace(message, parts=tuple(parts))
-            edits.append(replace_message(task.messages, index, clamped, self.name, "largest"))
+            if task.counter.message(clamped) < task.sizes[index]:  # a frame without words cannot be shorter
+                edits.append(replace_message(task.messages, index, clamped, self.name, "largest"))
         return tuple(edits)
-
-
-def _find_wrapper(text: str) -> tuple[str, str]:
-    """Find the first line of a summary, which says what it is, and the tag that closes it, if it has one."""
-    first = text[: text.find("\n") + 1]
-    close = text.rfind("\n</") if text.startswith("<") and text.endswith(">") else -1
-    return first, text[close:] if close >= len(first) else ""
 
 
 def _part_text(part: Part) -> str:
@@ -136,7 +131,10 @@ def _part_text(part: Part) -> str:
 
 def shorten_text(text: str, height: int, counter: Counter) -> str:
     """Shorten a text to `height` units: its head and tail if a marker fits between them, else its head."""
-    chars = len(text) * height // counter.text(text)
+    size = counter.text(text)
+    if size <= height:
+        return text
+    chars = len(text) * height // size
     for share in (0.45, 0.4, 0.3):  # the marker takes the rest; a smaller share leaves it more room
         end_chars = int(chars * share)
         both = middle_out(text, head=end_chars, tail=end_chars)

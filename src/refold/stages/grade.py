@@ -183,8 +183,11 @@ class Grade:
         shortened = {}
         for index, limit in sorted(layout.limits.items()):
             if index >= layout.start or index in task.protected:
-                handle = f"#{task.number(index)}" if task.recallable else ""
-                shortened[index] = shorten_message(task.messages[index], limit, task.counter, handle)
+                message = task.messages[index]
+                # A summary says what it covers, and the number of its first message would fetch only that.
+                is_named = task.recallable and not message.is_summary
+                handle = f"#{task.number(index)}" if is_named else ""
+                shortened[index] = shorten_message(message, limit, task.counter, handle)
         return {
             index: replace_message(task.messages, index, short, SHORTEN, "shortened")
             for index, short in shortened.items()

@@ -21,6 +21,7 @@ from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.line_plan import count_lines, mark_gap
 from refold.core.outputs.shrink import shrink_output
+from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
 from refold.stages.offload import make_marker
 
@@ -190,10 +191,20 @@ def _find_rules(text: str) -> list[str]:
     return [fact.text for fact in sorted(firm, key=lambda fact: -fact.weight)]
 
 
+def _shorten_summary(text: str, limit: int, count: Count) -> str:
+    """Shorten what a summary tells; the tags that say what it is and what it stands for stay."""
+    first, last = find_frame(text)
+    if not last:
+        return keep_both_ends(text, limit, count)
+    inner = text[len(first) : len(text) - len(last)]
+    room = max(LEAST_VALUE, limit - count(first) - count(last))
+    return first + keep_both_ends(inner, room, count) + last
+
+
 _SHORTEN: Final[Mapping[str, Shorten]] = {
     "user": shorten_request,
     "assistant": keep_both_ends,
-    "summary": keep_both_ends,  # its frame stays
+    "summary": _shorten_summary,
 }
 """The way to shorten what each speaker says; all else is an output."""
 

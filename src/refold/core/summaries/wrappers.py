@@ -180,6 +180,19 @@ def limit_files(files: FileOps, most: int, count: Callable[[str], int]) -> FileO
     )
 
 
+def find_frame(text: str) -> tuple[str, str]:
+    """Find what says that a text is a summary, and of what, and the tag that closes it, if it has one.
+
+    In ours that is a tag and the sentence that a record is no request; elsewhere it is the first line.
+    """
+    first = text[: text.find("\n") + 1]
+    paragraph, gap, _ = text.partition("\n\n")
+    if text.startswith(summary_headers.REFOLD) and gap and paragraph.count("\n") == 1:
+        first = paragraph + gap
+    close = text.rfind("\n</") if text.startswith("<") and text.endswith(">") else -1
+    return first, text[close:] if close >= len(first) else ""
+
+
 def unwrap_summary(message: Message) -> str:
     """Return a summary's text without the words around it."""
     if "text" in message.meta:

@@ -208,6 +208,32 @@ class TestThroughTheSurface:
         again = refold.compact(wide.messages, policy=policy, target=2_000)
         assert again.messages[2]["content"] == CLEARED
 
+    def test_a_pointer_to_a_read_that_is_cut_in_the_view_says_so(self):
+        """The default shortens older outputs after it has put its pointers."""
+        messages = [{"role": "user", "content": "Find the fault."}]
+        for number, name in enumerate(["a.py", "a.py", "b.py"]):
+            call_part = {"name": "read_file", "arguments": json.dumps({"path": name})}
+            messages += [
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"id": f"r{number}", "type": "function", "function": call_part}],
+                },
+                {
+                    "role": "tool",
+                    "tool_call_id": f"r{number}",
+                    "content": "\n".join(
+                        f"line {at} of {name} has the value {at * number}" for at in range(150)
+                    ),
+                },
+            ]
+        short = refold.compact(messages, model="gpt-4o", target=2_400).messages
+        assert "left out" in short[4]["content"]
+        assert short[2]["content"] == "[File a.py - refer to cut version below]"
+        whole = refold.compact(messages, model="gpt-4o", target=4_500).messages
+        assert whole[4] == messages[4]
+        assert whole[2]["content"] == "[File a.py - refer to latest read below]"
+
 
 paths = st.sampled_from(["a.py", "b.py", "./a.py"])
 contents = st.sampled_from(

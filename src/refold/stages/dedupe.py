@@ -1,7 +1,8 @@
 """Dedupe: of several reads of one file only the latest stays; earlier ones point to it.
 
 The pointer is true: the latest read is below, shows the file, and covers what the earlier one showed (the
-same piece of the file, or all of it). A read that was cut stands in only for reads that were cut as well.
+same piece of the file, or all of it). A read that was cut stands in only for reads that were cut as well. If
+a later stage cuts or drops the latest read, the pipeline rewrites the pointers to it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,12 @@ from refold.core.compaction.placeholders import (
     is_placeholder,
     is_whole,
     normalize_path,
+    replace_answer,
     result_text,
 )
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.file_operations import FileRead, find_file_reads
-from refold.core.messages.message import Message, Text, ToolResult
-from refold.core.messages.rewrite import replace_result_text
+from refold.core.messages.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,7 @@ class Dedupe:
         for index, by_place in sorted(pointers.items()):
             parts = list(task.messages[index].parts)
             for place, pointer in by_place.items():
-                part = parts[place]
-                if isinstance(part, ToolResult):
-                    parts[place] = replace_result_text(part, pointer)
-                else:  # an agent without tools prints what it read as text
-                    parts[place] = Text(pointer)
+                parts[place] = replace_answer(parts[place], pointer)
             message = replace(task.messages[index], parts=tuple(parts))
             edits.append(replace_message(task.messages, index, message, self.name, "read again"))
         return Step(tuple(edits), f"{sum(map(len, pointers.values()))} superseded reads")

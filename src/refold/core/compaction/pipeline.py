@@ -13,7 +13,7 @@ from typing import Final
 from refold.core.compaction.edits import Edit, Slot, apply_to_slots, compose_edits, match_slots
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.model_calls import ModelCall, watch_calls
-from refold.core.compaction.placeholders import clear_stale_pointers
+from refold.core.compaction.placeholders import settle_pointers
 from refold.core.compaction.task import Stage, Step, Task
 from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
@@ -173,7 +173,7 @@ class _Run:
 
     def finish(self, first: Task, orphans: Orphans, missing: MissingTexts) -> Result:
         """Repair the last history and express all changes as edits of the first."""
-        messages = clear_stale_pointers(self.task.messages) if self.tier else self.task.messages
+        messages = settle_pointers(self.task.messages) if self.tier else self.task.messages
         changed = messages is not self.task.messages
         links = None if changed else self.task.index.links
         texts = missing.choose(compacted=self.tier > 0)

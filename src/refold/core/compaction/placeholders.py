@@ -1,9 +1,9 @@
-"""Placeholders that stand for tool results that left, and the repair of pointers to reads that are gone."""
+"""Placeholders for tool results that left, and the repair of pointers to reads that are gone or cut."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from refold.core.messages.file_operations import find_file_reads
 from refold.core.messages.message import Message, Part, Text, ToolResult
@@ -13,9 +13,11 @@ from refold.core.messages.text_cutting import NOTICE
 # These words are read back from histories that other programs stored, so they must not change.
 CLEARED: Final = "[Tool result cleared]"
 _CLEARED_WITH_HANDLE: Final = re.compile(r"\[Tool result cleared: #\d{1,12}\]")
-_POINTER: Final = re.compile(r"\[File (.{1,5000}) - refer to latest read below\]", re.DOTALL)
-_PLACEHOLDERS: Final = ("[Tool result ", "[File ", "[... ", "[args ")
-_LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} \w{1,12} left out\b")
+_POINTER: Final = re.compile(r"\[File (.{1,5000}) - refer to (?:latest read|cut version) below\]", re.DOTALL)
+_PLACEHOLDERS: Final = ("[Tool result ", "[File ", "[args ")
+_ONLY_GAP: Final = re.compile(r"\[\.\.\. [^\n]*")
+_LEFT_OUT: Final = re.compile(r"\[\.\.\. \d{1,12} \w{1,12} left out\b|…(?: \[recall #\d{1,12}\])?$")
+"""A gap in a text, or the dots at the end of its beginning."""
 _FAILED_READ: Final = re.compile(
     r"\W{0,20}(?:error|exception|traceback|failed|failure|fatal|enoent|eacces|eisdir|no such file"
     r"|permission denied|access denied|(?:the )?file (?:not found|does not exist)"
@@ -24,15 +26,21 @@ _FAILED_READ: Final = re.compile(
 )
 """Beginning of a failed read; a file that begins so is taken for one, which only keeps more."""
 
+Spot: TypeAlias = tuple[int, int]
+"""Message and part."""
+
 
 def is_cleared(text: str) -> bool:
     """True if a result was cleared before."""
     return text == CLEARED or _CLEARED_WITH_HANDLE.fullmatch(text) is not None
 
 
-def format_pointer(path: str) -> str:
-    """Format the placeholder of a read that a later one supersedes."""
-    return f"[File {path} - refer to latest read below]"
+def format_pointer(path: str, *, cut: bool = False) -> str:
+    """Format the placeholder of a read that a later one supersedes; `cut` if that one is not whole.
+
+    Both have as many letters and words, so that a view keeps its size when a read is cut.
+    """
+    return f"[File {path} - refer to {'cut version' if cut else 'latest read'} below]"
 
 
 def normalize_path(path: str) -> str:
@@ -45,9 +53,15 @@ def result_text(part: Part) -> str:
     return part.text if isinstance(part, ToolResult | Text) else ""
 
 
+def replace_answer(part: Part, text: str) -> Part:
+    """Return a tool's answer with another text; an agent without tools prints what it read as plain text."""
+    return replace_result_text(part, text) if isinstance(part, ToolResult) else Text(text)
+
+
 def is_placeholder(text: str) -> bool:
     """True if a result does not show the output that was asked for, or no longer does."""
-    return not text.strip() or text.startswith(_PLACEHOLDERS) or _FAILED_READ.match(text) is not None
+    is_empty = not text.strip() or _ONLY_GAP.fullmatch(text.strip()) is not None
+    return is_empty or text.startswith(_PLACEHOLDERS) or _FAILED_READ.match(text) is not None
 
 
 def is_whole(text: str) -> bool:
@@ -55,30 +69,45 @@ def is_whole(text: str) -> bool:
     return NOTICE.search(text) is None and _LEFT_OUT.search(text) is None
 
 
-def clear_stale_pointers(messages: Sequence[Message]) -> Sequence[Message]:
-    """Clear pointers to reads that are gone; return the very same list where all pointers are true."""
+def settle_pointers(messages: Sequence[Message]) -> Sequence[Message]:
+    """Make the pointers to reads true: one whose read is gone is cleared, one whose read is cut says so.
+
+    Return the very same list where all pointers are true.
+    """
     pointers = {
-        (index, place): normalize_path(match[1])
+        (index, place): match[1]
         for index, message in enumerate(messages)
         for place, part in enumerate(message.parts)
-        if isinstance(part, ToolResult) and (match := _POINTER.fullmatch(part.text))
+        if (isinstance(part, ToolResult) or message.role == "tool")
+        and (match := _POINTER.fullmatch(result_text(part)))
     }
     if not pointers:
         return messages
-    last: dict[str, tuple[int, int]] = {}
-    for read in find_file_reads(messages):
-        if not is_placeholder(result_text(messages[read.message].parts[read.part])):
-            last[normalize_path(read.path)] = (read.message, read.part)
-    stale = {place for place, path in pointers.items() if last.get(path, (-1, -1)) < place}
-    if not stale:
-        return messages
     result = list(messages)
-    for index in {index for index, _ in stale}:
-        parts = tuple(
-            replace_result_text(part, CLEARED)
-            if (index, place) in stale and isinstance(part, ToolResult)
-            else part
-            for place, part in enumerate(messages[index].parts)
-        )
-        result[index] = replace(messages[index], parts=parts)
-    return result
+    for (index, place), text in _find_true_texts(messages, pointers).items():
+        parts = list(result[index].parts)
+        if result_text(parts[place]) != text:
+            parts[place] = replace_answer(parts[place], text)
+            result[index] = replace(result[index], parts=tuple(parts))
+    changed = any(new is not old for new, old in zip(result, messages, strict=True))
+    return result if changed else messages
+
+
+def _find_true_texts(messages: Sequence[Message], pointers: Mapping[Spot, str]) -> dict[Spot, str]:
+    """Find what each pointer to a file has to say, by the reads below it."""
+    reads = {(read.message, read.part): read for read in find_file_reads(messages)}
+    below: dict[str, dict[str, bool]] = {}
+    """For each file the pieces of it that are shown further below, and whether one is whole."""
+    texts: dict[Spot, str] = {}
+    for spot in sorted({*reads, *pointers}, reverse=True):
+        read = reads.get(spot)
+        if spot in pointers:
+            shown = below.get(normalize_path(pointers[spot]), {})
+            # A read of the whole file covers every piece; who says nothing of a piece is content with any.
+            covering = [whole for extent, whole in shown.items() if not read or extent in {"", read.extent}]
+            is_whole_below = any(covering)
+            texts[spot] = format_pointer(pointers[spot], cut=not is_whole_below) if covering else CLEARED
+        elif read is not None and not is_placeholder(text := result_text(messages[spot[0]].parts[spot[1]])):
+            shown = below.setdefault(normalize_path(read.path), {})
+            shown[read.extent] = shown.get(read.extent, False) or is_whole(text)
+    return texts

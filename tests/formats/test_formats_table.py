@@ -7,7 +7,8 @@ from importlib import metadata
 import pytest
 from wire_cases import EXAMPLES, NAMES
 
-from refold import Message, formats
+import refold
+from refold import Message, Text, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.formats import Format, detect, detect_or_none, get, names
 
@@ -231,3 +232,58 @@ class TestDetect:
 def test_the_room_names_its_group():
     assert formats.GROUP == "refold.formats"
     assert formats.DEFAULT == "openai"
+
+
+TALK = (
+    Message("user", (Text("Look at it."),)),
+    Message("assistant", (Text("Yes."), ToolCall("call_1", "look", {"at": "it"}))),
+    Message("tool", (ToolResult("call_1", (Text("It is red."),), name="look"),)),
+)
+
+
+class TestNamedFormat:
+    @pytest.mark.parametrize("given", names())
+    @pytest.mark.parametrize("named", names())
+    def test_a_list_in_another_format_is_refused_with_the_name_of_its_own(self, given, named):
+        items = get(given).render(TALK)
+        if given == named:
+            refold.compact(items, format=named, window=8_000)
+            return
+        for call in (
+            lambda: refold.compact(items, format=named, window=8_000),
+            lambda: refold.open("t", store="memory:", window=8_000, format=named).prepare(items),
+            lambda: refold.open("t", store="memory:", window=8_000, format=named).say(items),
+        ):
+            with pytest.raises(FormatError, match=f"looks like {given}, not {named}: pass format='{given}'"):
+                call()
+        problems = refold.validate(items, named)
+        assert [problem.rule for problem in problems] == ["format"]
+
+    def test_in_a_running_session_the_place_in_the_list_is_named(self):
+        session = refold.open("t", store="memory:", window=8_000, format="anthropic")
+        session.prepare([USER])
+        before = len(session.log())
+        with pytest.raises(FormatError, match=r"messages\[2\].tool_calls: looks like openai"):
+            session.prepare([USER, *get("openai").render(TALK)])
+        assert len(session.log()) == before
+
+    def test_a_plain_list_looks_like_the_default(self):
+        with pytest.raises(FormatError, match=r"messages\[0\].content: looks like openai, not gemini"):
+            refold.compact([USER], format="gemini", window=8_000)
+
+    @pytest.mark.parametrize("named", ["openai", "responses", "anthropic"])
+    def test_a_plain_list_is_in_every_format_that_reads_it(self, named):
+        assert refold.compact([USER], format=named, window=8_000).messages == [USER]
+
+    def test_foreign_blocks_whose_text_is_read_are_carried(self):
+        """LangChain keeps thinking of Anthropic in content and calls in `tool_calls`."""
+        thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+        mixed = [USER, {"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]}]
+        assert refold.compact(mixed, format="openai", window=8_000).messages == mixed
+
+    def test_what_no_format_knows_is_left_to_the_named_one(self):
+        unknown = {"role": "user", "content": [{"type": "hologram", "of": "a cat"}]}
+        assert refold.compact([unknown], format="anthropic", window=8_000).messages == [unknown]
+
+    def test_a_format_of_ones_own_reads_what_it_likes(self):
+        formats.refuse_other(PLUGGED, get("gemini").render(TALK))

@@ -163,8 +163,12 @@ def _break_down(counter: Counter, sizes: Sequence[int], options: MeasureOptions)
 
 
 def choose_format(messages: Sequence[Any], format: str | None) -> Format:  # noqa: A002  # the word users know
-    """Return the named wire format, or the one that the messages show."""
-    return formats.get(format) if format is not None else formats.detect(messages)
+    """Return the named wire format, or the one that the messages show; refuses a list in another format."""
+    if format is None:
+        return formats.detect(messages)
+    wire = formats.get(format)
+    formats.refuse_other(wire, messages)
+    return wire
 
 
 def estimate_used(

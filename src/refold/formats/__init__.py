@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from refold.core.messages.message import Message
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.wire_rules import Problem, Shape
 from refold.errors import FormatError
 
@@ -130,6 +130,48 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
             raise FormatError(text, path=f"{where}{path}")
         detected, evidence = matched, f"{where}{path}"
     return detected
+
+
+def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
+    """Raise `FormatError` if a message is in another format, so that the named one would lose its content.
+
+    Frameworks put blocks of one format into messages of another, such as thinking. That is carried: only a
+    message whose texts, calls or results would not be read is refused. A format of one's own reads what it
+    likes.
+
+    first   index of the first item in the caller's list
+
+    >>> refuse_other(get("openai"), [{"role": "user", "parts": [{"text": "hi"}]}])
+    Traceback (most recent call last):
+        ...
+    refold.errors.FormatError: messages[0].parts: looks like gemini, not openai: pass format='gemini'
+    """
+    if wire.name not in _BUILT_IN:
+        return
+    others = [_load_built_in(name) for name in _BUILT_IN if name != wire.name]
+    reads_plain = _find_content(wire, {"role": "user", "content": "hi"}) is not None
+    for index, item in enumerate(items, first):
+        is_plain = _is_plain(item)
+        if (reads_plain and is_plain) or wire.recognise(item):
+            continue
+        looked_at = items if is_plain else [item]  # later messages may tell what a plain one is
+        other = next((each for one in looked_at for each in others if each.recognise(one)), None)
+        other = get(DEFAULT) if other is None and is_plain else other
+        content = None if other is None else _find_content(other, item)
+        if other is not None and content is not None and content != _find_content(wire, item):
+            problem = f"looks like {other.name}, not {wire.name}: pass format={other.name!r}"
+            path = other.recognise(item) or ".content"
+            raise FormatError(problem, path=f"messages[{index}]{path}")
+
+
+def _find_content(wire: Format, item: Any) -> list[str] | None:
+    """Return the texts, calls and results that a format reads in a message; None if it cannot read it."""
+    try:
+        (message,) = wire.parse([item])
+    except FormatError:
+        return None
+    read = (part for part in message.parts if isinstance(part, Text | ToolCall | ToolResult))
+    return [part.text if isinstance(part, Text) else type(part).__name__ for part in read]
 
 
 def _is_plain(item: Any) -> bool:

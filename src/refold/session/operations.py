@@ -6,6 +6,7 @@ Each is a flow: it yields store calls and questions to a model, and a driver ans
 from dataclasses import replace
 from typing import Any, Final
 
+from refold import formats
 from refold.calls.compact import CompactionOptions
 from refold.calls.outcome import Outcome
 from refold.calls.plan import dry_run
@@ -92,6 +93,7 @@ def say(
         else:
             items = list(state.wire.render([value]))
         wire = detect_format(state, items)
+        formats.refuse_other(wire, items)
         if wire.name != state.wire.name:
             yield from fill_view(state, state.loaded.system, wire)
         system = 0

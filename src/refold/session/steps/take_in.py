@@ -70,6 +70,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     new: list[Any] = []
     parsed: Sequence[Message] = ()
     if known is None:
+        formats.refuse_other(wire, messages)
         copies = [copy_item(item) for item in messages]
         wire.parse(copies)  # raises FormatError before anything is stored
         body = copies[fixed:]
@@ -77,6 +78,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     else:
         body, as_said = known
         new = [copy_item(item) for item in messages[fixed + known_count :]]
+        formats.refuse_other(wire, new, fixed + known_count)
         parsed = state.loaded.read(new)
     if messages[:fixed] == state.loaded.system:
         yield from append_messages(state, new, parsed)

@@ -20,3 +20,8 @@ def map_in_processes(do: Callable[[Any], Any], items: Sequence[Any], jobs: int) 
     _WORK["do"] = do
     with multiprocessing.get_context("fork").Pool(min(jobs, len(items))) as pool:
         yield from pool.imap(_do_work, items)
+
+
+def split_in_batches(count: int, size: int) -> list[range]:
+    """Split the numbers below `count` into batches for processes."""
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]

@@ -12,18 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
 from bench.torture import __doc__ as about
-from bench.torture import failpoints, faults, interleavings, kills, outages, power, wires, writers
 from bench.torture.ground import ROOT
+
+from refold.stores.sqlite.driver import choose_driver
 
 _RESULTS: Final = ROOT / "bench" / "results"
 _TOLD_ANYWAY: Final = frozenset({"seconds", "wrong"})
 
 
-def _kills(*, seed: int, quick: bool) -> dict[str, Any]:
+def _kills(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import failpoints, kills
+
     numbers = {"sqlite": 35, "jsonl": 15} if quick else {"sqlite": 700, "jsonl": 300}
-    found = kills.campaign(seed=seed, **numbers)
+    found = kills.campaign(seed=seed, jobs=jobs, **numbers)
     points = failpoints.campaign(rounds=1 if quick else 5)
     return {
         **found,
@@ -33,31 +35,43 @@ def _kills(*, seed: int, quick: bool) -> dict[str, Any]:
     }
 
 
-def _power(*, seed: int, quick: bool) -> dict[str, Any]:
-    return power.campaign(seed=seed, images=300 if quick else 12_000, told=_said)
+def _power(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import power
+
+    return power.campaign(seed=seed, images=300 if quick else 12_000, told=_said, jobs=jobs)
 
 
-def _faults(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # every place, no chance
+def _faults(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:  # noqa: ARG001  # every place, no chance
+    from bench.torture import faults
+
     return faults.campaign(most=8 if quick else 200, told=_said)
 
 
-def _outages(*, seed: int, quick: bool) -> dict[str, Any]:
-    return outages.campaign(seed=seed, count=20 if quick else 2_000)
+def _outages(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import outages
+
+    return outages.campaign(seed=seed, count=20 if quick else 2_000, jobs=jobs)
 
 
-def _writers(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # the processes are the chance
+def _writers(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:  # noqa: ARG001  # the processes are the chance
+    from bench.torture import writers
+
     return writers.campaign(appends=50 if quick else 5_000, told=_said)
 
 
-def _interleavings(*, seed: int, quick: bool) -> dict[str, Any]:
-    return interleavings.campaign(seed=seed, count=200 if quick else 10_000, jobs=2)
+def _interleavings(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import interleavings
+
+    return interleavings.campaign(seed=seed, count=200 if quick else 10_000, jobs=jobs)
 
 
-def _wires(*, seed: int, quick: bool) -> dict[str, Any]:
-    return wires.campaign(seed=seed, count=100 if quick else 10_000, told=_said)
+def _wires(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import wires
+
+    return wires.campaign(seed=seed, count=100 if quick else 10_000, told=_said, jobs=jobs)
 
 
-def _postgres(*, seed: int, quick: bool) -> dict[str, Any]:  # noqa: ARG001  # the kills are the chance
+def _postgres(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:  # noqa: ARG001  # the kills are the chance
     """bench/replicas.py, a program of its own."""
     times = ["--seconds", "10", "--kill-every", "2", "--restart-every", "4"]
     if not quick:
@@ -90,11 +104,11 @@ CAMPAIGNS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 }
 
 
-def run(name: str, *, seed: int, quick: bool) -> dict[str, Any]:
+def run(name: str, *, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
     """One campaign; what it found, with the command that does it again."""
     load = os.getloadavg()[0]
     begun = time.monotonic()
-    found = CAMPAIGNS[name](seed=seed, quick=quick)
+    found = CAMPAIGNS[name](seed=seed, quick=quick, jobs=jobs)
     command = f"python -m bench.torture --only {name} --seed {seed}{' --quick' if quick else ''}"
     return {
         "command": command,
@@ -102,7 +116,7 @@ def run(name: str, *, seed: int, quick: bool) -> dict[str, Any]:
             "cores": os.cpu_count(),
             "load_before": round(load, 1),
             "python": platform.python_version(),
-            "sqlite": apsw.sqlite_lib_version(),
+            "sqlite": ".".join(map(str, choose_driver().version)),
             "system": f"{platform.system()} {platform.release()}",
         },
         "seconds": round(time.monotonic() - begun, 1),
@@ -124,11 +138,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a short form of each; writes no results")
     parser.add_argument("--only", choices=CAMPAIGNS, help="one campaign")
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the work")
     options = parser.parse_args()
     lines, wrong = [], 0
     for name in [options.only] if options.only else CAMPAIGNS:
         print(f"{name} ...", flush=True)
-        found = run(name, seed=options.seed, quick=options.quick)
+        found = run(name, seed=options.seed, quick=options.quick, jobs=options.jobs)
         if not options.quick:
             path = _RESULTS / f"torture-{name}.json"
             path.write_text(json.dumps(found, indent=2) + "\n")

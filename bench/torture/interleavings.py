@@ -240,11 +240,13 @@ def _folds_wrong(path: list[Entry]) -> Iterator[str]:
     said = {one.said: _token(one) for one in path if one.kind == "said"}
     folds = [one for one in path if one.kind == "fold"]
     texts = {one.name: [_text(put) for put in fold_messages(one)] for one in folds}
+    answers = {one.name: [str(put.meta.get("text", "")) for put in fold_messages(one)] for one in folds}
     asked = {one.name for one in folds if "summarize" in one.value.get("stages", ())}
     view = project(path)
     for fold in view.folds:
         for place, own in enumerate(texts[fold.name] if fold.name in asked else ()):
-            if _SAW not in own:
+            answered = answers[fold.name][place]  # whole, also where the view shows less of it
+            if _SAW not in answered:
                 continue
             covered, taken = _covered(own), set[str]()
             for piece in _taken_by(fold, place):
@@ -255,7 +257,7 @@ def _folds_wrong(path: list[Entry]) -> Iterator[str]:
                     taken.update(said.get(number, f"#{number}, which nobody said") for number in numbers)
             if not covered:
                 yield f"fold {fold.name[:12]} does not say what it covers"
-            if unseen := taken - set(_TOKEN.findall(own)):
+            if unseen := taken - set(_TOKEN.findall(own + answered)):
                 yield f"fold {fold.name[:12]} stands for {sorted(unseen)}, which its model had not seen"
 
 

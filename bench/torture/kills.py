@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
+from bench.processes import map_in_processes, split_in_batches
 from bench.torture.ground import Child, Wrong, dice, folder, percentile, tell, token_of
 from bench.torture.migrations import migration_kill
 
@@ -167,28 +168,32 @@ def _timed(into: list[float]) -> Iterator[None]:
     into.append(time.monotonic() - begun)
 
 
-def campaign(*, seed: int, sqlite: int = 700, jsonl: int = 300) -> dict[str, Any]:
-    """Kill so many times on each kind of store."""
+@dataclass(slots=True)
+class _Found:
+    """What some kills on one store found."""
+
+    wrong: list[tuple[str, list[str]]] = field(default_factory=list)
+    during: Counter[str] = field(default_factory=Counter)
+    acts: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+
+
+def campaign(*, seed: int, sqlite: int = 700, jsonl: int = 300, jobs: int = 1) -> dict[str, Any]:
+    """Kill so many times on each kind of store; stores are shared among some processes."""
     wrong, during, acts, seconds = Wrong(), Counter[str](), Counter[str](), list[float]()
-    counts: dict[str, int] = {}
-    with folder() as place:
-        for kind, kills in (("sqlite", sqlite), ("jsonl", jsonl)):
-            for number in range(kills):
-                where = f"{kind} seed={seed} kill={number}"
-                migrates = kind == "sqlite" and number % _MIGRATIONS == _MIGRATIONS - 1
-                with _timed(seconds):
-                    if migrates:
-                        found, what = migration_kill(place / "migrated.db", seed, number)
-                        during[what] += 1
-                    else:
-                        found = _kill(place, kind, seed, number, (during, acts))
-                wrong.add(where, found)
-                if found and not migrates:
-                    _STORIES.pop(kind, None)
-            counts[f"kills_{kind}"] = kills
+    numbers = {"sqlite": sqlite, "jsonl": jsonl}
+    stores = [
+        (kind, kills) for kind in numbers for kills in split_in_batches(numbers[kind], _KILLS_OF_A_STORE)
+    ]
+    for found in map_in_processes(lambda store: _kill_often(seed, *store), stores, jobs):
+        during += found.during
+        acts += found.acts
+        seconds += found.seconds
+        for where, what in found.wrong:
+            wrong.add(where, what)
     return {
-        **counts,
-        "kills": sum(counts.values()),
+        **{f"kills_{kind}": kills for kind, kills in numbers.items()},
+        "kills": sum(numbers.values()),
         "acknowledged": dict(sorted(acts.items())),
         "killed_during": dict(sorted(during.items())),
         "seconds_per_kill_p50": round(percentile(seconds, 0.5), 3),
@@ -197,22 +202,30 @@ def campaign(*, seed: int, sqlite: int = 700, jsonl: int = 300) -> dict[str, Any
     }
 
 
-_STORIES: Final[dict[str, tuple[Story, int]]] = {}
-"""The store that is being tortured, by kind: what was told of it, and its number."""
+def _kill_often(seed: int, kind: str, kills: range) -> _Found:
+    """Kill the processes of one store one after another."""
+    result, story, store = _Found(), Story(), kills.start
+    with folder() as place:
+        for number in kills:
+            with _timed(result.seconds):
+                if kind == "sqlite" and number % _MIGRATIONS == _MIGRATIONS - 1:
+                    wrong, what = migration_kill(place / "migrated.db", seed, number)
+                    result.during[what] += 1
+                else:
+                    wrong = _kill(place / f"{kind}-{store}", kind, (seed, number), story, result)
+                    if wrong:
+                        story, store = Story(), number + 1
+            result.wrong.append((f"{kind} seed={seed} kill={number}", wrong))
+    return result
 
 
-def _kill(
-    place: Path, kind: str, seed: int, number: int, counts: tuple[Counter[str], Counter[str]]
-) -> list[str]:
+def _kill(path: Path, kind: str, case: tuple[int, int], story: Story, result: _Found) -> list[str]:
     """Kill a process that works, and look at what it left."""
-    story, store = _STORIES.get(kind, (Story(), number))
-    if number - store >= _KILLS_OF_A_STORE or number == 0:
-        story, store = Story(), number
-    _STORIES[kind] = (story, store)
+    seed, number = case
     chance = dice(seed, kind, number)
     # every third store promises more than to outlive its process; the promise at hand is the same
-    durability: Durability = "full" if (store // _KILLS_OF_A_STORE) % 3 == 2 else "normal"
-    address = f"{kind}:{place / f'{kind}-{store}'}"
+    durability: Durability = "full" if (number // _KILLS_OF_A_STORE) % 3 == 2 else "normal"
+    address = f"{kind}:{path}"
     child = Child(live(address, durability, (seed, kind), number))
     begun = b"" if chance.random() < 0.1 else child.first_word()  # a tenth while it opens
     time.sleep(chance.uniform(0, _LONGEST_LIFE))
@@ -220,6 +233,6 @@ def _kill(
     lines, code = child.told(begun)
     if code != -9:
         return [f"the process ended by itself: {lines[-1:]}"]
-    counts[0][story.hear(lines)] += 1
-    counts[1].update(line[1] for line in lines if line[0] == "done")
+    result.during[story.hear(lines)] += 1
+    result.acts.update(line[1] for line in lines if line[0] == "done")
     return look(address, story, say=f"{number}.after")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-import apsw
 from bench.torture.ground import Child, dice, message
 
 from refold.stores import open_store
@@ -82,17 +81,21 @@ def _copy(template: Path, path: Path) -> None:
 def looked_at(path: Path) -> tuple[list[str], str]:
     """What is wrong with a store that was being migrated, and which version it has."""
     wrong: list[str] = []
-    with closing(apsw.Connection(str(path))) as raw:
-        version = raw.execute("PRAGMA user_version").get
+    with closing(choose_driver().connect(str(path), "write")) as raw:
+
+        def get(statement: str) -> Any:
+            return raw.execute(statement).fetchall()[0][0]
+
+        version = get("PRAGMA user_version")
         tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
         columns = {row[1] for row in raw.execute("PRAGMA table_info(notes)")}
-        steps = raw.execute("SELECT count(*) FROM migrations").get
+        steps = get("SELECT count(*) FROM migrations")
         new = [version == 2, "moved" in tables, "moved_by_name" in tables, "added" in columns, steps == 2]
         if len(set(new)) != 1:
             wrong.append(f"mixed: {new}")
-        if raw.execute("PRAGMA integrity_check").get != "ok":
+        if get("PRAGMA integrity_check") != "ok":
             wrong.append("integrity_check")
-        if version == 2 and raw.execute("SELECT count(*) FROM moved").get != _ENTRIES:
+        if version == 2 and get("SELECT count(*) FROM moved") != _ENTRIES:
             wrong.append("a table was copied in part")
     with newer(), closing(open_store(f"sqlite:{path}")) as store:
         head = store.head("old")
@@ -147,7 +150,7 @@ def _migrate(path: Path, kill_at: int) -> Callable[[int], None]:
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        plain = choose_driver("apsw")
+        plain = choose_driver()
         counting: Any = lambda path, access: Counting(plain.connect(path, access), countdown)  # noqa: E731
         with newer():
             Connection(

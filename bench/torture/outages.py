@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bench.processes import map_in_processes, split_in_batches
 from bench.torture.ground import Wrong, dice, emptied, folder
 
 import refold
@@ -34,6 +35,8 @@ _WRITES: Final = frozenset({"append", "put_note", "offer", "claim", "release"})
 _ACTS: Final = 40
 _FILES: Final = 10
 """One of so many cases is on a file, the others in memory."""
+_BATCH: Final = 10
+"""Cases that a process takes at a time."""
 _WORDS: Final = "alpha beta gamma delta " * 12
 
 
@@ -241,13 +244,24 @@ def case_of(seed: int, number: int, place: Path) -> Case:
     return case
 
 
-def campaign(*, seed: int, count: int) -> dict[str, Any]:
-    """So many talks."""
+def campaign(*, seed: int, count: int, jobs: int = 1) -> dict[str, Any]:
+    """So many talks, shared among some processes."""
     wrong, totals = Wrong(), Counter[str]()
-    with folder(in_memory=True) as place:
-        for number in range(count):
-            case = case_of(seed, number, place / "case")
-            totals += case.done
-            if case.wrong:
-                wrong.add(f"seed={seed} case={number}", case.wrong)
+
+    def work(numbers: range) -> list[tuple[int, Counter[str], list[str]]]:
+        with folder(in_memory=True) as place:
+            return [(number, *_tried(seed, number, place / "case")) for number in numbers]
+
+    for batch in map_in_processes(work, split_in_batches(count, _BATCH), jobs):
+        for number, done, found in batch:
+            totals += done
+            wrong.add(f"seed={seed} case={number}", found)
     return {"talks": count, **dict(sorted(totals.items())), **wrong.as_json()}
+
+
+def _tried(seed: int, number: int, place: Path) -> tuple[Counter[str], list[str]]:
+    try:
+        case = case_of(seed, number, place)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the session cannot be used
+        return Counter(), [f"cannot be used: {type(error).__name__}: {error}"]
+    return case.done, case.wrong

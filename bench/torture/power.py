@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from unittest.mock import patch
 
 import apsw
+from bench.processes import map_in_processes
 from bench.torture.disks import LOSSES, Event, Loss, Recording
 from bench.torture.ground import Wrong, dice, emptied, folder, message
 from bench.torture.recorders import VFS, RecordingVFS, recorded_calls
@@ -222,28 +223,38 @@ FORMS: Final[tuple[tuple[Kind, Durability], ...]] = (
 
 
 def campaign(
-    *, seed: int, images: int = 12_000, told: Callable[[str], None] = lambda _line: None
+    *, seed: int, images: int = 12_000, told: Callable[[str], None] = lambda _line: None, jobs: int = 1
 ) -> dict[str, Any]:
-    """Rebuild so many images in all, and look at each."""
+    """Rebuild so many images in all, and look at each; recordings are shared among some processes."""
     wrong = Wrong()
-    rows: dict[str, dict[str, Any]] = {}
-    total = 0
-    with folder(in_memory=True) as place:
-        for kind, durability in FORMS:
-            name = f"{kind} {durability}"
-            found: Counter[str] = Counter()
-            losses: list[int] = []
-            for number in range(-(-images // len(FORMS) // _IMAGES_OF_A_RECORDING)):
-                where = f"{name} seed={seed} recording={number}"
-                for faults, what, lost in _images(place, kind, durability, (seed, name, number)):
-                    wrong.add(where, faults)
-                    found[what] += 1
-                    losses.append(lost)
-            rows[name] = {**dict(sorted(found.items())), "most_changes_lost": max(losses, default=0)}
-            total += len(losses)
-            told(f"{name}: {rows[name]}")
+    rows: dict[str, Counter[str]] = {" ".join(form): Counter() for form in FORMS}
+    most = dict.fromkeys(rows, 0)
+    recordings = -(-images // len(FORMS) // _IMAGES_OF_A_RECORDING)
+    items = [(form, number) for form in FORMS for number in range(recordings)]
+
+    def work(item: tuple[tuple[Kind, Durability], int]) -> list[tuple[list[str], str, int]]:
+        (kind, durability), number = item
+        with folder(in_memory=True) as place:
+            return list(_images(place, kind, durability, (seed, f"{kind} {durability}", number)))
+
+    for (form, number), found in zip(items, map_in_processes(work, items, jobs), strict=True):
+        name = " ".join(form)
+        for faults, what, lost in found:
+            wrong.add(f"{name} seed={seed} recording={number}", faults)
+            rows[name][what] += 1
+            most[name] = max(most[name], lost)
+        if number == recordings - 1:
+            told(f"{name}: {dict(sorted(rows[name].items()))}, at most {most[name]} changes lost")
+    by_form = {
+        name: {**dict(sorted(row.items())), "most_changes_lost": most[name]} for name, row in rows.items()
+    }
     refused = sum(row.get("refused", 0) for row in rows.values())
-    return {"images": total, "refused": refused, "by_form": rows, **wrong.as_json()}
+    return {
+        "images": sum(row.total() for row in rows.values()),
+        "refused": refused,
+        "by_form": by_form,
+        **wrong.as_json(),
+    }
 
 
 def _images(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any, Final
 
+from bench.processes import map_in_processes, split_in_batches
+
 import refold
 
 TABLE: Final = json.loads(files("refold.formats.shared").joinpath("data/wire_kinds.json").read_text("utf-8"))
@@ -32,6 +34,8 @@ WORDS: Final = [
     "done",
     "then",
 ]
+_BATCH: Final = 50
+"""Histories that a process takes at a time."""
 Item = dict[str, Any]
 Turn = Callable[[random.Random, int], list[Item]]
 
@@ -254,12 +258,25 @@ def try_history(wire: str, seed: int) -> list[str]:
     return found
 
 
-def campaign(*, seed: int, count: int, told: Callable[[str], None] = print) -> dict[str, Any]:
-    """Try histories in each format; return how many, and what was wrong."""
+def campaign(*, seed: int, count: int, told: Callable[[str], None] = print, jobs: int = 1) -> dict[str, Any]:
+    """Try histories in each format, shared among some processes; return how many, and what was wrong."""
     faults: list[str] = []
-    for wire in TURNS:
-        for number in range(count):
-            found = try_history(wire, seed * 1_000_000 + number)
-            faults += [f"{wire} {seed * 1_000_000 + number}: {problem}" for problem in found[:1]]
-        told(f"{wire}: {count:,} histories, {len(faults)} wrong so far")
+
+    def work(batch: tuple[str, range]) -> list[str]:
+        wire, numbers = batch
+        seeds = [seed * 1_000_000 + number for number in numbers]
+        return [f"{wire} {each}: {problem}" for each in seeds for problem in _tried(wire, each)[:1]]
+
+    batches = [(wire, numbers) for wire in TURNS for numbers in split_in_batches(count, _BATCH)]
+    for (wire, numbers), found in zip(batches, map_in_processes(work, batches, jobs), strict=True):
+        faults += found
+        if numbers.stop == count:
+            told(f"{wire}: {count:,} histories, {len(faults)} wrong so far")
     return {"histories": count * len(TURNS), "wrong": len(faults), "faults": faults[:20]}
+
+
+def _tried(wire: str, seed: int) -> list[str]:
+    try:
+        return try_history(wire, seed)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the history cannot be used
+        return [f"{type(error).__name__}: {error}"]

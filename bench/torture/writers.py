@@ -12,12 +12,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
 from bench.torture.ground import Child, Wrong, folder, message, percentile, tell, token_of
 
 from refold.core.log.entries import SAID
 from refold.errors import Conflict, StoreBusy
 from refold.stores import Durability, Store, disk, open_store
+from refold.stores.sqlite.driver import choose_driver
 
 _WAIT: Final = 1.0
 _SLACK: Final = 4.0
@@ -163,7 +163,7 @@ def held(kind: str, place: Path) -> dict[str, Any]:
 def _hold(kind: str, place: Path, out: int) -> None:
     """Hold the lock of the store, or of each of its files."""
     if kind == "sqlite":
-        raw = apsw.Connection(str(place))
+        raw = choose_driver().connect(str(place), "write")
         raw.execute("BEGIN IMMEDIATE")
     else:
         for path in place.glob("*.jsonl"):

@@ -50,3 +50,18 @@ def test_the_checker_sees_what_is_lost_twice_and_out_of_order():
         "the order is",
         "a new session sees something else",
     ]
+
+
+def test_processes_that_share_the_work_find_the_same(monkeypatch):
+    monkeypatch.setattr(outages, "_BATCH", 1)
+    assert outages.campaign(seed=3, count=2, jobs=2) == outages.campaign(seed=3, count=2)
+
+
+def test_a_session_that_cannot_be_used_is_a_fault(monkeypatch):
+    def case_of(seed, number, place):
+        raise KeyError(number)
+
+    monkeypatch.setattr(outages, "case_of", case_of)
+    found = outages.campaign(seed=3, count=2)
+    assert found["wrong"] == 2
+    assert found["faults"][0] == "seed=3 case=0: cannot be used: KeyError: 0"

@@ -3,9 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip("apsw")
-
 from bench.torture import wires
 
 import refold
@@ -26,3 +23,13 @@ def test_the_checker_sees_a_broken_list(monkeypatch):
     assert found["wrong"] == found["histories"] == 2
     assert found["faults"][0] == "openai 1000000: compact: result-without-call at 0"
     assert lines == ["openai: 2 histories, 2 wrong so far"]
+
+
+def test_a_history_that_cannot_be_compacted_is_a_fault(monkeypatch):
+    def compact(items, **more):
+        raise KeyError("lost")
+
+    monkeypatch.setattr(refold, "compact", compact)
+    monkeypatch.setattr(wires, "TURNS", {"openai": wires.openai_turn})
+    found = wires.campaign(seed=1, count=1, told=str)
+    assert found["faults"] == ["openai 1000000: KeyError: 'lost'"]

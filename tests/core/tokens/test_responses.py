@@ -487,6 +487,114 @@ REPORTS = {
         },
         Usage(input=900, output=40),
     ),
+    "agent framework, openai": (
+        {
+            "type": "chat_response",
+            "messages": [{"type": "message", "role": "assistant", "contents": []}],
+            "usage_details": {
+                "input_token_count": 900,
+                "output_token_count": 40,
+                "total_token_count": 940,
+                "cache_read_input_token_count": 512,
+                "reasoning_output_token_count": 10,
+            },
+        },
+        Usage(input=900, output=40, cache_read=512),
+    ),
+    "agent framework, anthropic": (
+        {
+            "output_token_count": 40,
+            "input_token_count": 100,
+            "anthropic.cache_creation_input_tokens": 300,
+            "cache_creation_input_token_count": 300,
+            "anthropic.cache_read_input_tokens": 500,
+            "cache_read_input_token_count": 500,
+        },
+        Usage(input=900, output=40, cache_read=500, cache_write=300),
+    ),
+    "agent framework, bedrock": (
+        {
+            "input_token_count": 800,
+            "output_token_count": 40,
+            "total_token_count": 940,
+            "cache_read_input_token_count": 100,
+        },
+        Usage(input=900, output=40, cache_read=100),
+    ),
+    "agent framework, more cached than read": (
+        {"input_token_count": 100, "cache_read_input_token_count": 800},
+        Usage(input=900, cache_read=800),
+    ),
+    "llm": ({"input": 900, "output": 40, "details": None}, Usage(input=900, output=40)),
+    "llm, openai": (
+        {"input": 900, "output": 40, "details": {"prompt_tokens_details": {"cached_tokens": 512}}},
+        Usage(input=900, output=40, cache_read=512),
+    ),
+    "llm, a response of anthropic": (
+        {
+            "input_tokens": 100,
+            "output_tokens": 40,
+            "token_details": {"cache_read_input_tokens": 500, "cache_creation_input_tokens": 300},
+        },
+        Usage(input=900, output=40, cache_read=500, cache_write=300),
+    ),
+    "smolagents": (
+        {
+            "role": "assistant",
+            "content": "hi",
+            "tool_calls": None,
+            "raw": None,
+            "token_usage": {"input_tokens": 900, "output_tokens": 40, "total_tokens": 940},
+        },
+        Usage(input=900, output=40),
+    ),
+    "llama-index": (
+        {
+            "message": {"role": "assistant", "blocks": [{"block_type": "text", "text": "hi"}]},
+            "raw": {
+                "object": "chat.completion",
+                "usage": {
+                    "prompt_tokens": 900,
+                    "completion_tokens": 40,
+                    "prompt_tokens_details": {"cached_tokens": 512},
+                },
+            },
+            "delta": None,
+            "additional_kwargs": {},
+        },
+        Usage(input=900, output=40, cache_read=512),
+    ),
+    "inspect": (
+        {
+            "model": "m",
+            "completion": "hi",
+            "usage": {
+                "input_tokens": 400,
+                "output_tokens": 40,
+                "total_tokens": 940,
+                "input_tokens_cache_write": 0,
+                "input_tokens_cache_read": 500,
+                "reasoning_tokens": 10,
+            },
+        },
+        Usage(input=900, output=40, cache_read=500),
+    ),
+    "anthropic, a compaction and advice of another model": (
+        {
+            "input_tokens": 900,
+            "output_tokens": 40,
+            "iterations": [
+                {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500},
+                {"type": "message", "model": "m", "input_tokens": 900, "output_tokens": 40},
+                {"type": "advisor_message", "model": "n", "input_tokens": 50, "output_tokens": 7},
+            ],
+        },
+        Usage(input=900, output=40),
+    ),
+    "anthropic, a compaction alone": (
+        {"usage": {"input_tokens": 0, "iterations": [{"type": "compaction", "input_tokens": 900}]}},
+        Usage(input=900),
+    ),
     "a number": (900, Usage(input=900)),
     "a number and how many messages it is about": (
         {"input_tokens": 900, "messages": 7},

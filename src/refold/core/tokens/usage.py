@@ -1,4 +1,4 @@
-"""Read the usage that a provider reports, in any of the four wire formats; ignores hostile numbers."""
+"""Read the usage that a provider or a framework reports, in any shape; ignores hostile numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _ALL_INPUT: Final = (
     "total_input_tokens",
 )
 """Names for all tokens that were read, cached or not."""
-_INPUT: Final = ("input_tokens", "inputTokens")
+_INPUT: Final = ("input_tokens", "inputTokens", "input_token_count", "input")
 """Names beside which cached tokens are reported (Anthropic, Bedrock), or which include them (Responses)."""
 _OUTPUT: Final = (
     "output_tokens",
@@ -27,9 +27,21 @@ _OUTPUT: Final = (
     "completionTokens",
     "eval_count",
     "total_output_tokens",
+    "output_token_count",
+    "output",
 )
-_CACHED_BESIDE: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
-_CACHE_WRITTEN: Final = ("cache_creation_input_tokens", "cacheWriteInputTokens")
+_CACHED_BESIDE: Final = (
+    "cache_read_input_tokens",
+    "cacheReadInputTokens",
+    "input_tokens_cache_read",
+    "anthropic.cache_read_input_tokens",
+)
+_CACHE_WRITTEN: Final = (
+    "cache_creation_input_tokens",
+    "cacheWriteInputTokens",
+    "input_tokens_cache_write",
+    "anthropic.cache_creation_input_tokens",
+)
 _CACHED_WITHIN: Final = (
     "cachedContentTokenCount",
     "cached_content_token_count",
@@ -38,12 +50,28 @@ _CACHED_WITHIN: Final = (
     "cache_read_tokens",
     "total_cached_tokens",
 )
+_CACHED_ANY: Final = ("cache_read_input_token_count",)
+_WRITTEN_ANY: Final = ("cache_creation_input_token_count",)
+"""Agent Framework's names: as the provider has it, beside the input or within it."""
 _OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _INPUT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-_REPORTS: Final = ("usage", "usageMetadata", "usage_metadata", "tokens")
-"""Keys of a response that hold the report."""
+_MORE: Final = ("details", "token_details")
+"""Keys under which llm keeps the fields of a report that are no sums."""
+_REPORTS: Final = (
+    "usage",
+    "usageMetadata",
+    "usage_metadata",
+    "tokens",
+    "usage_details",
+    "token_usage",
+    "raw",
+)
+"""Keys of a response that hold the report, or the provider's own response: providers, Agent Framework,
+smolagents, LlamaIndex."""
 _PASSES: Final = ("iterations", "request_usage_entries")
 """Keys that list the passes of one report; only the last pass is the context as it is now."""
+_ASIDE: Final = frozenset({"compaction", "advisor_message"})
+"""Types of passes that read something else than the context: a compaction, another model's advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +107,12 @@ def read_usage(usage: Any) -> Usage | None:
     if isinstance(usage, int) and not isinstance(usage, bool):
         return Usage(input=usage) if 0 < usage <= MAX_REPORTED_TOKENS else None
     fields = _find_report(usage)
+    for key in _MORE:
+        fields = {**_to_fields(fields.get(key)), **fields}
     beside, write = _first_number(fields, _CACHED_BESIDE), _first_number(fields, _CACHE_WRITTEN)
     total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
+    if _counts_cached_beside(fields):
+        total += _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
     if not 0 < total <= MAX_REPORTED_TOKENS:
         return None
     output = _first_number(fields, _OUTPUT)
@@ -91,10 +123,35 @@ def read_usage(usage: Any) -> Usage | None:
     return Usage(
         input=total,
         output=output,
-        cache_read=beside or max(within) or _first_number(fields, _CACHED_WITHIN),
-        cache_write=write,
+        cache_read=beside or max(within) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY),
+        cache_write=write or _first_number(fields, _WRITTEN_ANY),
         messages=_first_number(fields, ("messages",)) or None,
         said=_output_without_reasoning(fields, output),
+    )
+
+
+def read_cost(usage: Any) -> Usage | None:
+    """Read what all passes of a report took together; one that lists none took what it reports.
+
+    A provider that compacts by itself reports that pass beside the others, and nowhere else.
+
+    >>> passes = [{"type": "compaction", "input_tokens": 900}, {"type": "message", "input_tokens": 100}]
+    >>> read_cost({"usage": {"input_tokens": 100, "iterations": passes}}).input
+    1000
+    """
+    if isinstance(usage, Usage | int):
+        return read_usage(usage)
+    fields = _to_fields(usage)
+    report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
+    listed = next((report[key] for key in _PASSES if isinstance(report.get(key), list)), [])
+    passes = [read for one in listed if (read := read_usage(one)) is not None]
+    if not passes:
+        return read_usage(usage)
+    return Usage(
+        input=sum(each.input for each in passes),
+        output=sum(each.output for each in passes),
+        cache_read=sum(each.cache_read for each in passes),
+        cache_write=sum(each.cache_write for each in passes),
     )
 
 
@@ -114,6 +171,15 @@ def find_impossible(usage: Any) -> str:
     return ""
 
 
+def _counts_cached_beside(fields: Mapping[str, Any]) -> bool:
+    """True if a report of Agent Framework has cached tokens beside its input."""
+    if any(name in fields for name in _CACHED_BESIDE):
+        return False  # they were added already
+    read, whole = _first_number(fields, _INPUT), _first_number(fields, ("total_token_count",))
+    cached = _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
+    return cached > read or (cached > 0 and whole >= read + cached + _first_number(fields, _OUTPUT))
+
+
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
     if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
         return output  # Gemini reports thoughts beside the output
@@ -127,12 +193,20 @@ def _find_report(value: Any) -> Mapping[str, Any]:
     for _ in range(4):  # a hostile value may be nested without end
         fields = _to_fields(value)
         reports = [fields[key] for key in _REPORTS if key in fields]
-        reports += [fields[key][-1] for key in _PASSES if isinstance(fields.get(key), list) and fields[key]]
+        reports += [
+            _last_pass(fields[key]) for key in _PASSES if isinstance(fields.get(key), list) and fields[key]
+        ]
         inner = next((report for report in reports if _to_fields(report)), None)
         if inner is None:
             return fields
         value = inner
     return _to_fields(value)
+
+
+def _last_pass(passes: list[Any]) -> Any:
+    """Return the pass that read the context as it is now."""
+    own = [one for one in passes if str(_to_fields(one).get("type")) not in _ASIDE]
+    return (own or passes)[-1]
 
 
 def _to_fields(value: Any) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ def test_a_store_that_fails_at_random_loses_nothing(number, tmp_path):
         325,  # a write whose answer was lost cannot be settled yet, and a report of usage comes
         1282,  # it is settled, but what stands before it cannot be read
         1513,  # nothing is in memory, and the store cannot be read
+        1115,  # a branch that was begun in vain was taken for what is in memory
         1028,  # the store is still empty, and a list that was edited waits behind the first one
     ],
 )

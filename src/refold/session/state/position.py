@@ -132,3 +132,7 @@ class LogPosition:
             while len(self.left_branches) > MAX_LEFT_BRANCHES:
                 del self.left_branches[next(iter(self.left_branches))]
         self.view, self.tip = View(said=said), tip
+
+    def return_to(self, view: View, tip: str) -> None:
+        """Have the view again that was left in vain; it is stale, but who cannot read goes on from it."""
+        self.view, self.tip = view, tip

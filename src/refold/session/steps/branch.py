@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
 from refold.core.log.view import MessageRange, Replacement, ViewItem, rename_folds
 from refold.core.models.prices import Spent
+from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
@@ -71,10 +72,15 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
     marks = (yield from _carry_marks(state, said + stored, base)) if on_this_branch else []
     if stored < len(rest) or marks or state.head is None or base.place != state.head.place:
+        view, tip = state.view, state.position.tip
         state.position.leave_for(said + stored, base.tip)
-        entries = message_entries(state, rest[stored:], state.wire.parse(rest[stored:]))
-        spending = yield from _carry_spending(state, base, marks)
-        yield from commit(state, [*marks, *spending, *entries], at=base.place)
+        try:
+            entries = message_entries(state, rest[stored:], state.wire.parse(rest[stored:]))
+            spending = yield from _carry_spending(state, base, marks)
+            yield from commit(state, [*marks, *spending, *entries], at=base.place)
+        except StoreError:
+            state.position.return_to(view, tip)
+            raise
         yield from load_at_head(state)
     if said_items is not None:
         state.loaded.update_items(dict(enumerate(said_items, 1)))

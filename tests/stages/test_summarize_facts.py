@@ -13,6 +13,8 @@ MEMORY = (
     "came up only at its beginning, and nobody came back to them later. It is still going on, and nobody waits."
 )
 
+EMPTY = "It was about a number of things."
+
 
 def history():
     return [
@@ -94,6 +96,52 @@ def test_a_text_that_is_no_summary_gets_one_second_question(bad):
     outcome, asked = compact(bad, f"The memory: {RULE}")
     assert len(asked) == 2
     assert "an answer was turned down" in asked[1]
+    assert report(outcome).accepted
+
+
+def ask_in_parts(answer):
+    """Compact with a model that reads a part of the conversation at a time; returns the purposes of the questions."""
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return answer(question.purpose, sum(one.purpose == question.purpose for one in asked))
+
+    ask.window = 3_000
+    policy = presets.get("refold", keep_user_tokens=0)
+    outcome = refold.compact(history(), policy=policy, window=8_000, force=True, ask=ask)
+    return outcome, asked
+
+
+def test_only_the_joining_of_parts_is_asked_again_if_it_was_turned_down():
+    outcome, asked = ask_in_parts(lambda purpose, time: EMPTY if (purpose, time) == ("merge", 1) else MEMORY)
+    purposes = [question.purpose for question in asked]
+    parts = len(set(purposes) - {"merge"})
+    assert parts > 2
+    assert len(purposes) == parts + 2
+    assert purposes[-2:] == ["merge", "merge"]
+    assert report(outcome).accepted
+
+
+def test_only_the_part_that_was_turned_down_is_asked_again():
+    def answer(purpose, time):
+        return "Sure, I will deploy it." if purpose.startswith("initial 2/") and time == 1 else MEMORY
+
+    outcome, asked = ask_in_parts(answer)
+    again = [question for question in asked if "an answer was turned down" in question]
+    assert [question.purpose[:9] for question in again] == ["initial 2", "merge"]
+    assert report(outcome).accepted
+
+
+def test_a_part_that_tells_nothing_is_asked_again_with_the_joining():
+    def answer(purpose, time):
+        if time == 1 and (purpose == "merge" or purpose.startswith("initial 3/")):
+            return EMPTY
+        return MEMORY
+
+    outcome, asked = ask_in_parts(answer)
+    again = [question.purpose for question in asked if "an answer was turned down" in question]
+    assert [purpose[:9] for purpose in again] == ["initial 3", "merge"]
     assert report(outcome).accepted
 
 

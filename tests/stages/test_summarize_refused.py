@@ -14,7 +14,7 @@ from refold.core.compaction.model_calls import find_next_window
 from refold.core.models.windows import Price
 from refold.core.tokens.estimate import estimate
 from refold.errors import AnswerFailed
-from refold.stages.requests import JOINT, Request, merge_summaries
+from refold.stages.requests import JOINT, Answered, Request, merge_summaries
 
 SUMMARY = (
     "Ships are moored at berths; the tide decides when the pilot comes. The user asks how to moor each ship, "
@@ -205,7 +205,7 @@ def merging(limit, words=NAMED, parts=6):
         output_tokens=1_000,
     )
     texts = [f"Part {number}. " + "Words about the harbour and its berths. " * 40 for number in range(parts)]
-    return run(merge_summaries(request, texts), model), model, texts
+    return run(merge_summaries(request, texts, Answered()), model), model, texts
 
 
 def test_a_refused_merge_is_asked_again_in_smaller_groups():

@@ -1,7 +1,7 @@
 """Requests to a summariser that fit its window: what they are about, and the merging of their answers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
@@ -16,7 +16,7 @@ from refold.core.facts.read_page import facts_of_summaries
 from refold.core.messages.message import Message
 from refold.core.messages.text_cutting import fit_text, head_and_tail, middle_out
 from refold.core.messages.transcript import neutralise
-from refold.core.summaries.acceptance import reject_reply
+from refold.core.summaries.acceptance import WORTH_RETRY, reject_reply
 from refold.core.summaries.wrappers import Covered
 from refold.core.tokens.estimate import estimate
 from refold.stages.prompts import fill
@@ -37,6 +37,8 @@ LAST_CHARS: Final = 300
 MOST_REASKS: Final = 3
 """Times that a summary is asked for again in a smaller window. A limit that the refusal states needs one;
 without a number the window is halved, so that a window eight times too large is found."""
+COMPLAINT_CHARS: Final = 200
+"""Characters of the reason why an answer was turned down; the slack of a small window has room for them."""
 PART_TOKENS: Final = 16
 """Tokens of a part's number and the lines around it; too low is covered by the slack."""
 
@@ -107,6 +109,44 @@ class Draft:
     """What was asked about, with the window in which it was answered."""
 
 
+@dataclass(slots=True)
+class Answered:
+    """The answers to the questions of one summary so far, so that a good one is not asked for again."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """By what was asked about: a piece of the conversation, or answers to be joined."""
+    final: list[str] = field(default_factory=list)
+    """The answers of which the summary consists."""
+    complaint: str = ""
+    """The reason why the summary was turned down, for the next question."""
+
+    def turn_down(self, why: str, is_bad: Callable[[str, str], bool]) -> None:
+        """Forget the answers that are bad in themselves; if there are none, those of which the text consists.
+
+        is_bad   True for what was asked about and an answer that is none
+        """
+        bad = [about for about, answer in self.texts.items() if is_bad(about, answer)]
+        for about in bad or [about for about, answer in self.texts.items() if answer in self.final]:
+            del self.texts[about]
+        self.final, self.complaint = [], why
+
+    def ask_rest(
+        self, request: "Request", pieces: list[str], purpose: str, reject: Callable[[Reply], str]
+    ) -> Flow["list[str] | Rejected"]:
+        """Ask about each piece that has no answer yet; return all answers, or why one was not accepted."""
+        every = zip(pieces, request.complaining(self.complaint).asks(pieces, purpose), strict=True)
+        asks = {piece: ask for piece, ask in every if piece not in self.texts}
+        replies = (yield tuple(asks.values())) if asks else ()
+        reasons = [reject(reply) for reply in replies]
+        for piece, reply, why in zip(asks, replies, reasons, strict=True):
+            if not why:
+                self.texts[piece] = answer_text(reply)
+        if why := next(filter(None, reasons), ""):
+            smaller = find_smaller_window(tuple(asks.values()), replies, request.window)
+            return Rejected(why, worth_retry=why in WORTH_RETRY, window=smaller)
+        return [self.texts[piece] for piece in pieces]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A prompt around a piece of conversation, and the room it leaves for that piece."""
@@ -123,6 +163,8 @@ class Request:
     previous: str = ""
     focus: str = ""
     files: str = ""
+    complaint: str = ""
+    """What was wrong with an answer. It takes no room, so that the pieces of a conversation stay the same."""
 
     @property
     def room(self) -> int:
@@ -133,7 +175,7 @@ class Request:
     def ask(self, conversation: str, purpose: str) -> Ask:
         """Make the question about a piece of conversation."""
         return Ask(
-            self._fill_template(conversation),
+            self._fill_template(conversation, complaint=self.complaint),
             system=self.system,
             max_tokens=self.output_tokens,
             purpose=purpose,
@@ -172,6 +214,11 @@ class Request:
     def in_window(self, window: int) -> "Request":
         """Make the request for a smaller window, with an answer that is shorter by as much."""
         return replace(self, window=window, output_tokens=self.output_tokens * window // self.window)
+
+    def complaining(self, why: str) -> "Request":
+        """Make the request that says what was wrong with an answer, if anything was."""
+        words = f"Attention: an answer was turned down: {why[:COMPLAINT_CHARS]}"
+        return replace(self, complaint=words if why else "")
 
     def for_merge(self) -> "Request":
         """Make the request that joins the answers of several requests."""
@@ -223,12 +270,12 @@ class Request:
             size += weight
         return groups
 
-    def _fill_template(self, conversation: str, template: str = "") -> str:
+    def _fill_template(self, conversation: str, template: str = "", complaint: str = "") -> str:
         return fill(
             template or self.template,
             conversation=conversation,
             previous=self.previous,
-            focus=self.focus,
+            focus="\n".join(filter(None, (self.focus, complaint))),
             files=self.files,
             nonce=self.nonce,
             instructions=self.instructions,
@@ -246,22 +293,22 @@ def drop_middle(pieces: list[list[str]], most: int = MOST_REQUESTS) -> list[list
     return [*pieces[:first], [note, *pieces[rest]], *pieces[rest + 1 :]]
 
 
-def merge_summaries(request: Request, texts: list[str]) -> Flow[str]:
+def merge_summaries(request: Request, texts: list[str], answered: Answered) -> Flow[str]:
     """Merge summaries into one, as many at a time as fit; side by side where the model does not answer."""
     reasks = MOST_REASKS
     while len(texts) > 1:
         groups = request.groups([neutralise(text) for text in texts])
         alone = groups.pop() if len(groups[-1]) == 1 else []
-        asks = request.asks([request.join_parts(group) for group in groups], "merge")
-        replies = yield asks
-        smaller = find_smaller_window(asks, replies, request.window)
-        if smaller is not None and reasks > 0:
-            request, reasks = request.in_window(smaller), reasks - 1
+        joined = [request.join_parts(group) for group in groups]
+        merged = yield from answered.ask_rest(request, joined, "merge", reject_reply)
+        if not isinstance(merged, Rejected):
+            texts = [*merged, *alone]
+            continue
+        if merged.window is not None and reasks > 0:
+            request, reasks = request.in_window(merged.window), reasks - 1
             if request.room >= LEAST_ROOM:
                 continue
-        if any(reject_reply(reply) for reply in replies):
-            return JOINT.join(texts)
-        texts = [*(answer_text(reply) for reply in replies), *alone]
+        return JOINT.join(texts)
     return texts[0]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
-from refold.core.compaction.flow import Ask, Flow, run_together
+from refold.core.compaction.flow import Ask, Flow, Reply, run_together
 from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
@@ -24,7 +24,6 @@ from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
 from refold.core.summaries.acceptance import (
     GOES_ON,
-    WORTH_RETRY,
     continues_conversation,
     is_stand_in,
     reject_reply,
@@ -49,13 +48,13 @@ from refold.stages.requests import (
     JOINT,
     LEAST_ROOM,
     MOST_REASKS,
+    Answered,
     Draft,
     Leaving,
     Rejected,
     Request,
     answer_text,
     drop_middle,
-    find_smaller_window,
     merge_summaries,
 )
 from refold.stages.shorten import keep_both_ends
@@ -147,15 +146,15 @@ class Summarize:
 
     def _summarise(self, leaving: Leaving) -> Flow[Step]:
         """Ask for a summary, accept or reject it, and append the facts it lacks."""
-        draft = yield from self._write_draft(leaving)
+        answered = Answered()
+        draft = yield from self._write_draft(leaving, answered)
         text, leaving = draft.text, draft.leaving
         if self.ledger_tokens and (why := self._reject(leaving, text)):
+            answered.turn_down(why, lambda about, answer: bool(self._reject_answer(leaving, about, answer)))
             # The second question says what was wrong, and never stands behind the conversation itself: a
             # model that took its part in the talk reads it as data now.
-            focus = "; ".join(filter(None, (self.focus, f"an answer was turned down: {why}")))
             apart = leaving.in_window(leaving.task.ask_window)
-            again_stage = replace(self, focus=focus)
-            text = (yield from again_stage._write_draft(apart)).text  # noqa: SLF001  # the same class
+            text = (yield from self._write_draft(apart, answered)).text
             if again := self._reject(leaving, text):
                 text = Rejected(f"{why}; asked again: {again}")
         if isinstance(text, Rejected):
@@ -191,24 +190,36 @@ class Summarize:
             return text.why if text.worth_retry else ""
         if not text or is_stand_in(text):
             return ""
-        counter = leaving.task.counter
         conversation = "\n".join(
             message.text[:2_000]
             for message in leaving.messages
             if find_speaker(message) in {"user", "assistant"}
         )
+        sources = map(full_text, leaving.originals)
+        replaced = leaving.task.counter.tokens(leaving.units)
+        return self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
+
+    def _reject_answer(self, leaving: Leaving, about: str, text: str) -> str:
+        """Return why one of several answers is no summary of what it was asked about; else ""."""
+        replaced = leaving.task.counter.plain(about)
+        return self._judge(leaving, text, about, sources=(about,), replaced=replaced)
+
+    def _judge(
+        self, leaving: Leaving, text: str, conversation: str, *, sources: Iterable[str], replaced: int
+    ) -> str:
+        counter = leaving.task.counter
         tokens = counter.plain(text)
         # A text that saves too little is rejected for that; only a shorter one can be too long for its limit.
-        gains = tokens < counter.tokens(leaving.units) * (1 - self.least_gain)
+        gains = tokens < replaced * (1 - self.least_gain)
         most = self.output_tokens * 2 if gains else None
         asked = "\n".join(load(self.prompt).values())
         return reject_text(
             text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked
         ) or reject_thin(
             text,
-            map(full_text, leaving.originals),
+            sources,
             tokens=tokens,
-            replaced=counter.tokens(leaving.units),
+            replaced=replaced,
             keeps_fact=lambda: bool(report_kept(text, leaving.ledger, 0).kept),
         )
 
@@ -239,19 +250,19 @@ class Summarize:
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._wrap(text, covered, shown=completed.text, data=data), completed.report
 
-    def _write_draft(self, leaving: Leaving) -> Flow[Draft]:
+    def _write_draft(self, leaving: Leaving, answered: Answered) -> Flow[Draft]:
         """Ask for the text of the summary, and again in a smaller window if that was too much to read."""
-        text = yield from self._write_text(leaving)
+        text = yield from self._write_text(leaving, answered)
         for _ in range(MOST_REASKS):
             if not isinstance(text, Rejected) or text.window is None:
                 break
             refusal, leaving = text.why, leaving.in_window(text.window)
-            text = yield from self._write_text(leaving)
+            text = yield from self._write_text(leaving, answered)
             if isinstance(text, Rejected) and text.window is None:
                 text = replace(text, why=f"{refusal}; {text.why}")
         return Draft(text, leaving)
 
-    def _write_text(self, leaving: Leaving) -> Flow[str | Rejected]:
+    def _write_text(self, leaving: Leaving, answered: Answered) -> Flow[str | Rejected]:
         """Ask for the text of the summary; for a split turn ask for two."""
         if (ask := self._ask_behind(leaving)) is not None:
             (reply,) = yield (ask,)
@@ -260,11 +271,12 @@ class Summarize:
             return Rejected(why, worth_retry=True, window=smaller) if why else answer_text(reply)
         turn, messages = leaving.segment.turn, leaving.task.messages
         if turn is None or "turn" not in load(self.prompt):
-            return (yield from self._write_part(leaving, leaving.places, "initial"))
+            return (yield from self._write_part(leaving, leaving.places, "initial", answered))
         history = tuple(index for index in leaving.places if index < turn)
         is_new = any(not messages[index].is_summary for index in history)
-        parts = [self._write_part(leaving, history, "initial")] if is_new else []
-        parts.append(self._write_part(leaving, tuple(i for i in leaving.places if i >= turn), "turn"))
+        parts = [self._write_part(leaving, history, "initial", answered)] if is_new else []
+        in_turn = tuple(index for index in leaving.places if index >= turn)
+        parts.append(self._write_part(leaving, in_turn, "turn", answered))
         answers = yield from run_together(parts)
         texts: list[str] = []
         for answer in answers:
@@ -291,7 +303,9 @@ class Summarize:
         last_text = self.style(task.number(last), task.original(last))
         return request.behind(task.prefix, load(self.prompt)["behind"], pieces[0], last_text)
 
-    def _write_part(self, leaving: Leaving, places: tuple[int, ...], occasion: str) -> Flow[str | Rejected]:
+    def _write_part(
+        self, leaving: Leaving, places: tuple[int, ...], occasion: str, answered: Answered
+    ) -> Flow[str | Rejected]:
         """Ask for one summary, in as many requests as it needs."""
         messages = leaving.task.messages
         updates = self.updates and self.instructions is None and occasion != "turn"
@@ -305,19 +319,21 @@ class Summarize:
         pieces = self._split_pieces(leaving.task, shown, request)
         if not pieces:
             return ""
-        asks = request.asks(pieces, "update" if previous else occasion)
-        replies = yield asks
-        smaller = find_smaller_window(asks, replies, request.window)
-        for reply in replies:
-            why = reject_reply(reply)
-            if not why and self.ledger_tokens and continues_conversation(answer_text(reply)):
-                why = GOES_ON  # judged here, because a merged text hides how its parts begin
-            if why:
-                return Rejected(why, worth_retry=why in WORTH_RETRY, window=smaller)
-        texts = [answer_text(reply) for reply in replies]
-        text = yield from merge_summaries(request.for_merge(), texts)
+        texts = yield from answered.ask_rest(
+            request, pieces, "update" if previous else occasion, self._reject_reply
+        )
+        if isinstance(texts, Rejected):
+            return texts
+        text = yield from merge_summaries(request.for_merge(), texts, answered)
+        answered.final.append(text)
         omitted = [note for index in shown if (note := self._note_omission(leaving.task, index))]
         return "\n\n".join([text, *omitted])
+
+    def _reject_reply(self, reply: Reply) -> str:
+        """Return why a reply to a question is no summary; a merged text would hide how its parts begin."""
+        why = reject_reply(reply)
+        goes_on = not why and self.ledger_tokens and continues_conversation(answer_text(reply))
+        return GOES_ON if goes_on else why
 
     def _make_request(self, leaving: Leaving, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)

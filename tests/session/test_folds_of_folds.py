@@ -11,6 +11,7 @@ from talks import opened, sound, without_ids
 from refold import formats
 from refold.core.log.entries import Entry
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
+from refold.errors import StoreError
 from refold.stores import open_store
 
 WINDOW = 4_000
@@ -191,3 +192,51 @@ def test_undoing_a_fold_decodes_each_fold_at_most_twice(monkeypatch):
     session.unfold()
     # Once for the breaker, and where it is visible once for its messages.
     assert 0 < max(decoded.values()) <= 2
+
+
+def read_again_and_again(session, kind, rounds):
+    """Large outputs one after the other; each fold shortens those that earlier folds have shortened."""
+    messages = [Message("user", (Text("Find the fault."),))]
+    for number in range(rounds):
+        call = ToolCall(f"call_{number}", "bash", {"command": f"cat part{number}"})
+        lines = "\n".join(
+            f"line {line} of part {number}: {line * 7919 % 1_000} things happen" for line in range(120)
+        )
+        messages += [
+            Message("assistant", (call,)),
+            Message("tool", (ToolResult(call.id, (Text(lines),), name="bash"),)),
+        ]
+    shape = kind.split()[0]
+    items = [item for message in messages for item in formats.get(shape).render([message])]
+    items = without_ids(items) if kind != shape else items
+    session.say(items[:1])
+    for start in range(1, len(items), 2):
+        session.say(items[start : start + 2])
+        ready = session.prepare()
+    assert len(session.folds()) > 2
+    return [
+        text for text in shown_texts(kind, ready.messages) if "left out" in text and "<refold" not in text
+    ]
+
+
+@pytest.mark.parametrize("kind", ["openai", "gemini without ids"])
+def test_a_text_that_is_shortened_again_is_shortened_from_the_whole(kind):
+    """One gap in the middle, as after a first time, and not a gap beside the gap of an earlier fold."""
+    shortened = read_again_and_again(opened(window=9_000), kind, 9)
+    assert shortened
+    for text in shortened:
+        assert text.count("left out") == text.count("recall #") == 1
+        gap = int(re.search(r"(\d+) lines left out", text)[1])
+        assert gap + len(text.split("\n")) - 1 == 120
+
+
+def test_a_store_that_cannot_read_costs_no_fold(monkeypatch):
+    """Then a text is shortened from what is left of it."""
+    session = opened(window=9_000)
+    monkeypatch.setattr("refold.session.steps.compact.read_said", refuse_to_read)
+    assert read_again_and_again(session, "openai", 9)
+
+
+def refuse_to_read(_state, _ranges):
+    raise StoreError("the disk is gone")
+    yield  # a step of a session is a generator

@@ -105,7 +105,7 @@ class TestOneHeight:
     def test_a_short_rest_is_a_head(self):
         """Where there is no room for a marker the beginning stays."""
         (done,) = clamped([user("word " * 400)], 100)
-        assert done.text == "word " * 18 + "word..."
+        assert done.text == "word " * 19 + "word…"
         assert len(done.text) <= 100
 
     def test_short_texts_are_left_alone(self):
@@ -227,3 +227,20 @@ def test_a_summary_of_which_only_the_frame_is_left_is_not_cut_again():
     words = wrappers.wrap_summary("", covered)
     assert len(words) >= 200
     assert clamped([summary(words)], 20) == [summary(words)]
+
+
+class TestWhatWasCutBefore:
+    """No text is cut twice: what is left of it would have a gap beside a gap."""
+
+    def test_it_is_cut_from_the_whole(self):
+        whole = "\n".join(f"line {number}" for number in range(400))
+        cut = f"{whole[:900]}\n[... 200 lines left out; recall #7]\n{whole[-900:]}"
+        (done,) = clamped([user(cut)], 500, uncut={7: user(whole)}, numbers=((7, 7),), recallable=True)
+        assert done.text.count("left out") == 1
+        assert "left out; recall #7" in done.text
+        assert len(done.text) <= 500
+
+    def test_a_summary_of_one_message_is_no_cut(self):
+        text = "[... 3 lines left out]" + "x" * 900
+        (done,) = clamped([summary(text)], 500, uncut={7: user("whole")}, numbers=((7, 7),))
+        assert "whole" not in done.text

@@ -6,7 +6,7 @@ The work is a generator that yields questions; `compact` answers them one by one
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any, Final
 
@@ -75,6 +75,8 @@ class CompactionOptions:
     """The conversation as its provider has it in the cache."""
     numbers: Numbers = ()
     """The numbers by which handles name each message; its position if there are none."""
+    uncut: Mapping[int, Message] = field(default_factory=dict)
+    """The messages that earlier folds have cut, as they were said, by the same numbers."""
     archive: str = ""
     """Folder in which the originals are kept as files; empty for none."""
 
@@ -391,6 +393,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         checkpoint=policy.checkpoint,
         recallable=bool(options.numbers),
         archive=options.archive,
+        uncut=options.uncut,
         numbers=options.numbers or tuple((place, place) for place in range(len(conversation.messages))),
         render=conversation.wire.render,
         parse=conversation.wire.parse,

@@ -203,7 +203,8 @@ def segment(state: SessionState, strategy: str | Policy | None) -> SessionFlow[C
     policy = choose_policy(state, strategy)
     conversation = replace(to_conversation(state, context.window, context.budget), policy=policy)
     has_model = state.summariser.ask is not None
-    options = complete_options(state, context, CompactionOptions(force=True, model=has_model))
+    options = CompactionOptions(force=True, model=has_model)
+    options = yield from complete_options(state, context, options)
     outcome = dry_run(conversation, options)
     if not outcome.compacted and not has_model:  # then what would be folded if there were a model
         outcome = dry_run(conversation, replace(options, model=True))

@@ -12,12 +12,13 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Document, Part, Text, ToolResult
+from refold.core.messages.message import Document, Message, Part, Text, ToolResult
 from refold.core.messages.rewrite import replace_part_text
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
+from refold.stages.shorten import name_handle
 
 LEAST_TOKENS: Final = 24
 """Tokens that are left of a text in any case; fewer would say nothing."""
@@ -105,22 +106,29 @@ class Clamp:
                 by_message.setdefault(index, {})[place] = height
         edits = []
         for index, places in sorted(by_message.items()):
-            message = task.messages[index]
-            parts = list(message.parts)
-            for place, height in places.items():
-                text = _part_text(parts[place])
-                first, last = find_frame(text) if message.is_summary else ("", "")
-                left = max(1, height - task.counter.text(first) - task.counter.text(last))
-                inner = text[len(first) : len(text) - len(last)]
-                if self.margin is None:
-                    inner = shorten_text(inner, left, task.counter)
-                else:  # the margin pays for the three dots
-                    inner = fit_text(inner, left, count=task.counter.text, ellipsis="").text + "..."
-                parts[place] = replace_part_text(parts[place], first + inner + last)
-            clamped = replace(message, parts=tuple(parts))
+            clamped = self._clamp_message(task, index, places)
             if task.counter.message(clamped) < task.sizes[index]:  # a frame without words cannot be shorter
                 edits.append(replace_message(task.messages, index, clamped, self.name, "largest"))
         return tuple(edits)
+
+    def _clamp_message(self, task: Task, index: int, places: dict[int, int]) -> Message:
+        """Return a message with shorter texts at these places, each of so many units."""
+        message, count = task.messages[index], task.counter.text
+        parts = list(message.parts)
+        is_recallable = self.margin is None and task.recallable and not message.is_summary
+        handle = f"#{task.number(index)}" if is_recallable else ""
+        whole = task.whole(index) if self.margin is None else message  # no text is cut twice
+        for place, height in places.items():
+            text = _part_text(whole.parts[place])
+            first, last = find_frame(text) if message.is_summary else ("", "")
+            inner = text[len(first) : len(text) - len(last)]
+            left = max(1, height - sum(map(count, (first, last, handle and f"; recall {handle}"))))
+            if self.margin is None:
+                inner = shorten_text(inner, left, task.counter)
+            else:  # the margin pays for the three dots
+                inner = fit_text(inner, left, count=count, ellipsis="").text + "..."
+            parts[place] = replace_part_text(parts[place], first + inner + last)
+        return name_handle(replace(message, parts=tuple(parts)), handle)
 
 
 def _part_text(part: Part) -> str:
@@ -140,4 +148,4 @@ def shorten_text(text: str, height: int, counter: Counter) -> str:
         both = middle_out(text, head=end_chars, tail=end_chars)
         if end_chars >= 40 and counter.text(both) <= height:
             return both
-    return fit_text(text, height, count=counter.text).text
+    return fit_text(text, height, count=counter.text, ellipsis="…").text

@@ -187,7 +187,14 @@ class Grade:
                 # A summary says what it covers, and the number of its first message would fetch only that.
                 is_named = task.recallable and not message.is_summary
                 handle = f"#{task.number(index)}" if is_named else ""
-                shortened[index] = shorten_message(message, limit, task.counter, handle)
+                # What was cut before is cut anew from the whole, if that gets it small enough.
+                tries = (
+                    shorten_message(text, limit, task.counter, handle)
+                    for text in (task.whole(index), message)
+                )
+                shortened[index] = next(
+                    (short for short in tries if task.counter.message(short) < task.sizes[index]), message
+                )
         return {
             index: replace_message(task.messages, index, short, SHORTEN, "shortened")
             for index, short in shortened.items()

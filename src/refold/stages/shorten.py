@@ -63,7 +63,7 @@ def shorten_message(message: Message, limit: int, counter: Counter, handle: str 
         if over <= 0:
             break
         aim -= over
-        short = _name_handle(_shorten_parts(slim, size - aim, counter, shorten), handle)
+        short = name_handle(_shorten_parts(slim, size - aim, counter, shorten), handle)
     return short if counter.message(short) < size else slim
 
 
@@ -79,7 +79,7 @@ def _shorten_parts(message: Message, over: int, counter: Counter, shorten: Short
     return replace(message, parts=tuple(parts))
 
 
-def _name_handle(message: Message, handle: str) -> Message:
+def name_handle(message: Message, handle: str) -> Message:
     """Name the handle of a message at its first gap, so that whoever reads it can ask for the rest."""
     if not handle:
         return message

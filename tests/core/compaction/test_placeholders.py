@@ -8,6 +8,7 @@ from refold.core.compaction.placeholders import (
     is_whole,
     normalize_path,
     settle_pointers,
+    undo_cuts,
 )
 from refold.core.messages.text_cutting import clip
 from refold.testing import call, call_part, calls, result, result_part, user
@@ -110,3 +111,22 @@ def test_whole_and_placeholder():
     assert not is_placeholder("[... 3 lines left out]\nx = 1")
     assert is_placeholder("[... 3 lines left out]\n")
     assert is_placeholder("Error: boom")
+
+
+def test_cuts_are_undone_part_by_part():
+    """A part that was cut is whole again; one that was replaced, or names the file of the whole, stays."""
+    cut, saved = (
+        "a\n[... 9 lines left out]",
+        "[Output truncated from 9 bytes to 2 bytes] [Full output saved to /x]",
+    )
+    whole = Message("user", (*(result_part(f"c{n}", "a\nb\nc") for n in range(3)), Text("a\nb")))
+    texts_now = (cut, CLEARED, saved)
+    now = Message("user", (*(result_part(f"c{n}", text) for n, text in enumerate(texts_now)), Text("a\nb")))
+    undone = undo_cuts(now, whole)
+    assert undone.parts == (whole.parts[0], *now.parts[1:])
+    assert undo_cuts(whole, whole) is whole
+    assert undo_cuts(now, user("something else")) is now
+    trimmed = call("write", id="c", text="a [... 9 characters left out]")
+    assert undo_cuts(trimmed, call("write", id="c", text="all of it")) == call(
+        "write", id="c", text="all of it"
+    )

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from refold.core.messages.file_operations import find_file_reads
-from refold.core.messages.message import Message, Part, Text, ToolResult
+from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message_text import arguments_text
 from refold.core.messages.rewrite import replace_result_text
-from refold.core.messages.text_cutting import NOTICE
+from refold.core.messages.text_cutting import NOTICE, SAVED
 
 # These words are read back from histories that other programs stored, so they must not change.
 CLEARED: Final = "[Tool result cleared]"
@@ -67,6 +68,24 @@ def is_placeholder(text: str) -> bool:
 def is_whole(text: str) -> bool:
     """True if nothing was cut out of a result."""
     return NOTICE.search(text) is None and _LEFT_OUT.search(text) is None
+
+
+def undo_cuts(message: Message, original: Message) -> Message:
+    """Return a message with the whole text of each part that was cut, so that no text is cut twice.
+
+    Parts that were replaced stay: a pointer, a cleared result, an output that names the file of the whole.
+    """
+    if len(message.parts) != len(original.parts):
+        return message
+    pairs = tuple(zip(message.parts, original.parts, strict=True))
+    parts = tuple(old if type(old) is type(new) and _is_cut(new) else new for new, old in pairs)
+    changed = any(part is not new for part, (new, _) in zip(parts, pairs, strict=True))
+    return replace(message, parts=parts) if changed else message
+
+
+def _is_cut(part: Part) -> bool:
+    text = arguments_text(part) if isinstance(part, ToolCall) else result_text(part)
+    return not is_whole(text) and SAVED not in text
 
 
 def settle_pointers(messages: Sequence[Message]) -> Sequence[Message]:

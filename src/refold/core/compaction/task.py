@@ -10,6 +10,7 @@ from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
+from refold.core.compaction.placeholders import undo_cuts
 from refold.core.messages.message import Message, Part
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_user_turns
@@ -47,6 +48,8 @@ class Task:
     """Positions of messages that stay word for word."""
     originals: Mapping[int, Message] = field(default_factory=dict)
     """The original messages, where earlier stages have rewritten them."""
+    uncut: Mapping[int, Message] = field(default_factory=dict)
+    """The messages, by number, that earlier compactions have cut, as they were before."""
     shape: Shape = CANONICAL
     force: bool = False
     refused: bool = False
@@ -135,6 +138,15 @@ class Task:
     def original(self, index: int) -> Message:
         """Return the message before any stage rewrote it."""
         return self.originals.get(index, self.messages[index])
+
+    def whole(self, index: int) -> Message:
+        """Return the message with the whole text of what was cut, now or in an earlier compaction."""
+        message = self.messages[index]
+        if message.is_summary:
+            return message
+        first, last = (self.numbers[index] if self.numbers else None) or (-1, -2)
+        earlier = self.uncut.get(first) if first == last else None
+        return undo_cuts(message, earlier or self.original(index))
 
     def number(self, index: int) -> int:
         """Return the number that names a message."""

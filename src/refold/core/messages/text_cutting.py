@@ -154,9 +154,10 @@ def first_line(text: str, limit: int = 80) -> str:
 
 # -- to lines and bytes -------------------------------------------------------------------------------------
 
+SAVED: Final = " [Full output saved to "
 NOTICE: Final = re.compile(
     r"(?:\[Output truncated from \d+ bytes to \d+ bytes\]|\[\.\.\. \d+ bytes omitted \.\.\.\])"
-    r"(?: \[Full output saved to [^\n]*\])?"
+    rf"(?:{re.escape(SAVED)}[^\n]*\])?"
 )
 """The notice that `clip` writes at a cut: a text with a match is not whole."""
 
@@ -216,7 +217,7 @@ def _is_clipped(text: str, spare_bytes: int, spare_lines: int, max_bytes: int | 
 
 def _find_room(size: int, max_bytes: int | None, keep: Keep, saved: str | None) -> tuple[str, int]:
     """Return the pointer to the saved text, and the bytes left for text beside the longest notice."""
-    pointer = f" [Full output saved to {well_formed(saved)}]" if saved else ""
+    pointer = f"{SAVED}{well_formed(saved)}]" if saved else ""
     if max_bytes is None:
         return pointer, size
     for words in (pointer, ""):

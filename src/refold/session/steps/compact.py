@@ -11,11 +11,13 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.policy import Policy
-from refold.core.log.view import MessageRange, ViewItem
+from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
+from refold.errors import StoreError
 from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
+from refold.session.state.loaded_view import unmark_said
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import LEAST_HIT, find_cached_prefix
@@ -28,7 +30,7 @@ from refold.session.steps.context import (
 from refold.session.steps.crowding import explain_wait, is_crowded, measure_next_turns, warn_of_crowding
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
-from refold.session.steps.recall import HANDLE
+from refold.session.steps.recall import HANDLE, read_said
 
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
@@ -104,7 +106,7 @@ def attempt_compaction(
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
-    options = complete_options(state, context, options)
+    options = yield from complete_options(state, context, options)
     try:
         outcome = yield from compaction_flow(conversation, options)
     except BaseException as error:
@@ -173,8 +175,8 @@ def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:
 
 def complete_options(
     state: SessionState, context: ContextState, options: CompactionOptions
-) -> CompactionOptions:
-    """Add what the session knows: pins, message numbers, the summariser's price, caps, the cached prefix."""
+) -> SessionFlow[CompactionOptions]:
+    """Add what the session knows: pins, numbers, messages that were cut, prices, caps, prefix."""
     view, pins = state.view, list(options.pins)
     numbers: list[tuple[int, int] | None] = []
     for index, item in enumerate(state.loaded.view_items):
@@ -191,8 +193,35 @@ def complete_options(
         allowance=state.accounting.spending.allowance_left(state.settings.caps, state.now()),
         prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
+        uncut=(yield from _read_uncut(state)),
         archive=state.settings.history,
     )
+
+
+def _read_uncut(state: SessionState) -> SessionFlow[dict[int, Message]]:
+    """Read the messages that earlier folds have cut, by number; a store that fails costs only this."""
+    loaded = state.loaded
+    places: dict[int, int] = {}
+    for index, item in enumerate(loaded.view_items):
+        stretches = state.view.originals(item) if isinstance(item, Replacement) else ()
+        is_one = len(stretches) == 1 and stretches[0].first == stretches[0].last
+        if is_one and not loaded.messages[index].is_summary:
+            places[stretches[0].first] = index
+    if not places:
+        return {}
+    try:
+        items = yield from read_said(state, [MessageRange(number, number) for number in places])
+    except StoreError:
+        return {}
+    if loaded.wire.positional:  # a message is read with its neighbours
+        whole = list(loaded.items)
+        for index, item in zip(places.values(), items, strict=True):
+            whole[index] = item
+        parsed = loaded.wire.parse(whole)
+        items = [parsed[index] for index in places.values()]
+    else:
+        items = list(loaded.wire.parse(items))
+    return {number: unmark_said(message) for number, message in zip(places, items, strict=True)}
 
 
 def _find_numbers(state: SessionState, item: ViewItem, message: Message) -> tuple[int, int] | None:

@@ -100,10 +100,10 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
         if folds:
             word = folds[0]
     if not isinstance(word, str) or not is_name(word):
-        return (yield from _read_said(state, [parse_handle(state, word)]))
+        return (yield from read_said(state, [parse_handle(state, word)]))
     fold = state.view.fold(word)
     if fold is not None:
-        return (yield from _read_said(state, removed_messages(state, fold)))
+        return (yield from read_said(state, removed_messages(state, fold)))
     places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [word]))
     if word not in places:
         raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
@@ -122,7 +122,8 @@ def removed_messages(state: SessionState, fold: Folded) -> list[MessageRange]:
     return removed
 
 
-def _read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFlow[list[Any]]:
+def read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFlow[list[Any]]:
+    """Return the messages of these ranges as they were said."""
     if state.head is None:
         return []
     place = state.head.place

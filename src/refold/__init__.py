@@ -59,7 +59,16 @@ if TYPE_CHECKING:
     from refold.session import aopen, open, work  # noqa: A004  # the word users know
     from refold.session.async_session import AsyncSession
     from refold.session.many import Sessions
-    from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
+    from refold.session.results import (
+        Checkpoint,
+        CompactionSegment,
+        FoldMade,
+        Hit,
+        Observed,
+        Ready,
+        Rewound,
+        Stats,
+    )
     from refold.session.session import Session
     from refold.stores import open_store
 
@@ -89,7 +98,7 @@ _MODULES: Final = {
     "refold.policies.clip_files": "clip",
     "refold.policies.systems.strategies": "Strategy Thread list_strategies register_strategy",
     "refold.session": "aopen open work",
-    "refold.session.results": "Checkpoint CompactionSegment FoldMade Hit Observed Ready Stats",
+    "refold.session.results": "Checkpoint CompactionSegment FoldMade Hit Observed Ready Rewound Stats",
     "refold.session.async_session": "AsyncSession",
     "refold.session.many": "Sessions",
     "refold.session.session": "Session",
@@ -157,6 +166,7 @@ __all__ = [
     "RefoldError",
     "RefoldWarning",
     "Repaired",
+    "Rewound",
     "Session",
     "SessionNotFound",
     "Sessions",

@@ -411,6 +411,17 @@ def test_pins_stay():
     assert "no message" in do(chat, "/pin #99")
 
 
+def test_a_fold_that_stands_again_after_a_step_back_is_told():
+    chat = filled()
+    do(chat, "/compact truncate")
+    do(chat, "/checkpoint folded")
+    do(chat, "/unfold")
+    text = do(chat, "/rewind folded")
+    undo = text.split("which was undone, stands again: ")[1].split(" undoes it")[0]
+    assert "unfolded" in do(chat, undo).lower()
+    assert "stands again" not in do(chat, "/rewind #2")
+
+
 def test_checkpoint_and_rewind():
     chat = filled(2)
     assert do(chat, "/checkpoint here").startswith("Checkpoint set: here. ")

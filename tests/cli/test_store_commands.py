@@ -387,6 +387,19 @@ def test_rewind_and_back(store):
     assert "0 said" in run_cli("show", FOLDED).out
 
 
+def test_a_fold_that_stands_again_after_a_step_back_is_told(store):
+    """It was undone, and the place to go back to is older than that."""
+    (fold, *_) = run_cli("folds", FOLDED, "--json").json["folds"]
+    run_cli("checkpoint", FOLDED, "folded")
+    run_cli("unfold", FOLDED, fold["name"])
+    done = run_cli("rewind", FOLDED, "folded")
+    line = next(line for line in done.out.splitlines() if "stands again" in line)
+    undo = line.split("`")[1].split()
+    assert run_cli(*undo[1:]).status == 0
+    assert run_cli("rewind", FOLDED, "folded", "--json").json["folded_again"] == [fold["name"]]
+    assert run_cli("rewind", FOLDED, "folded", "--json").json["folded_again"] == []
+
+
 def test_checkpoints_have_names(store):
     assert run_cli("checkpoint", FOLDED, "end").out == "checkpoint end stands behind #27\n"
     assert run_cli("checkpoint", FOLDED, "--json").json["checkpoint"] == "checkpoint-3"

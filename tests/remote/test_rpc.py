@@ -110,7 +110,11 @@ def test_a_whole_life(client, tmp_path):
     client.call("session/compact", session_id="task", keep_recent=1_000)
     pinned = json.dumps(client.call("session/view", session_id="task")["messages"])
     assert "plumtree" in pinned
-    assert client.call("session/rewind", session_id="task", to="#3") == {"session_id": "task", "said": 3}
+    assert client.call("session/rewind", session_id="task", to="#3") == {
+        "session_id": "task",
+        "said": 3,
+        "folded_again": [],
+    }
     files = client.call("session/export", session_id="task", directory=str(tmp_path / "out"))["files"]
     assert files
     assert client.end() == (0, "")

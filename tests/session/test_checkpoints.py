@@ -42,6 +42,21 @@ def test_a_pin_stays_with_its_message_after_a_rewind():
         assert rule in ready.messages
 
 
+def test_a_fold_that_was_undone_stands_again_before_that_and_the_result_says_so():
+    """To go back is the way to have a fold back, and nobody is to miss it."""
+    with open_talk() as session:
+        say_turns(session, 8)
+        assert session.compact().compacted
+        (fold,) = session.folds()
+        folded = session.view()
+        session.checkpoint("folded")
+        session.unfold()
+        there = session.rewind("folded")
+        assert (there, there.folded_again) == (16, (fold.name,))
+        assert session.view() == folded
+        assert session.rewind("#2").folded_again == ()
+
+
 def test_an_unpinned_message_is_not_pinned_again_by_a_rewind():
     with open_talk() as session:
         say_turns(session, 2)

@@ -5,8 +5,9 @@ from typing import Final
 
 from refold import formats
 from refold.chat import tools
-from refold.chat.conversation import Conversation
+from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Note, context_line, format_tokens
+from refold.core.log.entries import bare_name
 from refold.core.messages.speakers import find_user_turns
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
@@ -59,8 +60,10 @@ def rewind(conversation: Conversation, argument: str) -> None:
         conversation.ui.show(Note(f"stands behind #{said}, as before"))
         return
     back = f"/rewind {before.name} goes back there"
+    again = [bare_name(fold)[:SHORT_NAME_CHARS] for fold in said.folded_again]
     conversation.ui.show(
         Note(f"stands behind #{said} now, before it was #{before.said}; {back}"),
+        *(Note(f"fold {name}, which was undone, stands again: /unfold {name} undoes it") for name in again),
         context_line(tools.measure_now(conversation)),
     )
 

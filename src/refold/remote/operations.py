@@ -253,7 +253,8 @@ async def unfold(registry: SessionRegistry, session_id: str, *, fold: str | None
 async def rewind(registry: SessionRegistry, session_id: str, to: Handle) -> dict[str, Any]:
     """Go back to a message, a checkpoint or an entry."""
     async with registry.writing(session_id) as session:
-        return {"session_id": session_id, "said": await session.rewind(to)}
+        said = await session.rewind(to)
+        return {"session_id": session_id, "said": int(said), "folded_again": list(said.folded_again)}
 
 
 async def recall(

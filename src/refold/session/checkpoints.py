@@ -10,7 +10,7 @@ from typing import Any, Final
 from refold.core.log.entries import SAID, Entry, Kind, is_name, make_entry
 from refold.errors import RefoldError
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.results import Checkpoint
+from refold.session.results import Checkpoint, Rewound
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.edit_summary import keep_in_view
@@ -106,11 +106,15 @@ def _name_message(state: SessionState, place: Place, number: int) -> str:
 # -- going back ----------------------------------------------------------------------------------------------
 
 
-def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
-    """Go back to a message, an entry or a checkpoint; what came after stays on its own branch."""
+def rewind(state: SessionState, to: Any) -> SessionFlow[Rewound]:
+    """Go back to a message, an entry or a checkpoint; what came after stays on its own branch.
 
-    def act() -> SessionFlow[tuple[int, dict[str, Any]]]:
+    A fold that was undone after that place stands again: this is the way to have it back. The result says so.
+    """
+
+    def act() -> SessionFlow[tuple[Rewound, dict[str, Any]]]:
         yield from reload_if_stale(state)
+        undone = {fold.name for fold in state.view.folds if not fold.standing}
         place = yield from _find_place(state, to)
         pins: list[Entry] = yield StoreCall(lambda: _carry_pins(state, place))
         accounting = state.accounting
@@ -123,7 +127,8 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[int]:
                 yield from load_at_head(state)
         finally:
             there = accounting.replace_spending(accounting.spending.merge(before))
-        return state.view.said, before.missing_from(there)
+        again = tuple(fold.name for fold in state.view.standing if fold.name in undone)
+        return Rewound(state.view.said, again), before.missing_from(there)
 
     number, about = yield from retry_on_conflict(state, act)
     if about:  # money is spent on every branch, so this branch has to record it as well

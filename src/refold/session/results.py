@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from refold.calls.outcome import Outcome
 from refold.calls.savings import Saving
@@ -161,6 +161,19 @@ class Stats:
             notebook.line(str(self.thrifty)) if self.thrifty else "",
             notebook.table(("", "calls", "tokens read", "tokens written", "cost"), rows),
         )
+
+
+class Rewound(int):
+    """The number of messages where a session stands after `rewind`."""
+
+    folded_again: tuple[str, ...]
+    """Names of the folds that stand there and were undone where the session came from."""
+
+    def __new__(cls, said: int, folded_again: tuple[str, ...] = ()) -> Self:
+        """Make the number; it is an int like any other."""
+        number = super().__new__(cls, said)
+        number.folded_again = folded_again
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

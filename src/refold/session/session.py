@@ -22,7 +22,16 @@ from refold.session.drivers import SessionFlow, Wait, refuse_question, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
-from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Observed, Ready, Stats
+from refold.session.results import (
+    Checkpoint,
+    CompactionSegment,
+    FoldMade,
+    Hit,
+    Observed,
+    Ready,
+    Rewound,
+    Stats,
+)
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.export import export, import_from, keep_archive
@@ -229,11 +238,12 @@ class Session:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
         return self.run_flow(operations.unfold(self.state, fold))
 
-    def rewind(self, to: Any) -> int:
+    def rewind(self, to: Any) -> Rewound:
         """Go back to a message (`#12`), a checkpoint or an entry, and return the number of messages there.
 
         What came after stays on its own branch. A checkpoint may stand on any branch. Pins stay on the
-        messages that are there.
+        messages that are there. A fold that was undone since then stands again, and `folded_again` of the
+        result names it.
         """
         return self.run_flow(rewind(self.state, to))
 

@@ -93,6 +93,13 @@ def test_sessions_as_data_have_their_sums(store):
     assert session["spent"]["calls"] == 2
 
 
+def test_money_stays_spent_after_a_step_back(store):
+    """The list says the same as before, also while no request was made on the new branch."""
+    before = run_cli("sessions", "--json").json["sessions"][0]["spent"]
+    assert run_cli("rewind", "paid", "#3").status == 0
+    assert run_cli("sessions", "--json").json["sessions"][0]["spent"] == before
+
+
 def test_an_attempt_that_failed_says_what_it_cost(store):
     """It was paid all the same."""
 

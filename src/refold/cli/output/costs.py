@@ -11,12 +11,6 @@ from refold.stores import Head, Store
 LOOKED_AT: Final = 64
 """Newest entries of a log that are searched for its totals. Nearly every session writes them there."""
 
-_TOTALS: Final[dict[str, frozenset[Kind]]] = {
-    "spent": frozenset({"usage"}),
-    "summaries": frozenset({"fold", "attempt"}),
-}
-"""Each running total of a log with the kinds of entries that carry it."""
-
 
 def format_dollars(amount: float) -> str:
     """Return an amount with as many places as carry information.
@@ -43,9 +37,12 @@ def format_spent(spent: Spent) -> str:
 
 def read_spent(store: Store, session: str, head: Head) -> Spent:
     """Return the total cost of a session, from the newest entries of its log."""
-    totals = []
-    for name, kinds in _TOTALS.items():
+
+    def read_total(name: str, *kinds: Kind) -> Spent:
         entries = islice(store.read(session, head.place, kinds=kinds, newest=True), LOOKED_AT)
         recorded = (entry.beside[name] for entry in entries if name in entry.beside)
-        totals.append(next(map(Spent.read, recorded), Spent()))
-    return total_spent(totals)
+        return next(map(Spent.read, recorded), Spent())
+
+    # After a step back an attempt holds what was spent on the branch that was left, until a request does.
+    own = max(read_total("spent", "usage"), read_total("own", "attempt"), key=lambda spent: spent.calls)
+    return total_spent([own, read_total("summaries", "fold", "attempt")])

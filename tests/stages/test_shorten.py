@@ -1,6 +1,7 @@
 """Shorten one message: outputs by their content, words from both ends, arguments value by value."""
 
 import json
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -113,6 +114,33 @@ class TestMessages:
         assert shortened.parts[0].title == "story"
         assert len(shortened.parts[0].text) < len(PROSE)
         assert shortened.parts[1].text is None
+
+
+class TestSaidTwice:
+    PLAN: ClassVar = [f"- Step {number}: paint the {number}. boat in the harbour" for number in range(40)]
+
+    def test_what_a_call_has_too_is_said_once(self):
+        quoted = "\n".join(f"> {line}\n>" for line in self.PLAN)
+        written = "\n".join(self.PLAN)
+        for arguments in (
+            {"file": "plan.md", "content": written},
+            json.dumps({"deep": [{"content": written}]}),
+        ):
+            message = calls(f"The plan is this.\n{quoted}\nShall I?", ToolCall("c1", "write", arguments))
+            got = short(message, size(message) * 3 // 5)
+            assert got.text == "The plan is this.\n[... 80 lines left out, the call below has them]\nShall I?"
+            assert got.calls[0].arguments == arguments, "so the call needs not be cut"
+
+    def test_a_few_lines_and_other_words_stay(self):
+        few = "\n".join(self.PLAN[:3])
+        message = calls(f"{few}\n{PROSE}", ToolCall("c1", "write", {"content": few}))
+        assert short(message, 400).text.startswith(few)
+        assert "the call below" not in short(message, 400).text
+
+    def test_what_fits_stays_as_it_is(self):
+        text = "\n".join(self.PLAN)
+        message = calls(text, ToolCall("c1", "write", {"content": text}))
+        assert short(message, size(message)) is message
 
 
 class TestArguments:
@@ -238,6 +266,54 @@ class TestRequests:
         rules = got.partition(RULES_TITLE)[2]
         assert 1 <= rules.count("- You must") < 15
         assert estimate(got) <= 400
+
+    def test_the_task_and_what_is_forbidden_come_before_other_rules(self):
+        lines = PROSE.split("\n")
+        lines[60:70] = [f"Always use the flag --calm{number} for harbours." for number in range(10)]
+        lines[100] = "- DO NOT MODIFY: Tests (setup.cfg, etc.)"
+        lines[110] = "Your task is to change the harbour and nothing else."
+        got = shorten_request("\n".join(lines), 200, estimate)
+        rules = got.partition(RULES_TITLE)[2].strip().split("\n")
+        assert rules[:2] == [
+            "- Your task is to change the harbour and nothing else.",
+            "- DO NOT MODIFY: Tests (setup.cfg, etc.)",
+        ]
+        assert estimate(got) <= 200
+
+    @pytest.mark.parametrize("fence", ["```", "~~~"])
+    def test_a_command_that_is_demanded_word_for_word_survives(self, fence):
+        lines = PROSE.split("\n")
+        command = "echo DONE && git add -A && git diff --cached"
+        lines[100:101] = ["When you are done, issue exactly this command:", "", f"{fence}sh", command, fence]
+        got = shorten_request("\n".join(lines), 300, estimate)
+        assert got.endswith(f"- When you are done, issue exactly this command: `{command}`")
+        again = shorten_request("\n".join([*lines, command]), 300, estimate)
+        assert again.count(command) == 1, "it is shown at the end anyway"
+
+    @pytest.mark.parametrize(
+        "block", [[], ["```", *map(str, range(9)), "```"], ["plain words"], ["```", "open"]]
+    )
+    def test_what_follows_a_demand_and_is_no_short_command(self, block):
+        lines = PROSE.split("\n")
+        lines[190:] = ["Do exactly this:", *block]
+        lines[90] = "Never touch the tests."
+        got = shorten_request("\n".join([*lines[:100], *lines[185:], *lines[100:185]]), 300, estimate)
+        assert got.endswith(f"{RULES_TITLE}\n- Never touch the tests.")
+
+    @pytest.mark.parametrize(
+        "example",
+        [
+            ["<example_response>", "Never do RULE.", "</example_response>"],
+            ["## Examples", "Never do RULE.", "### More", "Never do RULE too.", "## Else"],
+            ["Example of a WRONG answer, it must never be RULE:"],
+        ],
+    )
+    def test_examples_demand_nothing(self, example):
+        lines = PROSE.split("\n")
+        lines[80] = "Never touch the tests."
+        lines[100:110] = example
+        got = shorten_request("\n".join(lines), 400, estimate)
+        assert got.endswith(f"{RULES_TITLE}\n- Never touch the tests.")
 
     def test_a_rule_that_is_too_long_is_left_out(self):
         lines = PROSE.split("\n")

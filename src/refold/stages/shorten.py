@@ -5,13 +5,13 @@ Where the whole can be fetched back, its first marker names the handle.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import Any, Final, cast
 
 from refold.core.compaction.layout import find_height
-from refold.core.facts.extraction import SAID_CHARS, find_facts
+from refold.core.facts.request_rules import find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text, json_text
@@ -44,8 +44,11 @@ LEAST_PIECES: Final = 400
 """Characters from which on both ends of one long line are kept; fewer say more in one piece."""
 TRIES: Final = 8
 """Times that fewer lines are tried; each takes a tenth less."""
-FIRM_KINDS: Final = frozenset({"constraint", "correction"})
-"""Facts that are surely rules; others are guesses, and long texts have many of them."""
+LEAST_REPEATED: Final = 6
+"""Characters of a line that is recognised when it stands twice; shorter ones are braces and blank lines."""
+WORTH_A_MARK: Final = 4
+"""Lines that stand twice from which on a marker is shorter."""
+IN_CALL: Final = "the call below has them"
 RULES_TITLE: Final = "[rules from the part left out]"
 _MARKER: Final = re.compile(r"(\[\.\.\. \d{1,12} \w{1,12} left out(?:, [^\]\n]{0,80})?)((?: \.\.\.)?\])")
 
@@ -55,7 +58,10 @@ def shorten_message(message: Message, limit: int, counter: Counter, handle: str 
 
     handle   by which the whole can be fetched back; "" where it cannot
     """
-    slim = short = map_parts(message, make_marker)
+    slim = map_parts(message, make_marker)
+    if counter.message(slim) > limit:
+        slim = _drop_repeated_lines(slim)
+    short = slim
     size = aim = counter.message(slim)
     shorten = _SHORTEN.get(find_speaker(message), shrink_output)
     for _ in range(ROUNDS):
@@ -65,6 +71,67 @@ def shorten_message(message: Message, limit: int, counter: Counter, handle: str 
         aim -= over
         short = name_handle(_shorten_parts(slim, size - aim, counter, shorten), handle)
     return short if counter.message(short) < size else slim
+
+
+def _drop_repeated_lines(message: Message) -> Message:
+    """Leave out lines of what a model said that a call of the same message has too: a plan, or code.
+
+    Shortened side by side, both would lose the same lines.
+    """
+    written = {
+        _strip_line(line)
+        for part in message.parts
+        if isinstance(part, ToolCall)
+        for value in _find_strings(_read_arguments(part))
+        for line in value.split("\n")
+    }
+    parts = (
+        replace(part, text=_mark_repeated_lines(part.text, written)) if isinstance(part, Text) else part
+        for part in message.parts
+    )
+    return replace(message, parts=tuple(parts)) if written else message
+
+
+def _mark_repeated_lines(text: str, written: Container[str]) -> str:
+    """Put a marker in place of each run of lines that stand elsewhere; short lines may stand between them."""
+    kept: list[str] = []
+    run: list[str] = []
+    for line in text.split("\n"):
+        bare = _strip_line(line)
+        if bare in written or (run and len(bare) < LEAST_REPEATED):
+            run.append(line)
+        else:
+            kept += [*_mark_run(run), line]
+            run = []
+    return "\n".join([*kept, *_mark_run(run)])
+
+
+def _mark_run(run: Sequence[str]) -> Sequence[str]:
+    """Return a marker for lines that stand elsewhere, or the lines where a marker would not be shorter."""
+    repeats = sum(1 for line in run if len(_strip_line(line)) >= LEAST_REPEATED)
+    return [mark_gap(len(run), "line", IN_CALL)] if repeats >= WORTH_A_MARK else run
+
+
+def _strip_line(line: str) -> str:
+    """Return a line without the marks of lists, quotes and headings around it."""
+    return line.strip().lstrip(">#*- ").rstrip()
+
+
+def _read_arguments(call: ToolCall) -> object:
+    return parse_arguments(call.arguments) if isinstance(call.arguments, str) else call.arguments
+
+
+def _find_strings(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value, however deep it is."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, Mapping):
+            left.extend(each.values())
+        elif isinstance(each, list):
+            left.extend(each)
 
 
 def _shorten_parts(message: Message, over: int, counter: Counter, shorten: Shorten) -> Message:
@@ -163,32 +230,21 @@ def _count_lines(lines: Sequence[str], chars: int) -> int:
 
 def shorten_request(text: str, limit: int, count: Count) -> str:
     """Shorten a person's text to `limit`; rules that would be left out with its middle stand at its end."""
-    rules = _find_rules(text)
+    rules = find_request_rules(text)
     short = keep_both_ends(text, limit, count)
-    if all(rule in join_wrapped_lines(short) for rule in rules):
+    shown = join_wrapped_lines(short)
+    if all(rule.words in shown for rule in rules):
         return short
     room = int(limit * RULES_SHARE)
     short = keep_both_ends(text, limit - room, count)
     shown = join_wrapped_lines(short)
     block, room = [RULES_TITLE], room - count(f"\n{RULES_TITLE}")
     for rule in rules:
-        cost = count(f"\n- {rule}")
-        if rule not in shown and cost <= room:
-            block.append(f"- {rule}")
+        cost = count(f"\n- {rule.text}")
+        if rule.words not in shown and cost <= room:
+            block.append(f"- {rule.text}")
             room -= cost
     return "\n".join([short, *block]) if len(block) > 1 else keep_both_ends(text, limit, count)
-
-
-def _find_rules(text: str) -> list[str]:
-    """Find what a text forbids and demands, the surest first; of a long text only both ends would be read."""
-    pieces = [""]
-    for line in text.split("\n"):
-        if len(pieces[-1]) + len(line) >= SAID_CHARS:
-            pieces.append("")
-        pieces[-1] += f"{line}\n"
-    facts = find_facts([Message("user", (Text(piece),)) for piece in pieces], range(len(pieces)))
-    firm = [fact for fact in facts if fact.kind in FIRM_KINDS]
-    return [fact.text for fact in sorted(firm, key=lambda fact: -fact.weight)]
 
 
 def _shorten_summary(text: str, limit: int, count: Count) -> str:
@@ -211,9 +267,7 @@ _SHORTEN: Final[Mapping[str, Shorten]] = {
 
 def _shorten_call(call: ToolCall, limit: int, counter: Counter) -> ToolCall:
     """Return a call with shorter arguments; they stay a valid object."""
-    arguments: Any = call.arguments
-    if not isinstance(arguments, Mapping):
-        arguments = parse_arguments(arguments)
+    arguments: Any = _read_arguments(call)
     if not isinstance(arguments, Mapping):
         return replace(
             call, arguments=json_text({"arguments": _shorten_value(arguments_text(call), limit, counter)})

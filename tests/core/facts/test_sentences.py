@@ -30,6 +30,15 @@ from refold.core.facts.words import read_toml
         ("Never push to main.", "constraint"),
         ("All dates must be ISO.", "constraint"),
         ("Please don't use tabs.", "constraint"),
+        ("Do not modify tests.", "constraint"),
+        ("DO NOT MODIFY: Tests, configuration files (pyproject.toml, setup.cfg, etc.)", "constraint"),
+        ("Do NOT run several commands in one response", "constraint"),
+        ("IMPORTANT: do not edit the schema", "constraint"),
+        ("Attention: no deploys on Friday", "constraint"),
+        ("Do you like tea?", "request"),
+        ("Do not worry, I fixed it.", "request"),
+        ("You should always include:", "standing"),
+        ("Important things happened in Rome.", "statement"),
         ("Only Dr. Okonkwo may approve it.", "constraint"),
         ("请不要删除表", "constraint"),
         ("Und bitte die Rohre nicht durch den Weg legen.", "constraint"),
@@ -73,6 +82,11 @@ def test_sentences_end_where_people_end_them():
         "Ask Dr. Who.",
         "Then go!",
         "a.py is 3.5 kB",
+    ]
+    assert split_sentences("- Keep setup.cfg (pins, etc.)\n\n## Next\nTea etc. is fine.") == [
+        "Keep setup.cfg (pins, etc.)",
+        "Next",
+        "Tea etc. is fine.",
     ]
     assert split_sentences("He likes G.I. Joe. She lives in the U.S. Now go.") == [
         "He likes G.I. Joe.",

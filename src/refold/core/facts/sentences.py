@@ -22,7 +22,7 @@ from refold.core.facts.words import (
 
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|\n+|(?<=[。！？])")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|(?<=[。！？])")
 NARROWEST, WIDEST = 56, 140
 """Characters at which editors and terminals wrap lines."""
 _ABBREVIATIONS: Final = (
@@ -31,6 +31,7 @@ _ABBREVIATIONS: Final = (
 """Words that end in a dot and end no sentence."""
 _INITIALS: Final = re.compile(r"(?:^|[\s(])(?:[A-Z]\.){2,4}$")
 """Letters that stand for words, as in U.S."""
+_EMPHASIS: Final = re.compile(r"\b(?:NOT|NEVER|NO|MUST|ONLY|ALWAYS|EXACTLY|IMPORTANT|CRITICAL)\b")
 _POLITE_ENDS: Final = (", please.", ", please", ", bitte.", ", por favor.", ", per favore.", " pls")
 """Ends of a demand."""
 _CODE: Final = re.compile(
@@ -87,12 +88,19 @@ def split_sentences(text: str) -> list[str]:
     ['Ask Dr. Who.', 'Then go.']
     """
     pieces: list[str] = []
-    for piece in _SENTENCE_END.split(join_wrapped_lines(text)):
-        if pieces and (pieces[-1].endswith(_ABBREVIATIONS) or _INITIALS.search(pieces[-1][-12:])):
-            pieces[-1] += f" {piece.strip()}"
-        else:
-            pieces.append(piece.strip().lstrip("-*•>#").strip())
+    for line in join_wrapped_lines(text).split("\n"):
+        start = len(pieces)
+        for piece in _SENTENCE_END.split(line):
+            if len(pieces) > start and _ends_in_abbreviation(pieces[-1]):
+                pieces[-1] += f" {piece.strip()}"
+            else:
+                pieces.append(piece.strip().lstrip("-*•>#").strip())
     return [piece for piece in pieces if len(piece) > 2]
+
+
+def _ends_in_abbreviation(text: str) -> bool:
+    """True if the dot at the end of a text ends no sentence."""
+    return text.endswith(_ABBREVIATIONS) or _INITIALS.search(text[-12:]) is not None
 
 
 # -- sentences of a model -----------------------------------------------------------------------------------
@@ -112,6 +120,28 @@ def is_decision(sentence: str) -> bool:
 def is_promise(sentence: str) -> bool:
     """True if a sentence of a model promises something for later."""
     return compile_patterns("{}", "promise").search(sentence) is not None
+
+
+# -- sentences of a request ---------------------------------------------------------------------------------
+
+
+def is_task_statement(sentence: str) -> bool:
+    """True if a sentence says what the task is, in so many words.
+
+    >>> is_task_statement("Your task is to change non-test files.")
+    True
+    """
+    return compile_patterns(r"^\W*(?:{})\b", "task_statement").search(sentence) is not None
+
+
+def is_prohibition(sentence: str) -> bool:
+    """True if a sentence has a word that forbids or limits."""
+    return compile_patterns(r"\b(?:{})\b(?!-)|{}", "forbids", "forbids_other").search(sentence) is not None
+
+
+def is_emphasised(sentence: str) -> bool:
+    """True if its author wrote a word that rules are made of in capitals."""
+    return _EMPHASIS.search(sentence) is not None
 
 
 # -- sentences of a user ------------------------------------------------------------------------------------
@@ -149,7 +179,8 @@ def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
     may_match = not sentence.isascii() or not lists["triggers"].isdisjoint(words)
     if may_match and compile_patterns("{}", "correction").search(body):
         return "correction"
-    if may_match and not asks:
+    is_lead_in = body.endswith((":", "："))  # what it demands stands below it
+    if may_match and not asks and not is_lead_in:
         rule = compile_patterns(r"\b(?:{})\b|^(?:{})\b|{}", "rule_words", "rule_beginnings", "rule_other")
         if holds > 0 and rule.search(body):
             return "constraint"
@@ -238,7 +269,7 @@ def _score_subject(body: str, words: list[str]) -> float:
         return -1.5
     if first in {"you", "it's", "it"}:
         return 1.0 if not lists["modals"].isdisjoint(words[1:2]) else -0.5
-    if first in {"when", "where"} and "," in body:
+    if (first in {"when", "where"} and "," in body) or words[:2] == ["do", "not"]:
         return 1.0
     if first in lists["manners"]:
         return 1.3

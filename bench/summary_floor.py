@@ -1,11 +1,13 @@
 """How many good summaries of real models the gate turns down for telling too little.
 
     python -m bench.summary_floor record DATASET --model local:/path/to.gguf --answers answers.jsonl
+    python -m bench.summary_floor record DATASET --reader /path/to.gguf --tokens 2000 --answers answers.jsonl
     python -m bench.summary_floor judge DATASET --answers answers.jsonl --json summary-floor.json
 
 `record` lets models summarise stretches of recorded conversations, through the prompts of the default policy,
-and keeps every answer with its case. `judge` gives the answers to the gate again, as often as it changes, and
-counts what it says of them. Only counts are written: the conversations stay where they are.
+and keeps every answer with its case. A model is asked through a client (`--model`), or answers all cases
+together on a GPU (`--reader`, needs PyTorch). `judge` gives the answers to the gate again, as often as it
+changes, and counts what it says of them. Only counts are written: the conversations stay where they are.
 """
 
 import argparse
@@ -31,7 +33,13 @@ THIN: Final = "it tells too little"
 Wire = list[dict[str, Any]]
 
 
-def find_cases(dataset: Path, count: int, seed: int) -> Iterator[tuple[str, Wire]]:
+def find_all_cases(args: argparse.Namespace) -> dict[str, Wire]:
+    """Return the stretches of all data sets by their names."""
+    sizes = args.tokens or TOKENS
+    return dict(case for data in args.dataset for case in find_cases(data, args.count, args.seed, sizes))
+
+
+def find_cases(dataset: Path, count: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[str, Wire]]:
     """Yield stretches of conversations, each with the request that follows, and a name for each."""
     read = read_dataset(dataset, sample=count, seed=seed, progress=lambda *_: None)
     histories = [run.messages for run in (*read.runs, *read.transcripts)]
@@ -40,7 +48,7 @@ def find_cases(dataset: Path, count: int, seed: int) -> Iterator[tuple[str, Wire
     chance.shuffle(histories)
     for number, history in enumerate(histories[:count]):
         messages = [message for message in history if message["role"] != "system"]
-        size, stretch = TOKENS[number % len(TOKENS)], messages[:1]
+        size, stretch = sizes[number % len(sizes)], messages[:1]
         for message in messages[1:]:
             if refold.count(stretch) >= size and message["role"] in {"user", "assistant"}:
                 break
@@ -50,18 +58,25 @@ def find_cases(dataset: Path, count: int, seed: int) -> Iterator[tuple[str, Wire
 
 def fold(messages: Wire, ask: Any) -> refold.Outcome:
     """Fold a stretch with a summariser, whatever it says."""
-    target = max(300, refold.count(messages) // 3)
-    return refold.compact(messages, ask=ask, window=8_000, target=target, force=True, ask_timeout=None)
+    tokens = refold.count(messages)
+    return refold.compact(
+        messages,
+        ask=ask,
+        window=max(8_000, 2 * tokens),
+        target=max(300, tokens // 3),
+        force=True,
+        ask_timeout=None,
+    )
 
 
 def record(args: argparse.Namespace) -> None:
     """Ask each model for a summary of each case, and append the answers to a file."""
     done = {(row["model"], row["case"]) for row in read_rows(args.answers)}
+    for reader in args.reader:
+        record_with_reader(args, reader)
     for address in args.model:
         client = open_client(address, max_tokens=ANSWER_TOKENS, threads=args.threads, total_seconds=SECONDS)
-        for name, messages in (
-            case for data in args.dataset for case in find_cases(data, args.count, args.seed)
-        ):
+        for name, messages in find_all_cases(args).items():
             if (client.model, name) in done:
                 continue
             answers: list[dict[str, Any]] = []
@@ -83,9 +98,37 @@ def record(args: argparse.Namespace) -> None:
         client.close()
 
 
+def record_with_reader(args: argparse.Namespace, model: Path) -> None:
+    """Let one reader answer the questions of all cases in batches, round after round."""
+    from bench.surprise_model import ReaderModel
+    from bench.surprise_summaries import ROUNDS, AnswerTable, FoldAsk
+
+    reader, table = ReaderModel(model, args.cache), AnswerTable()
+    cases = find_all_cases(args)
+    for number in range(ROUNDS):
+        for messages in cases.values():
+            fold(messages, FoldAsk(table, reader.window))
+        if not table.waiting:
+            break
+        asked = table.answer_waiting(reader)
+        print(f"{reader.name}, round {number + 1}: {asked} answers", flush=True)
+    with args.answers.open("a", encoding="utf-8") as file:
+        for name, messages in cases.items():
+            known = FoldAsk(AnswerTable(table.answers), reader.window)
+            given: list[str] = []
+
+            def ask(question: refold.Ask, known: FoldAsk = known, given: list[str] = given) -> str:
+                given.append(known(question))
+                return given[-1]
+
+            fold(messages, ask)
+            answers = [{"text": text, "finish": ""} for text in given]
+            file.write(json.dumps({"model": reader.name, "case": name, "answers": answers}) + "\n")
+
+
 def judge(args: argparse.Namespace) -> None:
     """Give the recorded answers to the gate, and count what it says."""
-    cases = dict(case for data in args.dataset for case in find_cases(data, args.count, args.seed))
+    cases = find_all_cases(args)
     table: dict[str, Counter[str]] = {}
     for row in read_rows(args.answers):
         # An answer at the limit of tokens is rejected for being cut off, which is not what is measured here.
@@ -116,6 +159,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=("record", "judge"))
     parser.add_argument("dataset", type=Path, nargs="+")
     parser.add_argument("--model", action="append", default=[], help="address of a model; repeatable")
+    parser.add_argument("--reader", action="append", default=[], type=Path, help="GGUF file; repeatable")
+    parser.add_argument("--cache", type=Path, help="keep unpacked weights of readers here")
+    parser.add_argument("--tokens", action="append", type=int, help="of a stretch; repeatable, in turn")
     parser.add_argument("--answers", type=Path, required=True)
     parser.add_argument("--count", type=int, default=12, help="stretches of each data set")
     parser.add_argument("--seed", type=int, default=0)

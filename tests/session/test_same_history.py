@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from talks import SHAPES, SUMMARY, kinds, opened, stored, talk, values, wired
+from talks import SHAPES, SUMMARY, kinds, opened, reply, sound, stored, talk, user, values, wired
 
 from refold.stores import open_store
 from refold.testing import Scripted
@@ -191,6 +191,113 @@ class TestEnvironment:
         assert [fold.name for fold in session.folds()] == folds
         assert len(model.asked) == asked
         assert "2026-11-15" not in json.dumps(ready.messages)
+
+
+HEADS = {
+    "a date in words": "Today is Sunday, November {day} 2026.\n\nAnswer my questions.",
+    "a tag of another client": "<workspace_info>branch b{day}, 3 files changed</workspace_info>\nAnswer me.",
+    "a path and a version": "cwd: /home/ann/run-{day}, python 3.{day}.1. Answer my questions.",
+    "a tag with fields": 'Answer me. <context day="{day}">\nM src/a{day}.py\nwords{day} and words\n</context>',
+}
+
+
+class TestOtherHead:
+    """The first message of a client whose tags nobody knows."""
+
+    def history(self, head, day, turns=40):
+        first, *rest = talk(turns, size=800)
+        return [user(head.format(day=day)), reply("Ask."), first, *rest]
+
+    @pytest.mark.parametrize("shape", ["openai", "anthropic"])
+    @pytest.mark.parametrize("restarted", [False, True])
+    @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+    def test_it_keeps_every_fold_begins_no_branch_and_is_sent(self, head, restarted, shape):
+        store, model = open_store("memory:"), Scripted(SUMMARY)
+        session = opened(ask=model, format=shape, store=store)
+        session.prepare(self.history(head, 15))
+        folds, asked, before = session.folds(), len(model.asked), stored(session)
+        if restarted:
+            session = opened(ask=model, format=shape, store=store)
+        later = [*self.history(head, 16), *talk(1, start=41)[1:]]
+        ready = session.prepare(later)
+        assert folds
+        assert session.folds() == folds
+        assert len(model.asked) == asked
+        assert stored(session) == before + 2 + 1  # two messages, and the first one as it is now
+        assert ready.messages[0] == later[0]
+        assert ready.origins[0] == 0
+        assert session.prepare(copy.deepcopy(later)).messages == ready.messages
+        assert stored(session) == before + 2 + 1
+
+    def test_the_log_has_both_forms(self):
+        session, head = opened(ask=Scripted(SUMMARY)), HEADS["a date in words"]
+        for day in (15, 16, 16, 17):
+            session.prepare(self.history(head, day))
+        assert session.log(kinds=["said"])[0].value == user(head.format(day=15))
+        recorded = [entry.beside["head"] for entry in session.log(kinds=["system"])]
+        assert recorded == [{"1": user(head.format(day=day))} for day in (16, 17)]
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_a_fold_that_hides_it_stays_and_shows_it_again(self, restarted):
+        store, model, head = open_store("memory:"), Scripted(SUMMARY), HEADS["a date in words"]
+        session = opened(ask=model, store=store, policy="opal")
+        session.prepare(self.history(head, 15))
+        asked = len(model.asked)
+        assert not session.state.view.shown(1)
+        if restarted:
+            session = opened(ask=model, store=store, policy="opal")
+        ready = session.prepare([*self.history(head, 16), reply("Yes.")])
+        assert user(head.format(day=16)) in ready.messages
+        assert len(model.asked) == asked
+        assert [fold.standing for fold in session.folds()] == [False, True]  # made again around the message
+        assert SUMMARY in json.dumps(ready.messages)
+        assert sound(ready.messages, "openai") == []
+        assert (
+            session.prepare([*self.history(head, 16), reply("Yes."), user("Go.")]).messages[:-1]
+            == ready.messages
+        )
+
+    @pytest.mark.parametrize(
+        "words", ["Answer my questions or not.", "Your name is Bob. Answer my questions.", "Go on."]
+    )
+    def test_other_words_are_an_edit(self, words):
+        session, head = opened(window=100_000), HEADS["a date in words"]
+        session.prepare(self.history(head, 15, turns=6))
+        edited = [user(words), *self.history(head, 15, turns=6)[1:]]
+        session.prepare(edited)
+        assert [entry.value for entry in session.log(kinds=["said"])] == edited
+
+    def test_a_long_head_and_a_picture_are_compared_as_they_are(self):
+        picture = {"type": "image_url", "image_url": {"url": "https://a.example/1.png"}}
+        for first, other in (
+            ([{"type": "text", "text": "Look at 1."}, picture], [{"type": "text", "text": "Look at 2."}]),
+            ("<a>" * 400_000 + "1", "<a>" * 400_000 + "2"),
+        ):
+            session = opened(window=10_000_000)
+            rest = [reply("Ask."), *talk(6)]
+            session.prepare([user(first), *rest])
+            session.prepare([user(other), *rest])
+            assert session.log(kinds=["said"])[0].value == user(other)
+
+    @pytest.mark.parametrize(
+        "answers", [["Done.", "Ok.", "Yes."], ["I looked at the first of {}.", "Ok.", "Ok."]]
+    )
+    def test_another_conversation_with_the_same_prompt_is_another_history(self, answers):
+        """What it shares is what many conversations share: short answers, and answers that differ."""
+        session, head = opened(window=100_000), HEADS["a date in words"]
+        for day in (15, 16):
+            given = [user(head.format(day=day)), reply("Ask.")]
+            for number, answer in enumerate(answers * 3):
+                given += [user(f"question {number}"), reply(answer.format(day))]
+            session.prepare(given)
+            assert [entry.value for entry in session.log(kinds=["said"])] == given
+
+    def test_a_history_that_has_just_begun_is_compared_as_it_is(self):
+        session, head = opened(window=100_000), HEADS["a date in words"]
+        for day in (15, 16):
+            given = self.history(head, day, turns=1)[:4]
+            session.prepare(given)
+            assert [entry.value for entry in session.log(kinds=["said"])] == given
 
 
 def test_logs_with_names_of_the_raw_json_go_on(tmp_path):

@@ -11,6 +11,7 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.policy import Policy
+from refold.core.log.normal_form import remove_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.errors import StoreError
@@ -213,6 +214,7 @@ def _read_uncut(state: SessionState) -> SessionFlow[dict[int, Message]]:
         items = yield from read_said(state, [MessageRange(number, number) for number in places])
     except StoreError:
         return {}
+    items = list(map(remove_cache_marks, items))  # where they stood then; now they stand elsewhere
     if loaded.wire.positional:  # a message is read with its neighbours
         whole = list(loaded.items)
         for index, item in zip(places.values(), items, strict=True):

@@ -24,6 +24,7 @@ from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
 from refold.session.steps.earlier_views import find_resumed_items, find_rewritten
 from refold.session.steps.load import fill_view
+from refold.session.steps.other_head import find_said_head, show_head
 
 if TYPE_CHECKING:
     from refold.stores import Place
@@ -74,7 +75,10 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         copies = [copy_item(item) for item in messages]
         wire.parse(copies)  # raises FormatError before anything is stored
         body = copies[fixed:]
-        as_said = yield from branch(state, body)
+        head = yield from find_said_head(state, body)
+        as_said = yield from branch(state, [*head, *body[len(head) :]])
+        if head:
+            yield from show_head(state, head, body[: len(head)])
     else:
         body, as_said = known
         new = [copy_item(item) for item in messages[fixed + known_count :]]

@@ -1,0 +1,161 @@
+"""Recognise a history whose first messages came back in other words: a new date, another environment.
+
+Programs write their environment into the first messages, and write it anew in each session. Some are known by
+a tag, and their words do not count (`core/log/normal_form.py`). This is the net for all others. It is the
+same history if the first messages differ in nothing but blocks in tags, dates, numbers and paths, and enough
+of what follows is the same, message by message. It begins no branch and loses no fold. The model sees the
+first messages as they are now. The log keeps them as they were said, and as they are now beside the system
+messages. Other words are an edit, and an edit is a branch.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from refold.core.log.entries import SAID
+from refold.core.log.normal_form import HEAD
+from refold.core.messages.message import Text
+from refold.formats import Format
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.earlier_views import common_length
+from refold.session.steps.edit_summary import keep_in_view
+from refold.session.steps.load import SYSTEM, load_at_head
+
+LEAST_SHARED: Final = 3
+"""Answers, calls and results behind the first messages that must be the same. Of 4,949 pairs of conversations
+with one system prompt none shared more than one at the same places."""
+LEAST_WORDS: Final = 20
+"""Characters of an answer that counts; shorter ones, such as "Done.", are the same in many conversations."""
+NOW: Final = "head"
+"""Fact beside system messages: the first messages as they are now, by their numbers."""
+_LONGEST_HEAD: Final = 1_000_000
+"""Characters of a first message that is looked at; a longer one is compared as it is."""
+_MOST_TAGS: Final = 1_000
+"""Tags that are looked at in it, so that many open ones take no more than linear time."""
+_TAG: Final = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]{0,200})?>")
+_PUNCTUATION: Final = ".,;:!?()[]{}\"'`*-"
+_DATA: Final = re.compile(r"[\d/\\]|\w\.\w")
+"""What numbers, dates, times, paths, versions and names of files have, and other words have not."""
+_CALENDAR: Final = re.compile(
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    "|dec(ember)?|mon(day)?|tue(sday)?|wed(nesday)?|thu(rsday)?|fri(day)?|sat(urday)?|sun(day)?|am|pm|utc|gmt",
+    re.IGNORECASE,
+)
+_LOOK_BACK: Final = 16
+"""Changes of the system messages among which the last record is looked for; without it one more is made."""
+
+
+def find_said_head(state: SessionState, body: Sequence[Any]) -> SessionFlow[list[Any]]:
+    """Return the first messages as they were said if the list has others in their place; else an empty list.
+
+    Reads the log up to the message that decides it.
+    """
+    if state.head is None or min(state.view.said, len(body)) < HEAD + LEAST_SHARED:
+        return []
+    place, last = state.head.place, len(body)
+
+    def read_head() -> list[Any]:
+        head: list[Any] = []
+        shared = 0
+        for entry in state.log.read(state.name, place, kinds=SAID, last=last):
+            item = state.from_stored(entry)
+            if len(head) < HEAD:
+                head.append(item)
+                is_same = _is_same_request(state.wire, item, body[entry.said - 1])
+                if not is_same or common_length(state.wire, head, body) == HEAD:
+                    break
+                continue
+            if not common_length(state.wire, [item], [body[entry.said - 1]]):
+                break
+            shared += _identifies(state.wire, item)
+            if shared == LEAST_SHARED:
+                return head
+        return []
+
+    said: list[Any] = yield StoreCall(read_head)
+    return said
+
+
+def _identifies(wire: Format, item: Any) -> bool:
+    """True for a message that hardly two conversations have in the same place."""
+    (message,) = wire.parse([item])
+    spoken = message.role == "assistant" and len(message.text.strip()) >= LEAST_WORDS
+    return spoken or bool(message.calls or message.results)
+
+
+def _is_same_request(wire: Format, old: Any, new: Any) -> bool:
+    """True if two messages differ in nothing but their environment."""
+    if common_length(wire, [old], [new]):
+        return True
+    (before,), (after,) = wire.parse([old]), wire.parse([new])
+    if before.role != after.role or max(len(before.text), len(after.text)) > _LONGEST_HEAD:
+        return False
+    others = [[part for part in one.parts if not isinstance(part, Text)] for one in (before, after)]
+    return others[0] == others[1] and find_words(before.text) == find_words(after.text)
+
+
+def find_words(text: str) -> list[str]:
+    """Return the words of a text without blocks in tags, dates, numbers and paths.
+
+    >>> find_words("<env>cwd: /src</env> Today is Monday, 2026-11-16. Fix src/a.py!")
+    ['Today', 'is', 'Fix']
+    """
+    outside: list[str] = []
+    at = 0
+    for tag in islice(_TAG.finditer(text), _MOST_TAGS):
+        end = text.find(close := f"</{tag[1]}>", tag.end()) if tag.start() >= at else -1
+        if end >= 0:
+            outside.append(text[at : tag.start()])
+            at = end + len(close)
+    words = (word.strip(_PUNCTUATION) for word in " ".join([*outside, text[at:]]).split())
+    return [word for word in words if word and not _DATA.search(word) and not _CALENDAR.fullmatch(word)]
+
+
+def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> SessionFlow[None]:
+    """Show the first messages as the caller has them now, and record those that are new.
+
+    A message that a fold hides is shown again: the summary tells what it was, not what it is. The fold stays.
+
+    said   the same messages as they were said
+    """
+    recorded = yield from _read_recorded(state)
+    now: dict[str, Any] = {}
+    changed: list[int] = []
+    for number, (old, item) in enumerate(zip(said, head, strict=True), 1):
+        if common_length(state.wire, [old], [item]):
+            continue
+        now[str(number)] = state.to_stored(item)
+        if recorded.get(str(number)) != now[str(number)]:
+            changed.append(number)
+    if changed:
+        value = [state.to_stored(item) for item in state.loaded.system]
+        yield from commit(state, [mark_entry(state, "system", value, {"format": state.wire.name, NOW: now})])
+        state.accounting.invalidate_report()
+    if hidden := [number for number in changed if not state.view.shown(number)]:
+        said_items = state.caller.said_items  # the caller holds the same messages afterwards
+        yield from commit(state, (yield from keep_in_view(state, hidden)))
+        yield from load_at_head(state, said_items)
+    if state.caller.said_items is not None:
+        state.caller.said_items[: len(head)] = head
+    state.loaded.update_items(dict(enumerate(head, 1)))
+
+
+def _read_recorded(state: SessionState) -> SessionFlow[Mapping[str, Any]]:
+    """Return the first messages as they were recorded last, by their numbers."""
+    if state.head is None:
+        return {}
+    place = state.head.place
+    facts: Mapping[str, Any] = yield StoreCall(
+        lambda: next(
+            (
+                entry.beside[NOW]
+                for entry in islice(state.log.read(state.name, place, kinds=SYSTEM, newest=True), _LOOK_BACK)
+                if NOW in entry.beside
+            ),
+            {},
+        )
+    )
+    return facts

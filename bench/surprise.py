@@ -18,7 +18,8 @@ stand beside them. Intervals are bootstrapped over runs, because cuts of one run
 the reader's window, so 100 % is there the newest part that the reader takes. Where a recording does not fold,
 or no view fits the reader, the table says so.
 
-Making views needs no GPU: `--write-views FILE` makes them and ends; `--read-views FILE` scores them.
+Making views needs no GPU: `--write-views FILE` makes them and ends; `--read-views FILE` scores them. Several
+files are united by cut, so that views of other libraries (`--methods peers --peers all`) are made once.
 """
 
 import argparse
@@ -54,7 +55,7 @@ from bench.surprise_table import format_markdown, measure_share, print_rows, wri
 from bench.surprise_views import PLAIN_METHODS, PreparedCase, ViewMaker, name_session, prepare_long
 
 from refold.evals.datasets import Dataset, read_dataset
-from refold.evals.peers import Peer
+from refold.evals.peers import STARTING, Peer
 
 FIRST_ACTIONS: Final = 3
 SEED: Final = 3
@@ -208,6 +209,30 @@ def read_views(file: Path) -> Views:
     return views
 
 
+def merge_views(several: Sequence[Views]) -> Views:
+    """Unite the views of the same cuts; of two views with one name the later stays."""
+    merged: dict[str, PreparedCase] = {}
+    notes: dict[str, str] = {}
+    for views in several:
+        notes |= views.notes
+        for each in views.prepared:
+            # two cuts of one run differ in their prefix; another reference is another 100 %
+            cut = json.dumps([each.case.kind, each.case.run, each.case.prefix, each.reference])
+            known = merged.get(cut, each)
+            merged[cut] = PreparedCase(known.case, {**known.views, **each.views}, known.reference)
+    return Views([*merged.values()], notes)
+
+
+def read_several(files: Sequence[Path]) -> Views:
+    """Read files of views and unite them; say which of them lack cuts that another has."""
+    several = [read_views(file) for file in files]
+    merged = merge_views(several)
+    for file, views in zip(files, several, strict=True):
+        if missing := len(merged.prepared) - len(views.prepared):
+            show_progress(f"{file} lacks {missing} of {len(merged.prepared)} cuts")
+    return merged
+
+
 def add_summaries(reader: Reader, views: Views, options: argparse.Namespace) -> Views:
     """Add views with summaries by this reader to cuts that it takes as a whole."""
     methods = [method for method in SUMMARY_METHODS if method in options.methods]
@@ -253,16 +278,21 @@ def open_peers(wanted: str, methods: Sequence[str]) -> list[Peer]:
     """Open the libraries that have a size to aim at; `ready` takes those whose environment is there."""
     peers = []
     for pin in peering.pins() if wanted != "none" else ():
-        if not pin.ready and (wanted == "ready" or peering.made(pin, show_progress)):
-            show_progress(f"{pin.name} is left out: its environment is not there")
-            continue
-        for way in pin.ways:
-            name = f"{pin.name} {way}"
-            # without a model, those that ask one have nothing to say
-            if way not in {*pin.no_budget, *pin.asks} and (name in methods or "peers" in methods):
-                command = (str(pin.python), str(peering.BENCH / "peers" / pin.adapter), way)
-                peers.append(Peer(name, command, patience=60))
+        ways = [way for way in choose_ways(pin) if {f"{pin.name} {way}", "peers"} & {*methods}]
+        if ways and not pin.ready:
+            reason = "its environment is not there" if wanted == "ready" else peering.made(pin, show_progress)
+            if reason:
+                show_progress(f"{pin.name} is left out: {reason}")
+                continue
+        for way in ways:
+            command = (str(pin.python), str(peering.BENCH / "peers" / pin.adapter), way)
+            peers.append(Peer(f"{pin.name} {way}", command, patience=STARTING))
     return peers
+
+
+def choose_ways(pin: peering.Pin) -> list[str]:
+    """Return the ways that can be told a size and ask no model, because none is given to them here."""
+    return [way for way in pin.ways if way not in {*pin.no_budget, *pin.asks}]
 
 
 def write_examples(folder: Path, prepared: Sequence[PreparedCase]) -> None:
@@ -298,7 +328,7 @@ def parse_options() -> argparse.Namespace:
     add("--seed", type=int, default=SEED)
     add("--jobs", type=int, default=os.cpu_count() or 1, help="processes that make views")
     add("--write-views", type=Path, help="make the views, write them to this .json.gz file, and end")
-    add("--read-views", type=Path, help="score the views of this file")
+    add("--read-views", type=Path, action="append", help="score these views; several files are united by cut")
     add("--views", type=Path, help="write the views of ten cuts as text into this folder")
     add("--json", type=Path, help="write the tables and every score to this file")
     add("--markdown", type=Path, help="write the tables to this file, or between its markers")
@@ -315,11 +345,13 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork
     readers = [ReaderModel(model, options.cache) for model in options.model]
     if options.read_views:
-        views = read_views(options.read_views)
+        views = read_several(options.read_views)
     else:
         methods = [name for name in PLAIN_METHODS if name in options.methods]
         peers = open_peers(options.peers, options.methods)
-        maker = ViewMaker(readers[0], methods, options.share, options.window, peers)
+        # a session is compared by plain methods alone
+        windows = options.window if methods else ()
+        maker = ViewMaker(readers[0], methods, options.share, windows, peers)
         views = make_all_views(maker, read_dataset(options.data), options)
     if options.write_views:
         write_views(options.write_views, views)

@@ -3,6 +3,7 @@
 Every way gets the same number of tokens, counted by the reader's own tokenizer.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -142,7 +143,8 @@ def fold_with_peer(counter: TokenCounter, peer: Peer, messages: Wire, budget: in
     for _ in range(TRIES):
         try:
             view = list(peer.fold(messages, target, None))
-        except PeerFailed:
+        except PeerFailed as failed:
+            print(failed, file=sys.stderr, flush=True)
             break
         tokens = count_messages(counter, view)
         if tokens <= budget * SLACK and tokens > count_messages(counter, best or ()):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from bench import (
+    peering,
     processes,
     surprise,
     surprise_cases,
@@ -176,6 +177,67 @@ def test_views_are_the_same_after_a_file(cases, tmp_path):
     prepared = [PreparedCase(case, maker.make_views(case), case.prefix) for case in cases]
     surprise.write_views(tmp_path / "views.json.gz", surprise.Views(prepared, {"a, b": "c"}))
     assert surprise.read_views(tmp_path / "views.json.gz") == surprise.Views(prepared, {"a, b": "c"})
+
+
+def make_prepared(case, name, reference=None):
+    return PreparedCase(case, {name: [{"role": "user", "content": name}]}, reference or case.prefix)
+
+
+def test_views_of_the_same_cut_are_united_from_several_files(cases):
+    """The first cut is in both files; a view of one name is that of the later file."""
+    ours = surprise.Views([make_prepared(cases[0], "refold, 25%")], {"a": "ours", "b": "ours"})
+    later = make_prepared(cases[0], "refold, 25%")
+    later.views["other, 25%"] = [{"role": "user", "content": "peer"}]
+    later.views["refold, 25%"] = [{"role": "user", "content": "new"}]
+    theirs = surprise.Views([make_prepared(cases[1], "other, 25%"), later], {"b": "theirs"})
+    merged = surprise.merge_views([ours, theirs])
+    assert [each.case for each in merged.prepared] == cases
+    assert merged.prepared[0].views == later.views
+    assert set(merged.prepared[1].views) == {"other, 25%"}
+    assert merged.notes == {"a": "ours", "b": "theirs"}
+
+
+def test_views_with_another_reference_are_not_united(cases):
+    """100 % is something else there."""
+    apart = make_prepared(cases[0], "b, 25%", reference=cases[0].prefix[1:])
+    views = [surprise.Views([make_prepared(cases[0], "a, 25%")]), surprise.Views([apart])]
+    assert [set(each.views) for each in surprise.merge_views(views).prepared] == [{"a, 25%"}, {"b, 25%"}]
+
+
+def test_the_program_unites_files_of_views_of_several_calls(tmp_path, monkeypatch, capsys):
+    """Views of other libraries are made alone, without sessions, and scored beside ours."""
+    (tmp_path / "run.json").write_text(json.dumps(make_run().messages))
+    monkeypatch.setattr(surprise, "ReaderModel", lambda model, cache: WordReader(name=model.stem))
+    monkeypatch.setattr(surprise, "open_peers", lambda wanted, methods: [OffPeer(1)] * (wanted == "all"))
+    call = ["surprise", str(tmp_path), "--model", "a.gguf", "--jobs", "1", "--kind", AGENT_RUNS]
+    call += ["--share", "0.25", "--window", "1000000"]
+    ours, theirs = str(tmp_path / "ours.gz"), str(tmp_path / "theirs.gz")
+    for more in (
+        ["--methods", "tail", "--cuts", "1", "--write-views", ours],
+        ["--methods", "peers", "--peers", "all", "--cuts", "2", "--write-views", theirs],
+        ["--read-views", ours, "--read-views", theirs, "--json", str(tmp_path / "out.json")],
+    ):
+        monkeypatch.setattr(sys, "argv", [*call, *more])
+        surprise.main()
+    rows = json.loads((tmp_path / "out.json").read_text())["readers"][0]["rows"]
+    shown = [(row["method"], row["size"], row["cuts"]) for row in rows]
+    assert shown == [("tail", "25%", 1), ("other", "25%", 2), ("all", "session 1000k", 0)]
+    assert f"{ours} lacks 1 of 2 cuts" in capsys.readouterr().err
+
+
+def test_peers_that_can_be_told_no_size_or_ask_a_model_are_not_opened(monkeypatch):
+    """No environment is made for them."""
+    made = []
+    monkeypatch.setattr(peering.Pin, "ready", False)
+    monkeypatch.setattr(peering, "made", lambda pin, told: made.append(pin.name) or "no network")
+    assert surprise.open_peers("all", ["peers"]) == []
+    assert "langchain" in made
+    assert not {"langmem", "headroom", "openai-agents"} & {*made}
+    monkeypatch.setattr(peering, "made", lambda pin, told: "")
+    names = [peer.name for peer in surprise.open_peers("all", ["peers"])]
+    assert "langchain trim" in names
+    assert not {"langchain summarization", "langchain editing"} & {*names}
+    assert [peer.name for peer in surprise.open_peers("all", ["litellm trim"])] == ["litellm trim"]
 
 
 def test_several_processes_give_the_same_views_in_order():

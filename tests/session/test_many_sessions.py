@@ -118,3 +118,99 @@ def test_each_event_loop_has_its_own_session_of_a_key():
     first, second = asyncio.run(go("one")), asyncio.run(go("two"))
     assert first[0] is not second[0]
     assert second[1] == ["one", "two"]
+
+
+# -- the session to which a list belongs ---------------------------------------------------------------------
+
+
+def talk(*texts):
+    """A conversation, the user first."""
+    return [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
+
+
+@pytest.fixture
+def sessions():
+    with refold.Sessions(store="memory:", window="100k") as made:
+        yield made
+
+
+class TestFind:
+    def test_a_list_that_goes_on_is_found(self, sessions):
+        sessions.get("a").prepare(talk("hi", "hello", "one", "two"))
+        sessions.get("b").prepare(talk("hi", "hello", "three", "four"))
+        found = sessions.find(talk("hi", "hello", "three", "four", "five"))
+        assert (found.name, found.shared) == ("b", 4)
+        assert sessions.find(talk("good day", "hello", "three")) is None
+        assert sessions.find([]) is None
+
+    def test_other_json_is_the_same_list(self, sessions):
+        sessions.get("a").prepare(talk("hi", "hello", "one"))
+        given = [
+            {"role": message["role"], "content": [{"type": "text", "text": message["content"]}], "name": None}
+            for message in talk("hi", "hello", "one", "two")
+        ]
+        assert sessions.find(given).name == "a"
+
+    def test_those_who_begin_alike_have_sessions_of_their_own(self, sessions):
+        for number in range(3):
+            sessions.get(number).prepare(talk("hi"))
+        assert sessions.find(talk("hi", "hello")) is None
+        assert sessions.find(talk("hi", "hello"), hint="1").name == "1"
+        assert sessions.find(talk("hi"), hint="nobody") is None
+
+    def test_a_session_that_ends_without_an_answer_is_found_by_its_end(self, sessions):
+        questions = [{"role": "user", "content": text} for text in ("one", "two", "three")]
+        sessions.get("a").prepare(questions[:2])
+        assert sessions.find(questions).name == "a"
+        sessions.get("a").prepare(questions)
+        assert sessions.find(questions[:2]) is None
+
+    def test_of_several_the_hint_wins_then_the_same_system_then_the_youngest(self, sessions):
+        for name, system in (("a", "be kind"), ("b", "be brief"), ("c", "be bold")):
+            prompt = {"role": "system", "content": system}
+            sessions.get(name).prepare([prompt, *talk("hi", "hello", "one")])
+        given = talk("hi", "hello", "one", "two")
+        assert sessions.find(given).name == "c"
+        assert sessions.find([{"role": "system", "content": "be brief"}, *given]).name == "b"
+        assert sessions.find([{"role": "system", "content": "be brief"}, *given], hint="a").name == "a"
+
+    @pytest.mark.parametrize("shared", [1, 2, 63, 64, 65, 150, 199, 200])
+    def test_the_longest_beginning_is_found_in_few_steps(self, shared):
+        store = CountingStore(open_store("memory:"))
+        sessions = refold.Sessions(store=store, window="1m")
+        told = talk(*(f"words {number}" for number in range(200)))
+        sessions.get("a").prepare(told)
+        store.located = 0
+        other = [{**message, "content": f"other {at}"} for at, message in enumerate(told)]
+        found = sessions.find([*told[:shared], *other[shared:]])
+        if shared == 1:
+            assert found is None  # a question alone
+        else:
+            assert (found.name, found.shared) == ("a", shared)
+        assert store.located <= 12
+
+    def test_messages_as_values_and_redacted_ones(self):
+        secret = "my key is sk-proj-" + "a1B2c3D4e5" * 4
+        for options in ({"redaction": "storage"}, {}):
+            with refold.Sessions(store="memory:", window="100k", **options) as sessions:
+                values = [refold.Message("user", (refold.Text(secret),)), refold.Message("assistant", ())]
+                sessions.get("a").prepare(values)
+                assert sessions.find(values).name == "a"
+
+    def test_in_an_event_loop(self, sessions):
+        sessions.get("a").prepare(talk("hi", "hello", "one"))
+        assert asyncio.run(sessions.afind(talk("hi", "hello", "one", "two"))).name == "a"
+
+
+class CountingStore:
+    """A store that counts how often it is asked for names."""
+
+    def __init__(self, store):
+        self.store, self.located = store, 0
+
+    def locate(self, names, **options):
+        self.located += 1
+        return self.store.locate(names, **options)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)

@@ -7,6 +7,7 @@ import pytest
 from logs import MARKS, ROOT, START, Entry, Head, Place, bodies, chain, make_entry, mark, said
 
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError
+from refold.stores import Located, open_store
 
 NAMES = {
     "unicode": "Gespräch 数据 🎈 e\u0301",
@@ -327,6 +328,103 @@ def test_marks_of_one_kind_are_found_on_all_branches(store, reopen_or_same):
     assert again.find_marks("a", "checkpoint") == [(Place(0, 3), early), (Place(1, 5), late)]
     assert again.find_marks("a", "fold") == []
     assert again.find_marks("nobody", "checkpoint") == []
+
+
+# -- across sessions -----------------------------------------------------------------------------------------
+
+
+def test_a_message_is_located_in_every_session_that_has_it(store, reopen_or_same, clock):
+    """The session that stored it last comes first; every name leads to its place there."""
+    shared, mine = chain("hi", "hello", "go on"), chain("hi", "hello", "stop")
+    store.append("a", shared, expect=None)
+    clock.time += 1
+    head = store.append("b", [mark("system", [], shared[0]), *mine], expect=None)
+    again = reopen_or_same()
+    assert again.locate([shared[1].name, shared[2].name, mine[2].name, "b3:none", ""]) == {
+        shared[1].name: [Located(session="b", place=Place(0, 3)), Located(session="a", place=Place(0, 2))],
+        shared[2].name: [Located(session="a", place=Place(0, 3))],
+        mine[2].name: [Located(session="b", place=head.place)],
+    }
+    assert again.locate([]) == {}
+
+
+def test_what_is_stored_after_a_search_is_located_too(store):
+    one, two, three = chain("1", "2", "3")
+    head = store.append("a", [one], expect=None)
+    assert list(store.locate([one.name, two.name])) == [one.name]
+    head = store.append("a", [two], expect=head)
+    assert list(store.locate([one.name, two.name, three.name])) == [one.name, two.name]
+    store.append("b", [one, two, three], expect=None)
+    assert [found.session for found in store.locate([two.name])[two.name]] == ["b", "a"]
+    assert [found.session for found in store.locate([three.name])[three.name]] == ["b"]
+
+
+def test_a_message_on_two_branches_is_located_once(store):
+    trunk = chain("1", "2")
+    head = store.append("a", trunk, expect=None)
+    store.append("a", [trunk[1]], expect=head, at=Place(0, 1))
+    assert store.locate([trunk[1].name]) == {trunk[1].name: [Located(session="a", place=Place(0, 2))]}
+
+
+def test_only_messages_are_located(store):
+    entry = mark("checkpoint", {"name": "a", "said": 0}, said(1))
+    store.append("a", [entry], expect=None)
+    assert store.locate([entry.name]) == {}
+
+
+def test_of_many_sessions_the_last_ones_are_located(store, clock):
+    (greeting,) = chain("hi")
+    for number in range(12):
+        clock.time += 1
+        store.append(f"s{number}", [greeting], expect=None)
+    assert [found.session for found in store.locate([greeting.name], limit=3)[greeting.name]] == [
+        "s11",
+        "s10",
+        "s9",
+    ]
+    assert len(store.locate([greeting.name])[greeting.name]) == 8
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_session_of_any_name_is_located(store, name):
+    (greeting,) = chain("hi")
+    store.append(name, [greeting], expect=None)
+    assert store.locate([greeting.name, name])[greeting.name] == [Located(session=name, place=Place(0, 1))]
+
+
+def test_scopes_do_not_see_each_other(opener):
+    (greeting,) = chain("hi")
+    names = [None, "ann", "bob & co", "x" * 500]
+    stores = [opener() if name is None else opener(scope=name) for name in names]
+    for number, store in enumerate(stores):
+        store.append(f"s{number}", [greeting], expect=None)
+        store.put_note("k", str(number))
+        store.offer(f"s{number}")
+    for number, store in enumerate(stores):
+        assert [info.name for info in store.sessions()] == [f"s{number}"]
+        assert store.locate([greeting.name]) == {
+            greeting.name: [Located(session=f"s{number}", place=Place(0, 1))]
+        }
+        assert [hit.session for hit in store.search("hi")] == [f"s{number}"]
+        assert store.note("k") == str(number)
+        assert store.take(holder="x", seconds=1).session == f"s{number}"
+
+
+def test_a_scope_is_there_again(opener, reopen_or_same):
+    if not opener.lasting:
+        pytest.skip("gone with the process")
+    store = opener(scope="ann & co")
+    store.append("a", chain("hi"), expect=None)
+    store.close()
+    assert [info.name for info in opener(scope="ann & co").sessions()] == ["a"]
+    if not store.address.startswith("postgresql"):  # its address tells no secrets, and a scope may be one
+        assert [info.name for info in open_store(store.address).sessions()] == ["a"]
+
+
+@pytest.mark.parametrize("scope", ["", "a\nb", "x" * 501])
+def test_what_is_no_scope_is_refused(opener, scope):
+    with pytest.raises(RefoldError, match="a scope has 1 to 500 printable characters"):
+        opener(scope=scope)
 
 
 # -- what is stored ------------------------------------------------------------------------------------------
@@ -753,6 +851,7 @@ USES = {
     "read": lambda store, head: list(store.read("a", head.place)),
     "find": lambda store, head: store.find("a", [head.name]),
     "find_marks": lambda store, head: store.find_marks("a", "pin"),
+    "locate": lambda store, head: store.locate([head.name]),
     "search": lambda store, head: store.search("one"),
     "note": lambda store, head: store.note("k"),
     "put_note": lambda store, head: store.put_note("k", "v"),
@@ -776,6 +875,6 @@ def test_a_closed_store_says_so(store, use):
 
 
 def test_unknown_options_are_refused(opener):
-    option = "scope" if opener.address.startswith("sqlite:") else "driver"
-    with pytest.raises(RefoldError, match=f"has no option {option}"):
-        opener(**{option: "1"})
+    options = {"connections": 1} if opener.address.startswith("sqlite:") else {"driver": "apsw"}
+    with pytest.raises(RefoldError, match=f"has no option {next(iter(options))}"):
+        opener(**options)

@@ -15,7 +15,7 @@ from logs import bodies, chain, mark
 
 from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Place, disk
-from refold.stores.jsonl import key_file
+from refold.stores.jsonl import key_file, name_file
 from refold.stores.jsonl.rows import format_row, parse_row
 from refold.stores.jsonl.store import open_store
 
@@ -669,3 +669,89 @@ def test_what_a_killed_process_had_confirmed_is_there(store, folder):
         assert set(confirmed) <= set(got)
         assert len(set(got)) == len(got)
         assert list(store.check()) == []
+
+
+# -- the index of names over all sessions --------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened_files(monkeypatch):
+    """The names of the files that the index opened."""
+    opened, real = [], name_file.open_file
+
+    def open_file(path, **options):
+        opened.append(path.name)
+        return real(path, **options)
+
+    monkeypatch.setattr(name_file, "open_file", open_file)
+    return opened
+
+
+def test_another_process_reads_the_index_and_no_log(store, folder, opened_files):
+    one, two = chain("one", "two")
+    head = store.append("a", [one], expect=None)
+    store.append("b", [one, two], expect=None)
+    assert len(store.locate([one.name])[one.name]) == 2
+    opened_files.clear()
+    other = open_store(str(folder))
+    assert len(other.locate([one.name])[one.name]) == 2
+    assert opened_files == ["names.jsonl"]
+    store.append("a", chain("three", parent=one.name, after=1), expect=head)
+    opened_files.clear()
+    assert other.locate([two.name])
+    logs = [name for name in opened_files if name != "names.jsonl"]
+    assert len(logs) == 1  # the one that has grown
+
+
+def test_an_index_that_is_gone_or_damaged_is_made_again(store, folder):
+    one, two = chain("one", "two")
+    store.append("a", [one], expect=None)
+    store.append("b", [one, two], expect=None)
+    index = folder / "names.jsonl"
+    assert store.locate([two.name])
+    whole = index.read_bytes()
+    for harm in (
+        index.unlink,
+        lambda: index.write_bytes(whole[:-9]),
+        lambda: index.write_bytes(b"x" + whole),
+    ):
+        harm()
+        for again in (store, open_store(str(folder))):
+            assert [found.session for found in again.locate([two.name])[two.name]] == ["b"]
+            assert len(again.locate([one.name])[one.name]) == 2
+        assert index.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_may_not_be_written_is_searched(store, folder, monkeypatch):
+    (one,) = chain("one")
+    store.append("a", [one], expect=None)
+
+    def refuse(*_values, **_options):
+        raise StoreError("read-only")
+
+    monkeypatch.setattr(name_file, "create_file", refuse)
+    for _ in range(2):
+        assert [found.session for found in store.locate([one.name])[one.name]] == ["a"]
+    assert not (folder / "names.jsonl").exists()
+
+
+def test_an_append_that_broke_off_is_not_located(store, folder):
+    one, two = chain("one", "two")
+    head = store.append("a", [one], expect=None)
+    log = the_file(folder)
+    done = log.stat().st_size
+    store.append("a", [two], expect=head)
+    rows = log.read_bytes()[done:].splitlines(keepends=True)
+    os.truncate(log, done + len(rows[0]))
+    again = open_store(str(folder))
+    assert list(again.locate([one.name, two.name])) == [one.name]
+    again.append("a", [two], expect=again.head("a"))
+    assert list(again.locate([one.name, two.name])) == [one.name, two.name]
+
+
+def test_a_session_whose_file_was_deleted_is_not_located(store, folder):
+    (one,) = chain("one")
+    store.append("a", [one], expect=None)
+    assert store.locate([one.name])
+    the_file(folder).unlink()
+    assert store.locate([one.name]) == {}

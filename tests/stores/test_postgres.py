@@ -497,7 +497,7 @@ def test_several_who_open_an_empty_database_make_its_tables_once(database):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
-    assert execute(database, "SELECT version FROM refold.migrations") == [(1,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,)]
     assert execute(database, "SELECT count(*) FROM refold.notes") == [(6,)]
 
 
@@ -857,7 +857,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 def test_tables_of_a_newer_version_are_left_alone(database):
     open_store(database).close()
     execute(database, "INSERT INTO refold.migrations VALUES (99)")
-    with pytest.raises(LogTooNew, match="99 and this refold knows 1: upgrade"):
+    with pytest.raises(LogTooNew, match="99 and this refold knows 2: upgrade"):
         open_store(database)
 
 
@@ -873,7 +873,7 @@ def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
     open_store(database).close()
     monkeypatch.setattr(schema, "read_migrations", lambda package: [*steps, "CREATE TABLE refold.more ()"])
     open_store(database).close()
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,)]
 
 
 def test_a_database_that_is_not_utf8_is_refused(running):

@@ -122,9 +122,21 @@ def test_old_tables_that_may_not_be_written_are_told(path, monkeypatch):
         filled(store, 2)
     known = schema.read_migrations(schema.PACKAGE)
     monkeypatch.setattr(schema, "read_migrations", lambda package: (*known, "CREATE TABLE more (x);\n"))
+    monkeypatch.setattr(schema, "READABLE", len(known) + 1)
     monkeypatch.setattr(files, "is_writable", lambda _: False)
     with pytest.raises(StoreError, match="of an older refold and not writable here"):
         open_store(str(path))
+
+
+def test_the_first_tables_are_read_where_they_may_not_be_written(path, monkeypatch):
+    first = schema.read_migrations(schema.PACKAGE)[:1]
+    with monkeypatch.context() as older, closing(open_store(str(path))) as store:
+        older.setattr(schema, "read_migrations", lambda package: first)
+        filled(store, 2)
+    monkeypatch.setattr(files, "is_writable", lambda _: False)
+    with closing(open_store(str(path))) as store:
+        (name,) = [entry.name for entry in store.read("a", store.head("a").place) if entry.said == 2]
+        assert [found.session for found in store.locate([name])[name]] == ["a"]
 
 
 # -- files that are deleted or replaced ------------------------------------------------------------------

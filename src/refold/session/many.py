@@ -3,14 +3,16 @@
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from refold.errors import RefoldError
+from refold.redaction.redact import SecretMemory
 from refold.session import aopen
 from refold.session import open as open_session
 from refold.session.async_session import AsyncSession
+from refold.session.find_session import SessionMatch, find_session
 from refold.session.opening import find_store
 from refold.session.session import Session
 from refold.stores import Store
@@ -89,6 +91,34 @@ class Sessions:
             known.move_to_end(place)
             unused = known.popitem(last=False)[1] if len(known) > self._max_open else None
             return known[place], unused
+
+    def find(
+        self,
+        messages: Sequence[Any],
+        *,
+        format: str | None = None,  # noqa: A002  # the word users know
+        hint: str | None = None,
+    ) -> SessionMatch | None:
+        """Return the session to which a list belongs, by its messages; None if it begins a conversation.
+
+        format   the format of the list, if it shall not be recognised
+        hint     a session that is preferred, such as one that a header names
+        """
+        redact = SecretMemory() if self._defaults.get("redaction") == "storage" else None
+        format = format or self._defaults.get("format")  # noqa: A001  # the word users know
+        return find_session(self.store, messages, format=format, hint=hint, redact=redact)
+
+    async def afind(
+        self,
+        messages: Sequence[Any],
+        *,
+        format: str | None = None,  # noqa: A002  # the word users know
+        hint: str | None = None,
+    ) -> SessionMatch | None:
+        """Do as `find`, in a thread: a store may have to wait."""
+        from asyncio import to_thread  # expensive to import; whoever is here has imported it already
+
+        return await to_thread(self.find, messages, format=format, hint=hint)
 
     def close(self) -> None:
         """Close the sessions that were got by `get`, and the store if this object opened it."""

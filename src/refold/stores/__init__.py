@@ -12,6 +12,8 @@ entries behind the head and moves the head, both or neither, and only if the hea
 saw it. The entries are durable when it returns: with `durability="full"` they survive a loss of power, with
 `"normal"` they survive a kill of the process. Entries are never changed and never removed.
 
+A store has a *scope*: a tenant, who sees nothing of other tenants. Without one it is `default`.
+
 A *place* is the position of an entry: its line (branch) and its number. Appending behind a place that already
 has a successor begins a new line there; the old line stays. The path to a place is the row of entries that
 lead to it from the first one. Several threads may use a store at once. Any text is a valid session name.
@@ -76,6 +78,14 @@ class SearchHit:
     place: Place
     score: float
     """Higher is better; comparable only within one search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """An entry with some name, in one of the sessions."""
+
+    session: str
+    place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +161,13 @@ class Log(Protocol):
     def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
         """Find the entries of a kind on all branches, in the order they were stored; not for messages."""
 
+    def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
+        """Find messages by name in all sessions of this scope; names that do not exist are left out.
+
+        Of the sessions that have a message those that stored it last come first, at most `limit`.
+        Uses an index over all sessions and reads no log.
+        """
+
 
 class Search(Protocol):
     """Full-text search over every message."""
@@ -214,6 +231,11 @@ class Store(Log, Search, Notes, Leases, Protocol):
         """Close files and connections; may be called twice."""
 
 
+DEFAULT_SCOPE: Final = "default"
+"""The scope of a store that names none. Not empty, because a setting of PostgreSQL that was never made reads
+as empty."""
+_LONGEST_SCOPE: Final = 500
+"""Characters. In PostgreSQL the scope is part of every index, whose rows have room for 2,704 bytes."""
 _BUILT_IN: Final = {
     "memory": "refold.stores.memory",
     "jsonl": "refold.stores.jsonl.store",
@@ -244,7 +266,7 @@ def open_store(
     connections    most connections at a time (postgresql)
     driver         "apsw" or "sqlite3" (sqlite)
     now            clock, for tests
-    scope          tenant (postgresql)
+    scope          tenant, who sees nothing of other tenants; in a file or folder of its own (sqlite, jsonl)
     """
     is_path = not isinstance(address, str) or _is_bare_path(address)
     scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")
@@ -290,6 +312,13 @@ def _find_opener(scheme: str) -> Callable[..., Any]:
         known = ", ".join(sorted({*_BUILT_IN, *plug_ins}))
         raise RefoldError(f"there is no store {scheme!r}; known stores: {known}")
     return cast("Callable[..., Any]", plug_ins[scheme].load())
+
+
+def check_scope(scope: str) -> str:
+    """Return the name of a tenant; raises an error if it is none."""
+    if not 0 < len(scope) <= _LONGEST_SCOPE or not scope.isprintable():
+        raise RefoldError(f"a scope has 1 to {_LONGEST_SCOPE} printable characters, not {scope[:40]!r}")
+    return scope
 
 
 def refuse_options(scheme: str, options: Mapping[str, Any]) -> None:

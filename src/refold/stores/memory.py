@@ -12,14 +12,17 @@ from typing import Any
 from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
+    DEFAULT_SCOPE,
     START,
     Defect,
     Durability,
     Head,
     Lease,
+    Located,
     Place,
     SearchHit,
     SessionInfo,
+    check_scope,
     refuse_options,
 )
 from refold.stores.branch_index import BranchIndex, Extent
@@ -33,9 +36,11 @@ def open_store(
     *,
     durability: Durability = "normal",  # noqa: ARG001  # nothing here outlives the process
     now: Callable[[], float] = time.time,
+    scope: str = DEFAULT_SCOPE,
     **options: Any,
 ) -> "MemoryStore":
-    """Open an empty store."""
+    """Open an empty store; nobody else sees it, whatever the scope."""
+    check_scope(scope)
     refuse_options("memory", options)
     return MemoryStore(now)
 
@@ -63,6 +68,8 @@ class MemoryStore:
         self._lock = RLock()
         self._open = True
         self._sessions: dict[str, _Session] = {}
+        self._located: dict[str, list[str]] = {}
+        """For each name of a message the sessions that have it, in the order they stored it."""
         self._notes: dict[str, str] = {}
         self._leases = LeaseTable(lambda session, record: None, now)  # noqa: ARG005  # nothing to save
         self._words = WordIndex()
@@ -126,7 +133,8 @@ class MemoryStore:
                 behind, place = place, Place(line, len(stored.entries) + 1)
                 stored.index.add(place, behind, entry.kind, entry.said, Extent(len(stored.entries)))
                 stored.entries.append((place, entry))
-                stored.names.setdefault(entry.name, place)
+                if stored.names.setdefault(entry.name, place) == place and entry.kind == "said":
+                    self._located.setdefault(entry.name, []).append(session)
             last = None if place == START else stored.entries[stored.index.locate(place).at][1]
             stored.head = Head(
                 place=place,
@@ -167,6 +175,18 @@ class MemoryStore:
         with self._hold_lock():
             stored = self._sessions.get(session)
             return [] if stored is None else [each for each in stored.entries if each[1].kind == kind]
+
+    def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
+        """Find messages by name in all sessions."""
+        with self._hold_lock():
+            return {
+                name: [
+                    Located(session=session, place=self._sessions[session].names[name])
+                    for session in islice(reversed(self._located[name]), limit)
+                ]
+                for name in names
+                if name in self._located
+            }
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
@@ -252,3 +272,4 @@ class MemoryStore:
         with self._lock:
             self._open = False
             self._sessions.clear()
+            self._located.clear()

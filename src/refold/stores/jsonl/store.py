@@ -1,8 +1,8 @@
 """The store of plain files: one file of JSON rows for each session, which other tools can read.
 
 The file of a session is named by a hash of the session's name, so any text is a valid name. Beside the
-sessions are `notes.jsonl` and `leases.jsonl`. Every append is one write that ends with a row for the head.
-Writers lock the file, readers do not. Only an index of offsets is kept in memory.
+sessions are `notes.jsonl`, `leases.jsonl` and `names.jsonl`. Every append is one write that ends with a row
+for the head. Writers lock the file, readers do not. Only an index of offsets is kept in memory.
 """
 
 import os
@@ -11,25 +11,31 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
+from urllib.parse import quote
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
+    DEFAULT_SCOPE,
     Defect,
     Durability,
     Head,
     Lease,
+    Located,
     Place,
     SearchHit,
     SessionInfo,
+    check_scope,
     refuse_missing_folder,
     refuse_options,
 )
 from refold.stores.disk import map_errors, sync_folder
 from refold.stores.jsonl.key_file import KeyFile
+from refold.stores.jsonl.name_file import NameFile
 from refold.stores.jsonl.scan import FileSearch, find_defects, salvage_file
 from refold.stores.jsonl.session_file import SessionFile, peek_info
 from refold.stores.lease_table import LeaseRecord, LeaseTable
@@ -45,9 +51,13 @@ def open_store(
     *,
     durability: Durability = "normal",
     now: Callable[[], float] = time.time,
+    scope: str = DEFAULT_SCOPE,
     **options: Any,
 ) -> "JsonlStore":
-    """Open a folder of logs; creates it if there is none."""
+    """Open a folder of logs; creates it if there is none.
+
+    scope   tenant, who has a folder of its own in the folder `scopes`
+    """
     refuse_options("jsonl", options)
     if not rest or "\0" in rest:
         raise StoreError("jsonl: needs a folder: write jsonl:DIR")
@@ -59,14 +69,21 @@ def open_store(
             refuse_missing_folder(folder.absolute().parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             sync_folder(folder.parent)
-    return JsonlStore(folder, sync=durability == "full", now=now)
+        address = f"jsonl:{folder}"
+        if check_scope(scope) != DEFAULT_SCOPE:
+            address = f"{address}?scope={quote(scope)}"
+            for name in ("scopes", name_hash(scope).hex()):
+                folder = folder / name
+                folder.mkdir(mode=0o700, exist_ok=True)
+                sync_folder(folder.parent)
+    return JsonlStore(folder, address, sync=durability == "full", now=now)
 
 
 class JsonlStore:
     """Sessions in files of a folder."""
 
-    def __init__(self, folder: Path, *, sync: bool, now: Callable[[], float]) -> None:
-        self.address = f"jsonl:{folder}"
+    def __init__(self, folder: Path, address: str, *, sync: bool, now: Callable[[], float]) -> None:
+        self.address = address
         self._folder = folder
         self._sync = sync
         self._now = now
@@ -83,6 +100,7 @@ class JsonlStore:
             lambda session, record: self._lease_file.put(session, asdict(record)), self._now
         )
         self._search = FileSearch()
+        self._names = NameFile(self._folder / "names.jsonl")
 
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
@@ -182,6 +200,20 @@ class JsonlStore:
             found = file.index.find_kind(kind) if file.refresh() else []
         entries = file.entries(iter([extent for _, extent in found]), self._require_open)
         return list(zip((place for place, _ in found), entries, strict=True))
+
+    def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
+        """Find messages by name in all sessions; reads only what was added to their files since."""
+        with self._hold_lock():
+            self._names.follow(self._paths())
+            located = {name: list(islice(self._locate(name), limit)) for name in names}
+        return {name: sessions for name, sessions in located.items() if sessions}
+
+    def _locate(self, name: str) -> Iterator[Located]:
+        for stem in self._names.find(name):
+            file = self._file_at(self._folder / f"{stem}{_SUFFIX}")
+            places = file.find([name]) if file.refresh() else {}
+            if places and file.session is not None:
+                yield Located(session=file.session, place=places[name])
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from psycopg.sql import SQL
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, SessionNotFound, StoreError
-from refold.stores import START, Head, Place
+from refold.stores import START, Head, Located, Place
 from refold.stores.paths import Stretch, split_path
 from refold.stores.postgres.connections import Connection
 from refold.stores.text import decode_text, encode_text, name_hash
@@ -34,6 +34,13 @@ _PAGE: Final = """
     ) AS page WHERE before < {bytes} ORDER BY seq {order}
 """
 
+_LOCATE: Final = """
+    SELECT s.name, e.line, e.seq FROM (
+        SELECT DISTINCT ON (session) session, line, seq, at FROM refold.entries
+        WHERE scope = %(scope)s AND name = %(name)s AND kind = 'said' ORDER BY session, seq
+    ) AS e JOIN refold.sessions AS s ON s.scope = %(scope)s AND s.id = e.session
+    ORDER BY e.at DESC, e.session DESC LIMIT %(limit)s
+"""
 MARKS: Final = f"""
     SELECT {COLUMNS} FROM refold.entries WHERE scope = %(scope)s AND session =
     (SELECT id FROM refold.sessions WHERE scope = %(scope)s AND key = %(key)s)
@@ -135,14 +142,30 @@ def find_path(connection: Connection, scope: str, session: str, place: Place) ->
 
 def find_names(connection: Connection, scope: str, session: str, names: Sequence[str]) -> dict[str, Place]:
     """Find entries by name; of several with one name the first."""
-    # The server refuses a query with NUL or a lone surrogate, and no stored name has one.
-    storable = [
-        name for name in names if "\0" not in name and encode_text(name) == name.encode("utf-8", "replace")
-    ]
     rows = connection.execute(
         "SELECT name, line, seq FROM refold.entries WHERE scope = %(scope)s AND session ="
         " (SELECT id FROM refold.sessions WHERE scope = %(scope)s AND key = %(key)s)"
         " AND name = ANY(%(names)s) ORDER BY seq DESC",
-        {"scope": scope, "key": name_hash(session), "names": storable},
+        {"scope": scope, "key": name_hash(session), "names": _storable(names)},
     )
     return {name: Place(line, seq) for name, line, seq in rows}
+
+
+def locate_names(
+    connection: Connection, scope: str, names: Sequence[str], limit: int
+) -> dict[str, list[Located]]:
+    """Find messages by name in all sessions of a scope, those stored last first."""
+    located: dict[str, list[Located]] = {}
+    for wanted in _storable(names):
+        rows = connection.execute(_LOCATE, {"scope": scope, "name": wanted, "limit": limit})
+        for name, line, seq in rows:
+            found = Located(session=decode_damaged_text(name), place=Place(line, seq))
+            located.setdefault(wanted, []).append(found)
+    return located
+
+
+def _storable(names: Sequence[str]) -> list[str]:
+    """Return the names that can be stored: the server refuses a query with NUL or a lone surrogate."""
+    return [
+        name for name in names if "\0" not in name and encode_text(name) == name.encode("utf-8", "replace")
+    ]

@@ -15,7 +15,19 @@ from typing import Any, Final, TypeVar
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError, StoreError, StoreUnsure, install_hint
-from refold.stores import Defect, Durability, Head, Lease, Place, SearchHit, SessionInfo, refuse_options
+from refold.stores import (
+    DEFAULT_SCOPE,
+    Defect,
+    Durability,
+    Head,
+    Lease,
+    Located,
+    Place,
+    SearchHit,
+    SessionInfo,
+    check_scope,
+    refuse_options,
+)
 from refold.stores.text import encode_text, name_hash
 
 try:
@@ -30,11 +42,9 @@ except ImportError as error:
     raise RefoldError(f"a PostgreSQL store needs psycopg ({error}): {hint}") from None
 
 T = TypeVar("T")
-_DEFAULTS: Final = {"scope": "default", "durability": "normal", "busy_seconds": 5.0, "connections": 8}
-"""The scope is not empty, because a setting that was never made reads as empty. Five seconds outlast the
-restart of a server; eight connections leave most of a server's usual 100 to others."""
-_LONGEST_SCOPE: Final = 500
-"""Characters. The scope is part of every index, whose rows have room for 2,704 bytes."""
+_DEFAULTS: Final = {"scope": DEFAULT_SCOPE, "durability": "normal", "busy_seconds": 5.0, "connections": 8}
+"""Five seconds outlast the restart of a server; eight connections leave most of a server's usual 100 to
+others."""
 _PUT_NOTE: Final = (
     "INSERT INTO refold.notes (scope, key, name, value) VALUES (%s, %s, %s, %s)"
     " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value"
@@ -68,9 +78,7 @@ def open_store(
     }
     chosen: dict[str, Any] = {**_DEFAULTS, **parsed.options}
     chosen |= {key: value for key, value in arguments.items() if value is not None}
-    tenant = str(chosen["scope"])
-    if not 0 < len(tenant) <= _LONGEST_SCOPE or not tenant.isprintable():
-        raise RefoldError(f"a scope has 1 to {_LONGEST_SCOPE} printable characters, not {tenant[:40]!r}")
+    tenant = check_scope(str(chosen["scope"]))
     if chosen["durability"] not in ("full", "normal"):
         raise RefoldError(f"durability is full or normal, not {chosen['durability']!r}")
     pool = Connections(
@@ -189,6 +197,10 @@ class PostgresStore:
         """Find the entries of a kind on all branches, in the order they were stored."""
         values = {"scope": self._scope, "key": name_hash(session), "kind": kind}
         return [log.parse_entry_row(row) for row in self._run(log.fetch_all(log.MARKS, values))]
+
+    def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
+        """Find messages by name in all sessions of the scope."""
+        return self._run(lambda connection: log.locate_names(connection, self._scope, names, limit))
 
     # -- search and notes --------------------------------------------------------------------------------
 

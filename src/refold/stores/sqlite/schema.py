@@ -15,6 +15,8 @@ from refold.stores.sqlite.driver import RawConnection
 PACKAGE: Final = "refold.stores.sqlite"
 APPLICATION: Final = 0x52464C44
 """Application id in the header of the file: "RFLD" in ASCII."""
+READABLE: Final = 1
+"""The oldest version of the tables that can be read as they are: later ones have only other indexes."""
 _MIGRATIONS: Final = (
     "CREATE TABLE migrations (version INTEGER PRIMARY KEY, checksum TEXT NOT NULL, taken REAL NOT NULL)"
 )
@@ -65,8 +67,8 @@ def migrate(raw: RawConnection, path: str) -> None:
 
 
 def require_current(raw: RawConnection, path: str) -> None:
-    """Raise an error if the tables are not those of this refold; they cannot be brought up to date here."""
-    if read_pragma(raw, "user_version") != len(read_migrations(PACKAGE)):
+    """Raise an error if this refold cannot read the tables; they cannot be brought up to date here."""
+    if not READABLE <= read_pragma(raw, "user_version") <= len(read_migrations(PACKAGE)):
         raise StoreError(
             f"{path} is of an older refold and not writable here: open it once where it is writable"
         )

@@ -10,19 +10,23 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 from zlib import crc32
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import (
+    DEFAULT_SCOPE,
     START,
     Defect,
     Durability,
     Head,
     Lease,
+    Located,
     Place,
     SearchHit,
     SessionInfo,
+    check_scope,
     refuse_missing_folder,
     refuse_options,
 )
@@ -33,7 +37,7 @@ from refold.stores.sqlite.connection import Connection
 from refold.stores.sqlite.driver import RawConnection, choose_driver
 from refold.stores.sqlite.files import default_path
 from refold.stores.sqlite.rows import COLUMNS, SESSION_COLUMNS, SessionRow
-from refold.stores.text import decode_text, encode_text
+from refold.stores.text import decode_text, encode_text, name_hash
 from refold.stores.word_index import rank_with_newest
 
 _INDEX_EVERY: Final = 256
@@ -66,6 +70,11 @@ _FIND: Final = (  # two indexes have to agree, because either may be damaged
     " ON b.session = a.session AND b.line = a.line AND b.seq = a.seq"
     " WHERE a.session = ? AND a.name = ? ORDER BY a.id LIMIT 1"
 )
+_LOCATE: Final = (
+    "SELECT session, min(id) AS first FROM entries WHERE name = ? AND kind = 'said'"
+    " GROUP BY session ORDER BY first DESC LIMIT ?"
+)
+_NAME_OF_SESSION: Final = sqlite_rows.select_sessions("WHERE id = ?")
 
 
 def open_store(
@@ -75,6 +84,7 @@ def open_store(
     busy_seconds: float | str = 5.0,
     now: Callable[[], float] = time.time,
     driver: str | None = None,
+    scope: str = DEFAULT_SCOPE,
     **options: Any,
 ) -> "SQLiteStore":
     """Open the store in a file; creates the file if there is none.
@@ -82,15 +92,21 @@ def open_store(
     rest           the file; "" for the one in the user's data folder
     busy_seconds   how long to wait for other processes
     driver         apsw or sqlite3; the best that is installed by default
+    scope          tenant, who has a file of its own in a folder beside the file
     """
     refuse_options("sqlite", options)
     try:
         seconds = float(busy_seconds)
     except ValueError:
         raise StoreError(f"busy_seconds is a number of seconds, not {busy_seconds!r}") from None
-    path = str(_find_file(rest) if rest else default_path())
+    path = _find_file(rest) if rest else default_path()
+    address = f"sqlite:{path}"
+    if check_scope(scope) != DEFAULT_SCOPE:
+        address = f"{address}?scope={quote(scope)}"
+        path = path.with_name(f"{path.name}.scopes") / f"{name_hash(scope).hex()}.db"
     library = choose_driver(driver)
-    return SQLiteStore(Connection(path, driver=library, durability=durability, busy_seconds=seconds), now)
+    connection = Connection(str(path), driver=library, durability=durability, busy_seconds=seconds)
+    return SQLiteStore(connection, now, address)
 
 
 def _find_file(name: str) -> Path:
@@ -103,15 +119,11 @@ def _find_file(name: str) -> Path:
 class SQLiteStore:
     """Sessions in one file."""
 
-    def __init__(self, connection: Connection, now: Callable[[], float]) -> None:
+    def __init__(self, connection: Connection, now: Callable[[], float], address: str) -> None:
+        self.address = address
         self._connection = connection
         self._now = now
         self._unindexed = 0
-
-    @property
-    def address(self) -> str:
-        """Address that opens this store again."""
-        return f"sqlite:{self._connection.path}"
 
     # -- the log -----------------------------------------------------------------------------------------
 
@@ -195,6 +207,14 @@ class SQLiteStore:
         row = self._read_session(session)
         rows = [] if row is None else self._connection.fetch(_MARKS, (row.id, kind))
         return [(found.place, found.entry) for found in map(sqlite_rows.parse_intact_row, rows)]
+
+    def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
+        """Find messages by name in all sessions, by the index that finds them in one."""
+        located: dict[str, list[Located]] = {}
+        for start in range(0, len(names), _NAMES):
+            batch = names[start : start + _NAMES]
+            located |= self._connection.read(partial(_locate_names, names=batch, limit=limit))
+        return located
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
@@ -342,3 +362,15 @@ def _find_names(raw: RawConnection, session: int, names: Sequence[str]) -> dict[
                 raise LogCorrupt(f"entry {name} is damaged on the disk: salvage what can be read", entry=name)
             places[name] = Place(line, seq)
     return places
+
+
+def _locate_names(raw: RawConnection, names: Sequence[str], limit: int) -> dict[str, list[Located]]:
+    located: dict[str, list[Located]] = {}
+    for name in names:
+        bound = sqlite_rows.bind_text(name)
+        for session, _ in raw.execute(_LOCATE, (bound, limit)).fetchall():
+            [row] = raw.execute(_NAME_OF_SESSION, (session,)).fetchall()
+            found = _find_names(raw, session, [name])
+            owner = sqlite_rows.parse_session_row(row).as_info().name
+            located.setdefault(name, []).append(Located(session=owner, place=found[name]))
+    return located

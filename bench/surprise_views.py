@@ -34,6 +34,10 @@ SLACK: Final = 1.03
 FULL: Final = 0.85
 """A view of so much of its budget needs no other try."""
 TRIES: Final = 4
+PEER_TRIES: Final = 10
+"""Some libraries keep a quarter of what they may, and everything below a trigger: little is between."""
+MOST_GROWTH: Final = 4
+"""A target grows by this factor at most: an almost empty view says little about the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def fold_with_peer(counter: TokenCounter, peer: Peer, messages: Wire, budget: in
     """
     target = int(budget * refold.count(messages) / max(1, count_messages(counter, messages)))
     best: Wire | None = None
-    for _ in range(TRIES):
+    bounds = (0, 0)
+    for _ in range(PEER_TRIES):
         try:
             view = list(peer.fold(messages, target, None))
         except PeerFailed as failed:
@@ -151,8 +156,25 @@ def fold_with_peer(counter: TokenCounter, peer: Peer, messages: Wire, budget: in
             best = view
         if FULL * budget <= tokens <= budget * SLACK:
             break
-        target = int(target * budget / max(1, tokens) * 0.98)
+        low, high = bounds
+        bounds = (target, high) if tokens < budget else (low, target)
+        growth = min(MOST_GROWTH, budget / max(1, tokens) * 0.98)
+        target = choose_target(bounds, int(target * growth))
+        if target in {0, *bounds}:
+            break
     return best
+
+
+def choose_target(bounds: tuple[int, int], scaled: int) -> int:
+    """Return the next target: in proportion to what came out, or the mean where that is known not to fit.
+
+    Bounds are the largest target that gave too little and the smallest that gave too much; 0 is none yet.
+    """
+    low, high = bounds
+    # a step of less than a tenth would not leave the bound
+    if high and not low * 1.1 < scaled < high * 0.9:
+        return round((low * high) ** 0.5) if low else min(scaled, high - 1)
+    return scaled
 
 
 def play_session(messages: Wire, window: int) -> Wire:

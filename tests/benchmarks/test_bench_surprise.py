@@ -167,6 +167,35 @@ def test_a_peer_gets_the_same_tokens(cases, factor):
     )
 
 
+class TriggerPeer(OffPeer):
+    """A library that keeps everything below its trigger, and a quarter of it above."""
+
+    def fold(self, messages, budget, ask):
+        if surprise_cases.count_messages(WordReader(), messages) <= budget:
+            return messages
+        return super().fold(messages, budget, ask)
+
+
+def test_a_peer_with_a_trigger_gets_the_same_tokens(cases):
+    """A quarter of the prefix is left just before the trigger is no longer reached."""
+    budget = int(cases[0].tokens * 0.25)
+    view = surprise_views.fold_with_peer(WordReader(), TriggerPeer(0.25), cases[0].prefix, budget)
+    assert budget * surprise_views.FULL <= surprise_cases.count_messages(WordReader(), view) <= budget
+
+
+class StubbornPeer(OffPeer):
+    """A library that keeps everything, and refuses a target of nothing."""
+
+    def fold(self, messages, budget, ask):
+        assert budget > 0
+        return messages
+
+
+def test_a_peer_that_stays_larger_has_no_view(cases):
+    budget = int(cases[0].tokens * 0.25)
+    assert surprise_views.fold_with_peer(WordReader(), StubbornPeer(1), cases[0].prefix, budget) is None
+
+
 def test_a_peer_that_fails_has_no_view(cases):
     maker = ViewMaker(WordReader(), methods=(), shares=(0.25,), windows=(), peers=(OffPeer(None),))
     assert maker.make_views(cases[0]) == {}

@@ -41,6 +41,7 @@ def write(results: Path, docs: Path) -> None:
         ("counts", _counts),
         ("session", _session),
         ("torture", _torture),
+        ("hostile-answers", _hostile_answers),
         ("retention", _retention),
         ("retention-peers", _beside),
         ("retention-model", _models),
@@ -165,6 +166,24 @@ def _secrets(found: dict[str, Any]) -> str:
         f"## Secrets\n\n`refold eval secrets --policy all`: of {found['count']} planted secrets, how many"
         f" pass each border. False alarms: {alarms['found']} in {alarms['texts']:,} ordinary texts.\n\n"
         f"| policy | redaction | {' | '.join(borders)} |\n|---|---{'|---' * len(borders)}|\n" + rows + "\n"
+    )
+
+
+def _hostile_answers(found: dict[str, Any]) -> str:
+    steep = sorted(found["rows"], key=lambda row: -row["steepest"])[:10]
+    sizes = " | ".join(f"{size:,}" for size in found["characters"])
+    rows = "\n".join(
+        f"| {row['pattern']} | {' | '.join(f'{each:,.0f} ms' for each in row['milliseconds'])}"
+        f" | {row['steepest']:.2f} | {row['step']} |"
+        for row in steep
+    )
+    return (
+        f"## Hostile answers\n\n`{found['command']}`: {found['patterns']} patterns that a summariser might"
+        f" answer with, each read in four sizes by all {len(found['steps'])} steps that read an answer. The"
+        " exponent says how the CPU time of the steepest step grows with the answer: 1 is linear, 2"
+        f" quadratic. Not linear: {found['wrong']}. The ten steepest, with the time of all steps by"
+        f" characters:\n\n| pattern | {sizes} | exponent | steepest step |\n"
+        f"|---{'|---' * len(found['characters'])}|---|---|\n" + rows + "\n"
     )
 
 

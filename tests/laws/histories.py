@@ -111,3 +111,69 @@ YOUNG = FORMATS[4:]
 """Formats that no document of the five systems speaks of; tried with the default policy alone."""
 POLICIES = ("ripple", "codebuddy", "umwelten", "neurolink", "opal", "refold")
 windows = st.sampled_from([60, 300, 1_000, 4_000, 16_000])
+
+
+def _as_block(item):
+    kind = {"user": "input_text", "assistant": "output_text"}[item["role"]] if "type" in item else "text"
+    return {**item, "content": [{"type": kind, "text": item["content"]}]}
+
+
+def _as_string(item):
+    (block,) = item["content"]
+    return {**item, "content": block["text"]}
+
+
+def _respace(item):
+    made = json.loads(json.dumps(item))
+    for call in made.get("tool_calls", ()):
+        call["function"]["arguments"] = json.dumps(json.loads(call["function"]["arguments"]), indent=2)
+    if isinstance(made.get("arguments"), str):
+        made["arguments"] = json.dumps(json.loads(made["arguments"]), indent=2)
+    return made
+
+
+def _wrap_results(item):
+    made = json.loads(json.dumps(item))
+    for block in made["content"]:
+        if block["type"] == "tool_result" and isinstance(block["content"], str):
+            block["content"] = [{"type": "text", "text": block["content"]}]
+    return made
+
+
+def _mark(item):
+    made = json.loads(json.dumps(item))
+    made["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return made
+
+
+def _reverse(value):
+    if isinstance(value, dict):
+        return {key: _reverse(value[key]) for key in reversed(value)}
+    return [_reverse(one) for one in value] if isinstance(value, list) else value
+
+
+REWRITES = (
+    _as_block,
+    _as_string,
+    _respace,
+    _wrap_results,
+    _mark,
+    _reverse,
+    lambda item: {**item, "refusal": None, "annotations": []},
+    lambda item: {**item, "id": "item_1", "status": "completed"},
+    lambda item: {**item, "client": {"seen": True}},
+    lambda item: {**item, "content": [*item["content"], {"cachePoint": {"type": "default"}}]},
+)
+"""What clients and frameworks do to a message: other blocks, order and spaces, nulls, marks, fields of theirs."""
+
+
+def rewrite(item, choices, wire):
+    """A message in other JSON that the format reads as an equal value, by the rewrites that were drawn."""
+    read = formats.get(wire).parse
+    for change in choices:
+        try:
+            made = change(item)
+            item = made if read([made]) == read([item]) else item
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue  # this message has nothing of the kind
+    return item

@@ -14,7 +14,9 @@ from refold import Answer, Message, Text, Thinking, ToolCall, presets
 from refold.testing import loose_ends, waiting_calls
 
 sys.path.insert(0, str(Path(__file__).parent))
-from histories import FORMATS, POLICIES, YOUNG, full_texts, histories, windows, wired
+from histories import FORMATS, POLICIES, REWRITES, YOUNG, full_texts, histories, rewrite, windows, wired
+
+from refold.stores import open_store
 
 SMALL = {"neurolink": {"prune_minimum_savings": 50, "prune_protect_tokens": 50}}
 
@@ -256,6 +258,30 @@ def test_what_is_sent_after_a_refusal_is_valid_and_smaller(wire, history, name, 
             assert sound(wire, observed.messages, name) == []
             assert observed.budget.breakdown.total < sent
         assert "already within its target" not in observed.reason
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+@given(
+    history=histories(least=2),
+    window=st.sampled_from([300, 1_000, 4_000]),
+    drawn=st.lists(st.lists(st.sampled_from(REWRITES), max_size=4), min_size=1, max_size=8),
+    reopened=st.booleans(),
+)
+def test_a_history_written_anew_begins_no_branch_and_costs_no_fold(wire, history, window, drawn, reopened):
+    """Decision 25: whatever JSON a message is in, if the format reads it as an equal value it is the same."""
+    items, store = wired(history, wire), open_store("memory:")
+    session = refold.open("law", store=store, window=window, format=wire)
+    session.prepare(items)
+    said, folds = count_said(store), [fold.name for fold in session.folds()]
+    if reopened:
+        session = refold.open("law", store=store, window=window, format=wire)
+    session.prepare([rewrite(item, drawn[at % len(drawn)], wire) for at, item in enumerate(items)])
+    assert count_said(store) == said
+    assert [fold.name for fold in session.folds()][: len(folds)] == folds
+
+
+def count_said(store):
+    return sum(entry.kind == "said" for _, _, entry in store.salvage())
 
 
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))

@@ -193,6 +193,71 @@ class TestEnvironment:
         assert "2026-11-15" not in json.dumps(ready.messages)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("added", ["first", "later"])
+@pytest.mark.parametrize("shape", [*SHAPES, "converse"])
+def test_a_field_that_only_one_side_has_begins_no_branch(shape, added, restarted):
+    """Clients add fields of their own, and drop those that they do not know."""
+    plain = wired(values(30), shape)
+    own = {"client": {"seen": True}}
+    marked = [
+        {**message, **(own if "role" in message else {})} for message in plain
+    ]  # fields of items are read
+    first, later = (marked, plain) if added == "first" else (plain, marked)
+    store = open_store("memory:")
+    session = opened(window=6_000, format=shape, store=store)
+    session.prepare(first)
+    folds, before = session.folds(), len(kinds(session, "said"))
+    if restarted:
+        session = opened(window=6_000, format=shape, store=store)
+    session.prepare(later)
+    assert folds
+    assert session.folds()[: len(folds)] == folds
+    assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == before
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("shape", ["anthropic", "gemini", "converse"])
+def test_a_result_that_came_back_twice_begins_no_branch(shape, restarted):
+    """As gemini-cli sends a resumed session: the result of a call a second time in the same message."""
+    history = wired(values(30), shape)
+    store = open_store("memory:")
+    session = opened(window=6_000, format=shape, store=store)
+    session.prepare(history)
+    folds, before = session.folds(), len(kinds(session, "said"))
+    if restarted:
+        session = opened(window=6_000, format=shape, store=store)
+    key = "parts" if shape == "gemini" else "content"
+    doubled = [
+        {**message, key: [*message[key], *message[key]]} if has_result(message.get(key)) else message
+        for message in history
+    ]
+    assert doubled != history
+    session.prepare(doubled)
+    assert session.folds()[: len(folds)] == folds
+    assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == before
+
+
+def has_result(parts):
+    found = (json.dumps(part) for part in parts if isinstance(part, dict))
+    return any("tool_result" in text or "functionResponse" in text or "toolResult" in text for text in found)
+
+
+def test_results_with_other_words_and_texts_that_repeat_count():
+    session = opened(format="anthropic")
+    use = {"type": "tool_use", "id": "t", "name": "ls", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "one"}
+    begun = [user("Look."), {"role": "assistant", "content": [use]}]
+    for parts in (
+        [result],
+        [result, {**result, "content": "two"}],
+        [result, {"type": "text", "text": "ok"}],
+        [result, {"type": "text", "text": "ok"}, {"type": "text", "text": "ok"}],
+    ):
+        session.prepare([*begun, user(parts)])
+        assert session.log(kinds=["said"])[-1].value == user(parts)
+
+
 HEADS = {
     "a date in words": "Today is Sunday, November {day} 2026.\n\nAnswer my questions.",
     "a tag of another client": "<workspace_info>branch b{day}, 3 files changed</workspace_info>\nAnswer me.",

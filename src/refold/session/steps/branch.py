@@ -16,7 +16,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, message_entries
-from refold.session.steps.earlier_views import common_length, earlier_views
+from refold.session.steps.earlier_views import common_length, earlier_views, is_same
 from refold.session.steps.load import load_at_head, spending_at
 from refold.stores import START, Place
 
@@ -67,6 +67,9 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     said_items = None if shared is None else [*shared, *rest]
     base = yield from _last_place(state, said)
     stored, base = yield from _follow_stored(state, rest, said, base)
+    if as_stored := (yield from _read_as_stored(state, rest[stored:], said + stored)):
+        more, base = yield from _follow_stored(state, as_stored, said + stored, base)
+        stored += more
     on_this_branch = True
     if stored:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
@@ -233,6 +236,30 @@ def _follow_names(
                 return count, base
             count, base = count + 1, _Base(places[name], name, name)
     return count, base
+
+
+def _read_as_stored(state: SessionState, rest: Sequence[Any], said: int) -> SessionFlow[list[Any]]:
+    """Return the next messages as this branch has them, as far as the list has the same in other JSON.
+
+    Names tell most of that. This is for the rest: messages that only the format reads alike.
+    """
+    if not rest or state.head is None or said >= state.view.said:
+        return []
+    place = state.head.place
+
+    def read() -> list[Any]:
+        found: list[Any] = []
+        for entry in state.log.read(
+            state.name, place, kinds=SAID, first=said + 1, last=min(state.view.said, said + len(rest))
+        ):
+            stored = state.from_stored(entry)
+            if not is_same(state.wire, stored, rest[len(found)], entry.said):
+                break
+            found.append(stored)
+        return found
+
+    as_stored: list[Any] = yield StoreCall(read)
+    return as_stored
 
 
 def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[tuple[_Base, bool]]:

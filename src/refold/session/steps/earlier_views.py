@@ -27,6 +27,8 @@ _WRITTEN_ANEW: Final = frozenset(
     | {"function_call", "arguments"}
 )
 """Fields of a message that the formats read in more than one form, or that do not count."""
+_RESULTS: Final = frozenset({"functionResponse", "function_response", "toolResult"})
+"""Fields of parts that hold a result: Gemini, Converse."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
 
 
@@ -123,7 +125,7 @@ def find_rewritten(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> l
     if list(body[: len(known)]) == known:  # the usual case; compares everything in one step
         return []
     places = [place for place, old in enumerate(known) if old is not body[place] and old != body[place]]
-    same = all(_is_same(wire, known[place], body[place], place + 1) for place in places)
+    same = all(is_same(wire, known[place], body[place], place + 1) for place in places)
     return places if same else None
 
 
@@ -131,20 +133,25 @@ def _is_at(wire: Format, item: Any, body: Sequence[Any], place: int) -> bool:
     if place >= len(body):
         return False
     other = body[place]
-    return item is other or item == other or _is_same(wire, item, other, place + 1)
+    return is_same(wire, item, other, place + 1)
 
 
-def _is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
+def is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
     """True if two wire values are one message: by their normal form, or as the format reads them.
+
+    A field that only one of them has does not tell them apart: clients drop what they do not know.
 
     number   the place in the list, from 1; a client's environment does not count in the first messages
     """
+    if old is new or old == new:
+        return True
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return False
+    old, new = _without_repeats(old), _without_repeats(new)
     if write_normal_form(old, number) == write_normal_form(new, number):
         return True
     try:
-        return not wire.positional and wire.parse([old]) == wire.parse([new]) and _agree(old, new)
+        return wire.parse([old]) == wire.parse([new]) and _agree(old, new)
     except FormatError:  # the list is read as a whole later, and the error is told there
         return False
 
@@ -154,3 +161,17 @@ def _agree(old: dict[str, Any], new: dict[str, Any]) -> bool:
     fields = (old.keys() & new.keys()) - _WRITTEN_ANEW
     alone = ({name: message[name] for name in fields} for message in (old, new))
     return len({write_normal_form(message, 0) for message in alone}) == 1
+
+
+def _without_repeats(item: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without results that it has a second time: gemini-cli doubles them when it resumes."""
+    for key in ("content", "parts"):
+        parts = item.get(key)
+        if isinstance(parts, list) and len(parts) > 1:
+            kept = [part for at, part in enumerate(parts) if not (_is_result(part) and part in parts[:at])]
+            item = item if len(kept) == len(parts) else {**item, key: kept}
+    return item
+
+
+def _is_result(part: Any) -> bool:
+    return isinstance(part, dict) and (part.get("type") == "tool_result" or not _RESULTS.isdisjoint(part))

@@ -20,7 +20,7 @@ from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
-from refold.session.steps.earlier_views import common_length
+from refold.session.steps.earlier_views import common_length, is_same
 from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import SYSTEM, load_at_head
 
@@ -64,11 +64,11 @@ def find_said_head(state: SessionState, body: Sequence[Any]) -> SessionFlow[list
             item = state.from_stored(entry)
             if len(head) < HEAD:
                 head.append(item)
-                is_same = _is_same_request(state.wire, item, body[entry.said - 1])
-                if not is_same or common_length(state.wire, head, body) == HEAD:
+                alike = _is_same_request(state.wire, item, body[entry.said - 1])
+                if not alike or common_length(state.wire, head, body) == HEAD:
                     break
                 continue
-            if not common_length(state.wire, [item], [body[entry.said - 1]]):
+            if not is_same(state.wire, item, body[entry.said - 1], entry.said):
                 break
             shared += _identifies(state.wire, item)
             if shared == LEAST_SHARED:
@@ -88,7 +88,7 @@ def _identifies(wire: Format, item: Any) -> bool:
 
 def _is_same_request(wire: Format, old: Any, new: Any) -> bool:
     """True if two messages differ in nothing but their environment."""
-    if common_length(wire, [old], [new]):
+    if is_same(wire, old, new, 1):
         return True
     (before,), (after,) = wire.parse([old]), wire.parse([new])
     if before.role != after.role or max(len(before.text), len(after.text)) > _LONGEST_HEAD:
@@ -125,7 +125,7 @@ def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> 
     now: dict[str, Any] = {}
     changed: list[int] = []
     for number, (old, item) in enumerate(zip(said, head, strict=True), 1):
-        if common_length(state.wire, [old], [item]):
+        if is_same(state.wire, old, item, number):
             continue
         now[str(number)] = state.to_stored(item)
         if recorded.get(str(number)) != now[str(number)]:

@@ -9,8 +9,11 @@ import sys
 import threading
 from time import sleep
 
-WAIT = 20.0
-"""Seconds after which something hangs; nothing takes nearly as long."""
+WAIT = 120.0
+"""Seconds after which something hangs; nothing takes nearly as long, on a busy machine either."""
+
+_ENDED = object()
+"""Comes last, where the program has closed its output."""
 
 
 def wait_until(happened):
@@ -62,6 +65,16 @@ class Client:
                 line = stream.read(size)
             value = json.loads(line)
             (self.events if isinstance(value, dict) and "method" in value else self.answers).put(value)
+        self.events.put(_ENDED)
+        self.answers.put(_ENDED)
+
+    def _take(self, told):
+        """The next answer or event; fails at once, with the reason, where the program has ended."""
+        value = told.get(timeout=WAIT)
+        if value is _ENDED:
+            status = self.process.wait(WAIT)
+            raise AssertionError(f"it ended with {status}: {self.process.stderr.read().decode()}")
+        return value
 
     def raw(self, data: bytes):
         self.process.stdin.write(data)
@@ -81,7 +94,7 @@ class Client:
     def answer(self, number=None):
         """The next answer, or the one to this call."""
         while number not in self.parked:
-            got = self.answers.get(timeout=WAIT)
+            got = self._take(self.answers)
             if number is None:
                 return got
             self.parked[got.get("id") if isinstance(got, dict) else None] = got
@@ -100,7 +113,7 @@ class Client:
     def event(self, kind):
         """The next event of a kind; others are passed over."""
         while True:
-            told = self.events.get(timeout=WAIT)
+            told = self._take(self.events)
             assert told["method"] == "session/event"
             if told["params"]["kind"] == kind:
                 return told["params"]

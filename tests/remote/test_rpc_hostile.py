@@ -17,7 +17,7 @@ def test_what_comes_back_is_json(client):
     client.raw(
         b'{"jsonrpc": "2.0", "id": 1e999, "method": "agent/state", "params": {"session_id": "there"}}\n'
     )
-    answer = client.answers.get(timeout=20)
+    answer = client.answer()
     assert (answer["id"], answer["error"]["code"]) == (None, -32700)
     json.dumps(answer, allow_nan=False)
 
@@ -35,12 +35,12 @@ def test_an_empty_list_of_messages_is_a_slip_and_empties_nothing(client):
 @pytest.mark.parametrize("named", [[], {}, True, [1]])
 def test_cancelling_what_is_no_id_is_a_wrong_parameter(client, named):
     client.send({"jsonrpc": "2.0", "id": 77, "method": "$/cancelRequest", "params": {"id": named}})
-    answer = client.answers.get(timeout=20)
+    answer = client.answer()
     assert (answer["id"], answer["error"]["code"]) == (77, -32602)
 
 
 def test_a_folder_that_has_no_name_is_told(client):
     params = {"session_id": "there", "directory": "a\0b"}
     client.send({"jsonrpc": "2.0", "id": 78, "method": "session/export", "params": params})
-    answer = client.answers.get(timeout=20)
+    answer = client.answer()
     assert (answer["id"], answer["error"]["code"]) == (78, -32006)

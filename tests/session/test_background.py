@@ -23,7 +23,7 @@ class Slow:
     def __call__(self, _ask):
         self.count += 1
         self.asked.set()
-        assert self.let.wait(3)
+        assert self.let.wait(60)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -47,12 +47,12 @@ def test_from_the_soft_line_on_and_what_is_said_meanwhile_is_kept(slow):
         ready = session.prepare(HISTORY)
         assert 0.70 <= ready.budget.ratio < 0.85
         assert ready.messages is HISTORY
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         session.say(reply("said meanwhile"))
         session.prepare([*HISTORY, reply("said meanwhile"), user("and this too")])
         assert slow.count == 1  # single flight
         slow.let.set()
-        session._thread.join(5)
+        session._thread.join(60)
         view = session.view()
         assert view[-2:] == [reply("said meanwhile"), user("and this too")]
         assert SUMMARY in dumped(view)
@@ -64,7 +64,7 @@ def test_from_the_soft_line_on_and_what_is_said_meanwhile_is_kept(slow):
 def test_due_but_being_prepared_is_not_prepared_twice(slow):
     with opened(ask=slow, background=True) as session:
         session.prepare(HISTORY)
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         more = [*HISTORY, reply("omega psi " * 500), user("and?")]
         ready = session.prepare(more)
         assert 0.85 <= ready.budget.ratio < 0.95
@@ -78,7 +78,7 @@ def test_at_the_wall_the_caller_waits(answer):
     slow = Slow(answer)
     with opened(ask=slow, background=True) as session:
         session.prepare(HISTORY)
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         threading.Timer(0.05, slow.let.set).start()
         ready = session.prepare([*HISTORY, reply("omega psi " * 900), user("and?")])
         assert ready.messages[-1] == user("and?")
@@ -90,7 +90,7 @@ def test_at_the_wall_the_caller_waits(answer):
 def test_what_was_waited_for_may_not_be_enough(slow):
     with opened(ask=slow, background=True) as session:
         session.prepare(HISTORY)
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         threading.Timer(0.05, slow.let.set).start()
         ready = session.prepare([*HISTORY, *talk(30, size=620)])
         assert ready.budget.used <= 0.56 * ready.budget.room
@@ -101,14 +101,14 @@ def test_what_was_waited_for_may_not_be_enough(slow):
 def test_a_stale_summary_is_not_installed(how, slow):
     with opened(ask=slow, background=True) as session:
         session.prepare(HISTORY)
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         if how == "rewind":
             session.rewind("#20")
         elif how == "edit":
             session.prepare([*HISTORY[:10], user("another way")])
         else:
             slow.let.set()
-            session._thread.join(5)
+            session._thread.join(60)
             before = session.view()
             session.unfold()
             assert session.view() == HISTORY
@@ -116,7 +116,7 @@ def test_a_stale_summary_is_not_installed(how, slow):
             return
         before = session.view()
         slow.let.set()
-        session._thread.join(5)
+        session._thread.join(60)
         assert session.view() == before
         assert kinds(session, "fold") == []
         assert kinds(session, "attempt") == ["attempt"]
@@ -126,15 +126,15 @@ def test_another_process_that_holds_the_lease(memory, slow):
     lease = memory.claim("talk", holder="somebody else", seconds=100)
     with opened(store=memory, ask=slow, background=True) as session:
         session.prepare(HISTORY)
-        session._thread.join(5)
+        session._thread.join(60)
         assert slow.count == 0
         assert session.state.pending_fold is None
         memory.release(lease)
         session.prepare(HISTORY)
-        assert slow.asked.wait(5)
+        assert slow.asked.wait(60)
         assert memory.claim("talk", holder="somebody else", seconds=1) is None
         slow.let.set()
-        session._thread.join(5)
+        session._thread.join(60)
         assert memory.claim("talk", holder="somebody else", seconds=1)
 
 
@@ -149,7 +149,7 @@ def test_a_fold_that_fails_for_good_is_logged_and_frees_the_lease(memory, caplog
 
         memory.append = broken
         session.prepare(HISTORY)
-        session._thread.join(5)
+        session._thread.join(60)
         assert "as it was" in caplog.text
         memory.append = real
         assert session.state.pending_fold is None
@@ -171,7 +171,7 @@ def test_the_breaker_holds_in_the_background_too():
         for _ in range(6):
             session.prepare(HISTORY)
             if session._thread:
-                session._thread.join(5)
+                session._thread.join(60)
         assert len(model.asked) <= 3
 
 

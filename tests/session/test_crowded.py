@@ -111,7 +111,7 @@ def test_folds_in_the_background_are_no_more():
     for _ in range(60):
         talk.go(1)
         if talk.session._thread:
-            talk.session._thread.join(5)
+            talk.session._thread.join(60)
     assert 1 <= len(talk.session.folds()) <= 60 // 4
     talk.session.close()
 

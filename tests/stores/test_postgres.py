@@ -446,12 +446,12 @@ def test_an_older_lease_cannot_append_and_a_younger_one_waits_for_an_append(stor
     def slow(self, connection):
         original(self, connection)
         writing.set()
-        go.wait(5)
+        go.wait(60)
 
     monkeypatch.setattr(postgres_append.Append, "_check_fence", slow)
     with ThreadPoolExecutor(2) as pool:
         append = pool.submit(store.append, "s", [said("x")], expect=None, fence=old.fence)
-        assert writing.wait(5)
+        assert writing.wait(60)
         claim = pool.submit(store.claim, "s", holder="b", seconds=60)
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         while execute(running.url, waiting) != [(1,)]:
@@ -664,11 +664,11 @@ def test_more_threads_than_connections_wait_and_then_are_told(address):
 
         def hold(connection):
             held.set()
-            go.wait(5)
+            go.wait(60)
 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(store._connections.run, hold)
-            assert held.wait(5)
+            assert held.wait(60)
             with pytest.raises(StoreBusy, match="connections="):
                 store.head("s")
             go.set()

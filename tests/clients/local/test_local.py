@@ -201,10 +201,10 @@ def test_a_server_that_died_between_questions_is_started_again(client):
 
 
 def test_a_server_that_hangs_is_ended(client, monkeypatch):
-    monkeypatch.setattr(local_server, "HEALTH_SECONDS", 0.3)
     hurried = open_client("local", **SHORT, total_seconds=0.5)
     server = server_of(client)
     assert server.is_healthy
+    monkeypatch.setattr(local_server, "HEALTH_SECONDS", 0.3)
     os.kill(server.process_id, signal.SIGSTOP)
     with pytest.raises(AnswerFailed, match=r"did not answer within 0\.5 seconds"):
         hurried.ask(QUESTION)

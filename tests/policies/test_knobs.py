@@ -8,12 +8,12 @@ import pytest
 
 import refold
 from refold import presets
+from refold.arguments import Argument, list_arguments
 from refold.errors import RefoldError
-from refold.policies.knobs import Knob, list_knobs
 
 SYSTEMS = Path(__file__).parents[2] / "docs" / "systems"
 SHARE = "expected a number from 0 to 1"
-KNOBS = [(policy, knob) for policy, make in presets.PRESETS.items() for knob in list_knobs(make).values()]
+KNOBS = [(policy, knob) for policy, make in presets.PRESETS.items() for knob in list_arguments(make).values()]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_every_default_is_in_its_own_range(policy, knob):
 
 def test_a_text_is_read_as_the_knob_needs_it():
     def read(policy, knob, text):
-        return list_knobs(presets.PRESETS[policy])[knob].read(text)
+        return list_arguments(presets.PRESETS[policy])[knob].read(text)
 
     assert read("opal", "keep_recent", "8000") == read("opal", "keep_recent", "8k") == 8_000
     assert read("opal", "keep_recent", "null") is None
@@ -121,8 +121,8 @@ def test_a_text_is_read_as_the_knob_needs_it():
 
 
 def test_a_number_without_a_range_may_be_any_number():
-    assert Knob("depth", int, 0).check(-3) == -3
-    assert Knob("depth", int, 0).values == "a whole number"
+    assert Argument("depth", int, 0).check(-3) == -3
+    assert Argument("depth", int, 0).values == "a whole number"
 
 
 @pytest.mark.parametrize(

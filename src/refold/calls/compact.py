@@ -4,12 +4,13 @@ Read the messages, decide whether to act, run the policy's stages, write the res
 The work is a generator that yields questions; `compact` answers them one by one, `acompact` in parallel.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any, Final
 
+from refold.arguments import check_arguments
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens, read_conversation
 from refold.calls.make_outcome import explain_hopeless, explain_result, join_reasons, make_outcome
 from refold.calls.outcome import Outcome
@@ -36,7 +37,7 @@ from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
 from refold.core.models.windows import lookup
-from refold.errors import DoesNotFit, RefoldError, WindowUnknown
+from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
 
 LEAST_ASK_WINDOW: Final = 8_192
 """The least window assumed of a summariser that does not tell its own. No model that is sold today has less;
@@ -91,6 +92,7 @@ class ParsedCall:
 
 
 def compact(
+@check_arguments
     messages: Sequence[Any],
     *,
     ask: AskTarget = None,
@@ -135,6 +137,7 @@ def compact(
 
 
 async def acompact(
+@check_arguments
     messages: Sequence[Any],
     *,
     ask: AskTarget = None,
@@ -200,6 +203,9 @@ def parse_call(
     elif isinstance(pins, int | str | Mapping | Message):
         pins = (pins,)  # a single pin need not be in a list
     conversation = read_conversation(messages, measure)
+    elif not isinstance(pins, Iterable):
+        found = type(pins).__name__
+        raise FormatError(f"expected positions, messages or their ids, found {found}", path="pins")
     if len(conversation.items) < len(messages):  # positions count hidden messages too
         count = len(messages)
         pins = [messages[p] if isinstance(p, int) and -count <= p < count else p for p in pins]

@@ -4,9 +4,11 @@ Knows the options that every call on plain data shares. Knows nothing of how a c
 asks no model.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from numbers import Real
 from typing import Any
 
 from refold import formats
@@ -15,6 +17,8 @@ from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
+from refold.core.facts.entities import FILE, PATH, entity_kind
+from refold.core.messages.file_operations import PATH_CHARS
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
@@ -220,7 +224,7 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
     if count is None:
         return counter
     if not isinstance(count, str):
-        return counter.with_text_count(MemoizedCount(count))
+        return counter.with_text_count(MemoizedCount(_check_count(count)))
     encoding = exact.encoding_for(model or "") if count == "exact" else count
     factor = FAMILY.get(provider_of(model or "") or "", 1.0)
     if encoding is not None or factor == 1.0:
@@ -236,6 +240,24 @@ def system_text(system: Any) -> str:
     """Return the text of a system prompt in any provider's shape."""
     try:
         return _join_blocks(system)
+def _is_file_name(text: str) -> bool:
+    """True for a single word that has the shape of a path, or is the name of a file that is there."""
+    is_word = 0 < len(text) <= PATH_CHARS and len(text.split()) == 1
+    return is_word and (entity_kind(text) in {PATH, FILE} or os.path.isfile(text))  # noqa: PTH113  # no text is too odd for it
+
+
+def _check_count(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a caller's count of text that refuses what is no number."""
+
+    def counted(text: str) -> int:
+        number = count(text)
+        if isinstance(number, Real) and number >= 0:
+            return number
+        raise FormatError(f"expected a number of tokens from it, found {number!r}", path="count")
+
+    return counted
+
+
     except RecursionError:
         raise FormatError("is nested too deep", path="system") from None
 
@@ -253,7 +275,12 @@ def _join_blocks(system: Any) -> str:
 
 
 def file_text(file: Any) -> str:
-    """Return the text of an attachment."""
+    """Return the text of an attachment; refuses a name of a file, which would be counted as its text."""
+    if isinstance(file, os.PathLike) or (isinstance(file, str) and _is_file_name(file)):
+        name = os.fspath(file)
+        raise FormatError(
+            f'names a file: give its text, or {{"content": text, "path": {name!r}}}', path=f"files: {name!r}"
+        )
     content = file.get("content", "") if isinstance(file, Mapping) else file
     content = content.content if isinstance(content, FileText | FittedFile) else content
     if not isinstance(content, str):

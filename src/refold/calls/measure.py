@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.calls.conversation import (
     Count,
     MeasureOptions,
     Tokens,
     choose_counter,
     choose_format,
+    file_text,
     read_conversation,
 )
 from refold.core.compaction import file_budget
@@ -23,6 +25,7 @@ from refold.core.tokens.units import parse_tokens
 from refold.policies import presets
 
 
+@check_arguments
 def measure(
     messages: Sequence[Any],
     *,
@@ -59,6 +62,7 @@ def measure(
     return read_conversation(messages, options).budget
 
 
+@check_arguments
 def count(
     text_or_messages: Any,
     *,
@@ -82,6 +86,7 @@ def count(
     return counter.conversation(choose_format(messages, format).parse(messages))
 
 
+@check_arguments
 def fit_text(
     text: str,
     max_tokens: int,
@@ -96,6 +101,7 @@ def fit_text(
     return text_cutting.fit_text(text, max_tokens, count=counter.plain).text
 
 
+@check_arguments
 def fit_files(
     files: Sequence[Any],
     *,
@@ -116,6 +122,8 @@ def fit_files(
     size = chosen.window(model).tokens if window is None else parse_tokens(window)
     output = max_tokens if max_tokens is not None else chosen.reserve.tokens(size, chosen.output)
     budget = file_budget.file_budget(size, used, output, fraction=chosen.file_fraction)
+    for file in files:
+        file_text(file)  # refuses what is no file
     return file_budget.fit_files(files, budget_tokens=budget, count=counter.plain)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.calls.compact import CompactionOptions, compaction_flow, parse_call
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
@@ -21,6 +22,7 @@ from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
 
 
+@check_arguments
 def plan(
     messages: Sequence[Any],
     *,

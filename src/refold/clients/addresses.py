@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from refold.arguments import check_arguments
 from refold.clients.contract import BUILT_IN, GROUP, Client
 from refold.errors import RefoldError, install_hint
 
@@ -12,6 +13,7 @@ _EXTRAS: Final = {"local": "local"}
 """Schemes whose module may be missing, and the extra that installs it."""
 
 
+@check_arguments
 def open_client(
     address: str | Sequence[str | Client],
     *,

@@ -6,10 +6,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.core.messages import text_cutting
 from refold.core.messages.text_cutting import Clipped
 
 
+@check_arguments
 def clip(
     text: str,
     *,

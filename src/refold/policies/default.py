@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
+from refold.arguments import check_arguments
 from refold.core.compaction.budget import Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Stage
@@ -16,7 +17,7 @@ from refold.core.models.windows import lookup, provider_of
 from refold.core.summaries.wrappers import wrap_summary
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, MemoizedCount, count_media_tokens
 from refold.core.tokens.estimate import FAMILY, estimate
-from refold.policies.knobs import PositiveTokens, Share, Tokens, check_arguments
+from refold.policies.knobs import PositiveTokens, Share, Tokens
 from refold.stages import digest
 from refold.stages.arguments import TrimArguments
 from refold.stages.clamp import Clamp

@@ -6,16 +6,15 @@ documents and in docs/systems/.
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
+from refold.arguments import Argument, check_arguments, list_arguments, suggest
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies.default import refold
-from refold.policies.knobs import Knob, list_knobs
 from refold.policies.systems.codebuddy import codebuddy
 from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
 from refold.policies.systems.opal import opal
@@ -82,6 +81,7 @@ def names() -> list[str]:
     return [*PRESETS, *(strategy.id for strategy in list_strategies())]
 
 
+@check_arguments
 def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
     """Return a policy by name, with knobs turned; a strategy's id gives Umwelten's policy with that strategy.
 
@@ -101,20 +101,15 @@ def find_preset(name: str) -> Callable[..., Policy]:
     """Return the function that makes the policy of a name; raises if there is no such policy."""
     make = PRESETS.get(str(name).lower()) or (umwelten if find(name) is not None else None)
     if make is None:
-        raise RefoldError(f"there is no policy {name!r}; {_hint(str(name), names(), 'known are')}")
+        raise RefoldError(f"there is no policy {name!r}; {suggest(str(name), names(), 'known are')}")
     return make
 
 
-def find_knob(name: str, knob: str) -> Knob:
+def find_knob(name: str, knob: str) -> Argument:
     """Return a knob of a policy by any of its names."""
     make = find_preset(name)
-    known = list_knobs(make)
+    known = list_arguments(make)
     knob = OTHER_KNOB_NAMES.get(knob, knob) if make is neurolink else knob
     if knob not in known:
-        raise RefoldError(f"policy {name} has no knob {knob!r}; {_hint(knob, known, 'it has')}")
+        raise RefoldError(f"policy {name} has no knob {knob!r}; {suggest(knob, known, 'it has')}")
     return known[knob]
-
-
-def _hint(word: str, known: Collection[str], intro: str) -> str:
-    near = get_close_matches(word, known, 1)
-    return f"did you mean {near[0]}?" if near else f"{intro}: {', '.join(known)}"

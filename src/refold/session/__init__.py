@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.calls.conversation import Count
 from refold.calls.summariser import ASK_SECONDS, AskTarget
 from refold.core.compaction.circuit_breaker import Limits
@@ -14,13 +15,14 @@ from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES
 from refold.redaction.redact import Mode
 from refold.session.async_session import AsyncSession
-from refold.session.opening import OpenOptions, open_state
+from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
 from refold.session.state.settings import Background
 from refold.session.steps.background import JOB, LEASE_SECONDS, fold_in_background
-from refold.stores import Durability, Store, open_store
+from refold.stores import Durability, Store
 
 
+@check_arguments
 def open(  # noqa: A001  # the word users know
     name: str,
     *,
@@ -73,6 +75,7 @@ def aopen(
     *,
     model: str | None = None,
     store: str | os.PathLike[str] | Store | None = None,
+@check_arguments
     policy: str | Policy = "refold",
     ask: AskTarget = None,
     window: int | str | None = None,
@@ -111,6 +114,7 @@ def work(
     policy: str | Policy | None = None,
     ask: AskTarget = None,
     window: int | str | None = None,
+@check_arguments
     endpoint: str | None = None,
     count: Count = None,
     format: str | None = None,  # noqa: A002  # the word users know
@@ -131,7 +135,7 @@ def work(
     `open`, above all `ask`; policy, model, window and caps are those of the session unless given. `seconds`
     is how long one fold may take.
     """
-    opened = open_store(store) if isinstance(store, str) else store
+    opened = find_store(store, durability)
     options = OpenOptions(
         model, opened, policy, ask, window, endpoint, count, format, durability, redaction, background,
         limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout,
@@ -139,7 +143,7 @@ def work(
     try:
         return _fold_queue(opened, options, seconds)
     finally:
-        if isinstance(store, str):
+        if not _is_open(store):
             opened.close()
 
 

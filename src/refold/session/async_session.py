@@ -1,11 +1,13 @@
 """`AsyncSession`: one conversation in a store, for an event loop; the methods are those of `Session`."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from refold.arguments import check_arguments
 from refold.calls.outcome import Outcome
 from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
@@ -111,6 +113,7 @@ class AsyncSession:
     ) -> list[Entry]:
         """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
         return await self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
+    @check_arguments
 
     async def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
@@ -125,6 +128,7 @@ class AsyncSession:
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
+    @check_arguments
         tools: Sequence[Any] | None = None,
         prompt: str | None = None,
         files: Sequence[Any] | None = None,
@@ -170,6 +174,7 @@ class AsyncSession:
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
+    @check_arguments
         tools: Sequence[Any] | None = None,
         say: bool | None = None,
     ) -> Any:
@@ -215,6 +220,7 @@ class AsyncSession:
         *,
         keep: int | None = None,
         focus: str = "",
+    @check_arguments
         target: TargetSize | None = None,
     ) -> Outcome:
         """Fold now, whether or not it is due.
@@ -242,6 +248,7 @@ class AsyncSession:
 
     async def unfold(self, fold: str | FoldMade | None = None) -> str | None:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
+    @check_arguments
         return await self.run_flow(operations.unfold(self.state, fold))
 
     async def rewind(self, to: Any) -> Rewound:
@@ -259,6 +266,7 @@ class AsyncSession:
 
     async def original(self, handle: Any) -> list[Any]:
         """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
+    @check_arguments
         return await self.run_flow(original(self.state, handle))
 
     async def pin(self, handle: Any = -1) -> str:
@@ -297,11 +305,13 @@ class AsyncSession:
         """Return the text to answer with when the model calls the tool `recall`."""
         return await self.run_flow(answer_recall(self.state, arguments))
 
-    async def export(self, directory: str, *, form: str = DEFAULT_FORM) -> list[str]:
+    @check_arguments
+    async def export(self, directory: str | os.PathLike[str], *, form: str = DEFAULT_FORM) -> list[str]:
         """Write the session as files, in a form that another system reads, and return their names."""
         return await self.run_flow(export(self.state, directory, form))
 
-    async def import_from(self, directory: str) -> int:
+    @check_arguments
+    async def import_from(self, directory: str | os.PathLike[str]) -> int:
         """Read an exported folder into this session, which must be empty; returns the number of messages.
 
         A file with a list whose tags hide messages is read too: what they hide becomes a fold.

@@ -68,10 +68,6 @@ _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "limits": ("refold.core.compaction.circuit_breaker.Limits", lambda value: isinstance(value, Limits)),
     "now": ("a callable", callable),
     "archive": ("a folder", lambda value: isinstance(value, str | os.PathLike)),
-    "store": (
-        "an address, a path or a store",
-        lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "append"),
-    ),
 }
 """For each option, the expected kind of value in words, and the check for it."""
 
@@ -131,7 +127,7 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
         summariser = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
         problem = f"no price is known for {summariser}, so that a cap in dollars cannot be held"
         advice = "before it has answered: set max_summary_tokens_per_hour"
-        warnings.warn(f"{problem} {advice}", RefoldWarning, stacklevel=4)
+        warnings.warn(f"{problem} {advice}", RefoldWarning, stacklevel=5)
     return caps
 
 
@@ -156,6 +152,8 @@ def _describe_summariser(
         model=summariser_field(ask, "model"),
         provider=summariser_field(ask, "provider"),
         format=summariser_field(ask, "format"),
+        if not hasattr(address, "head"):
+            raise RefoldError(f"store is an address, a path or a store, not {type(address).__name__}")
         price=summariser_price(ask),
     )
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from weakref import WeakSet
 
+from refold.arguments import check_arguments
 from refold.calls.outcome import Outcome
 from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
@@ -108,6 +109,7 @@ class Session:
     ) -> list[Entry]:
         """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
         return self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
+    @check_arguments
 
     def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
@@ -122,6 +124,7 @@ class Session:
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
+    @check_arguments
         tools: Sequence[Any] | None = None,
         prompt: str | None = None,
         files: Sequence[Any] | None = None,
@@ -167,6 +170,7 @@ class Session:
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
+    @check_arguments
         tools: Sequence[Any] | None = None,
         say: bool | None = None,
     ) -> Any:
@@ -209,6 +213,7 @@ class Session:
         *,
         keep: int | None = None,
         focus: str = "",
+    @check_arguments
         target: TargetSize | None = None,
     ) -> Outcome:
         """Fold now, whether or not it is due.
@@ -236,6 +241,7 @@ class Session:
 
     def unfold(self, fold: str | FoldMade | None = None) -> str | None:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
+    @check_arguments
         return self.run_flow(operations.unfold(self.state, fold))
 
     def rewind(self, to: Any) -> Rewound:
@@ -253,6 +259,7 @@ class Session:
 
     def original(self, handle: Any) -> list[Any]:
         """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
+    @check_arguments
         return self.run_flow(original(self.state, handle))
 
     def pin(self, handle: Any = -1) -> str:
@@ -291,11 +298,13 @@ class Session:
         """Return the text to answer with when the model calls the tool `recall`."""
         return self.run_flow(answer_recall(self.state, arguments))
 
-    def export(self, directory: str, *, form: str = DEFAULT_FORM) -> list[str]:
+    @check_arguments
+    def export(self, directory: str | os.PathLike[str], *, form: str = DEFAULT_FORM) -> list[str]:
         """Write the session as files, in a form that another system reads, and return their names."""
         return self.run_flow(export(self.state, directory, form))
 
-    def import_from(self, directory: str) -> int:
+    @check_arguments
+    def import_from(self, directory: str | os.PathLike[str]) -> int:
         """Read an exported folder into this session, which must be empty; returns the number of messages.
 
         A file with a list whose tags hide messages is read too: what they hide becomes a fold.

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import parse_qsl
 
+from refold.arguments import check_arguments
 from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError, StoreError
 
@@ -246,6 +247,7 @@ _BUILT_IN: Final = {
 """Module of each scheme. Imported on use: PostgreSQL needs an extra, and the others cost time to load."""
 
 
+@check_arguments
 def open_store(
     address: str | os.PathLike[str],
     *,

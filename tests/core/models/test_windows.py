@@ -493,7 +493,7 @@ def test_on_device_models_of_ripples_document_are_known(model, tokens):
 
 
 def test_a_model_that_is_no_name_is_wrong_use():
-    with pytest.raises(TypeError, match="a model is named by a string, not by int"):
+    with pytest.raises(FormatError, match="model=5: expected text, or none"):
         lookup(5)
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import EllipsisType
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.core.models.model_names import canonical_provider, parse_model_name, provider_of
 from refold.core.models.window_overlay import Overlay, apply_overlay, parse_overlay
 from refold.core.models.window_table import FALLBACK, Price, Table, Window
@@ -42,6 +43,7 @@ def builtin_table() -> Table:
     return Table("built-in", models=models, defaults=raw["defaults"], sources=sources)
 
 
+@check_arguments
 def lookup(
     model: str | None,
     *,
@@ -62,8 +64,6 @@ def lookup(
     >>> lookup("gpt-4o-2024-08-06").tokens, lookup("openai:gpt-5").input_tokens
     (128000, 272000)
     """
-    if not isinstance(model, str | None):
-        raise TypeError(f"a model is named by a string, not by {type(model).__name__}")
     table = table or builtin_table()
     if model and model.strip():
         listed = _find_window(table, model, provider)
@@ -83,7 +83,7 @@ def lookup(
         taken = f"taking {window.tokens:,} tokens{usual}"
         known = "pass window= (at a terminal: --window, or add it to refold.toml)"
         text = f"no window is known for model {model[:200]!r}: {taken}; {known}"
-        warnings.warn(text, RefoldWarning, stacklevel=2)
+        warnings.warn(text, RefoldWarning, stacklevel=3)
     return window
 
 

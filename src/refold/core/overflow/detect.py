@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from refold.arguments import check_arguments
 from refold.core.models.model_names import canonical_provider
 from refold.core.overflow.error_text import Evidence, collect_evidence
 from refold.core.overflow.numbers import Sizes, drop_impossible_sizes, read_sizes
@@ -40,6 +41,7 @@ class OverflowInfo:
         return self.limit if self.limit is not None and self.limit in LEARNABLE else None
 
 
+@check_arguments
 def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | None:
     """Return the numbers of a refusal for size; None if the error is something else.
 

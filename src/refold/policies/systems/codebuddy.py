@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import Annotated, ClassVar, Final
 
+from refold.arguments import Range, check_arguments
 from refold.core.compaction.budget import Levels, Target, Trigger
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import Segment
@@ -34,7 +35,7 @@ from refold.core.summaries.wrappers import (
 )
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.core.tokens.units import format_count
-from refold.policies.knobs import Count, PositiveTokens, Range, Tokens, check_arguments
+from refold.policies.knobs import Count, PositiveTokens, Tokens
 from refold.policies.systems.keep_rules import LastMessages
 from refold.policies.systems.window_tables import codebuddy_table
 from refold.stages.strip import Strip

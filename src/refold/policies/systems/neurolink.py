@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from refold.arguments import check_arguments
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message
@@ -23,7 +24,7 @@ from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, count_images, scaled_counter
 from refold.formats.systems.neurolink_tags import read_shown
 from refold.policies.clip_files import saver
-from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens
 from refold.policies.systems.keep_rules import RecentShare
 from refold.policies.systems.window_tables import neurolink_table
 from refold.stages.clamp import Clamp

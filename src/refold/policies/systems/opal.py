@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
+from refold.arguments import check_arguments
 from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.compaction.task import Task
@@ -29,7 +30,7 @@ from refold.core.summaries.wrappers import (
     unwrap_summary,
 )
 from refold.core.tokens.counting import Counter
-from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens
 from refold.policies.systems.keep_rules import RecentBytes
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from refold.arguments import check_arguments
 from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message, ToolCall
@@ -18,7 +19,7 @@ from refold.core.models.windows import lookup
 from refold.core.summaries.wrappers import Covered, quote_request
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.formats.systems.ripple_archive import name_history
-from refold.policies.knobs import Count, PositiveTokens, Share, Tokens, check_arguments
+from refold.policies.knobs import Count, PositiveTokens, Share, Tokens
 from refold.policies.systems.keep_rules import RecentTurns
 from refold.policies.systems.window_tables import ripple_table
 from refold.stages.summarize import Summarize

@@ -7,13 +7,14 @@ and docs/systems/umwelten.md.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from refold.arguments import check_arguments, list_arguments
 from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.models.windows import lookup
 from refold.core.tokens.counting import Counter
-from refold.policies.knobs import Count, check_arguments, list_knobs
+from refold.policies.knobs import Count
 from refold.policies.systems.keep_rules import Thread
 from refold.policies.systems.strategies import ByStrategy
 
@@ -30,7 +31,7 @@ def umwelten(
 ) -> Policy:
     """Umwelten: when somebody asks for it, the thread since the checkpoint through a strategy by id."""
     options = dict(strategy_options or {})
-    knobs = list_knobs(umwelten)
+    knobs = list_arguments(umwelten)
     keep_turns = knobs["keep_turns"].check(options.get("keep_turns", options.get("keepTurns", keep_turns)))
     if isinstance(from_checkpoint, int) and not isinstance(from_checkpoint, bool):
         checkpoint = from_checkpoint

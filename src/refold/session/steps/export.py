@@ -1,5 +1,6 @@
 """Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +36,7 @@ _ITEM: Final = ("wire", "message")
 """Keys under which a fold keeps a message of its own: in a wire format, or as a value of ours."""
 
 
-def export(state: SessionState, directory: str, form: str) -> SessionFlow[list[str]]:
+def export(state: SessionState, directory: str | os.PathLike[str], form: str) -> SessionFlow[list[str]]:
     """Write the session into a folder, new or with its earlier export, and return the names of the files."""
     refuse_unknown_form(form)
     files = write_files((yield from _to_exported(state)), form)
@@ -98,13 +99,13 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
 # -- and back ----------------------------------------------------------------------------------------------
 
 
-def import_from(state: SessionState, directory: str) -> SessionFlow[int]:
+def import_from(state: SessionState, directory: str | os.PathLike[str]) -> SessionFlow[int]:
     """Read an exported folder, or a file with a tagged list, into a session that is empty.
 
     Returns the number of messages.
     """
     exported: Exported = yield StoreCall(partial(_read_folder, Path(directory)))
-    return (yield from import_exported(state, exported, directory))
+    return (yield from import_exported(state, exported, os.fspath(directory)))
 
 
 def import_exported(state: SessionState, exported: Exported, name: str) -> SessionFlow[int]:

@@ -1,0 +1,225 @@
+"""The arguments of public calls and of policies, checked by their annotations: a wrong one is one clear line.
+
+    @check_arguments
+    def measure(messages, *, model: str | None = None, tools: Sequence[Any] | None = None) -> Budget: ...
+
+    measure([], model=4)   ->   FormatError: model=4: expected text, or none
+
+An annotation that says nothing (`Any`, a protocol) is not checked. Knows no argument by its name.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, wraps
+from math import inf
+from numbers import Integral
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+from refold.errors import FormatError, RefoldError
+
+_Arguments = ParamSpec("_Arguments")
+_Made = TypeVar("_Made")
+_LARGEST: Final = 1_000_000_000
+"""No request has more tokens, messages, lines or bytes; a larger number is a mistake."""
+_LONGEST: Final = 80
+"""Characters of a wrong value that an error repeats."""
+_LISTS: Final = (Sequence, Collection, Iterable)
+_WORDS: Final[Mapping[Any, str]] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    NoneType: "none",
+    Mapping: "a table",
+    Callable: "a function",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers that an argument may be, both ends included."""
+
+    least: float
+    most: float = _LARGEST
+    read: Callable[[str], int] | None = None
+    """Reads text such as "60k"; None where text is no number."""
+
+
+_ANY_NUMBER: Final = Range(-inf, inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call, as its signature has it."""
+
+    name: str
+    hint: Any
+    default: Any
+
+    @property
+    def values(self) -> str:
+        """The values that it may have, in words.
+
+        >>> Argument("model", str | None, None).values, Argument("share", float, 0.8).values
+        ('text, or none', 'a number')
+        """
+        return ", or ".join(_describe(hint) for hint in _list_alternatives(self.hint))
+
+    def is_checked(self, value: Any) -> bool:
+        """True if its annotation says what it may be; None may stand for a default that is text."""
+        is_default = value is None and isinstance(self.default, str)
+        if is_default and Literal not in _plain_types(self.hint):
+            return False
+        return _says_something(self.hint)
+
+    def check(self, value: Any) -> Any:
+        """Return a value that it may have, text such as "60k" as a number where it is one; else raise."""
+        for hint in _list_alternatives(self.hint):
+            with suppress(FormatError):
+                return _match(value, hint)
+        raise FormatError(f"expected {self.values}", path=f"{self.name}={_show(value)}")
+
+    def read(self, text: str) -> Any:
+        """Return the first reading of a text that it may have: JSON, a size, the text itself."""
+        sizes = (_split(hint)[1] for hint in _list_alternatives(self.hint))
+        readers = [limits.read for limits in sizes if limits is not None and limits.read is not None]
+        reads: list[Callable[[str], Any]] = [json.loads, *readers, str]
+        for read in reads:
+            with suppress(ValueError, RecursionError):  # a value that it may not have is a ValueError as well
+                return self.check(read(text))
+        raise FormatError(f"expected {self.values}", path=f"{self.name}={text[:_LONGEST]}")
+
+
+@cache
+def list_arguments(call: Callable[..., Any]) -> Mapping[str, Argument]:
+    """Return the arguments of a call by name, in their order."""
+    parameters = inspect.signature(call).parameters.values()
+    return {
+        each.name: Argument(each.name, each.annotation, each.default)
+        for each in parameters
+        if each.kind not in {each.VAR_POSITIONAL, each.VAR_KEYWORD}
+    }
+
+
+def check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse options that a later call does not have or that have a wrong value, at once."""
+    known = list_arguments(call)
+    for name in options:
+        if name not in known:
+            raise RefoldError(f"there is no option {name!r}; {suggest(name, known, 'there are')}")
+    _check_all(options.items(), call)
+
+
+def suggest(word: str, known: Collection[str], intro: str) -> str:
+    """Return the known word that is most like another one, as a question; all of them where none is."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    near = get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else f"{intro}: {', '.join(known)}"
+
+
+def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _Made]:
+    """Return the call with a check of every argument that is passed."""
+
+    @wraps(call)
+    def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Made:
+        known = _check_all(zip(list_arguments(call), args, strict=False), call)
+        positions: Any = (*known.values(), *args[len(known) :])
+        named: Any = _check_all(kwargs.items(), call)
+        return call(*positions, **named)
+
+    @wraps(call)
+    async def checked_later(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
+        made: Any = checked(*args, **kwargs)
+        return await made
+
+    return checked_later if inspect.iscoroutinefunction(call) else checked  # type: ignore[return-value]
+
+
+def _check_all(passed: Iterable[tuple[str, Any]], call: Callable[..., Any]) -> dict[str, Any]:
+    """Return the passed values by name, those that the signature knows checked."""
+    known = list_arguments(call)
+    return {
+        name: known[name].check(value) if name in known and known[name].is_checked(value) else value
+        for name, value in passed
+    }
+
+
+# -- annotations --------------------------------------------------------------------------------------------
+
+
+def _list_alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+
+
+def _split(hint: Any) -> tuple[Any, Range | None]:
+    """Return the plain type of an annotation, and its range."""
+    if get_origin(hint) is Annotated:
+        return hint.__origin__, hint.__metadata__[0]
+    return hint, None
+
+
+def _plain_types(hint: Any) -> Iterator[Any]:
+    for each in _list_alternatives(hint):
+        kind = _split(each)[0]
+        yield get_origin(kind) or kind
+
+
+@cache
+def _says_something(hint: Any) -> bool:
+    """True if a value can be compared with an annotation."""
+    return all(
+        kind is Literal or kind in _LISTS or kind is Callable or _is_plain_class(kind)
+        for kind in _plain_types(hint)
+    )
+
+
+def _is_plain_class(kind: Any) -> bool:
+    """True for a class whose values `isinstance` knows."""
+    says_nothing = kind is Any or kind is inspect.Parameter.empty or getattr(kind, "_is_protocol", False)
+    return isinstance(kind, type) and not says_nothing
+
+
+def _describe(hint: Any) -> str:
+    kind, limits = _split(hint)
+    plain = get_origin(kind) or kind
+    if plain is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    if plain in _LISTS:
+        return "a list of texts" if get_args(kind) == (str,) else "a list"
+    words = _WORDS.get(plain) or f"a {plain.__name__}"
+    return words if limits is None else f"{words} from {limits.least:,} to {limits.most:,}"
+
+
+def _match(value: Any, hint: Any) -> Any:
+    """Return the value as the annotation has it; raises `FormatError` where it does not fit."""
+    kind, limits = _split(hint)
+    if limits is not None and limits.read is not None and isinstance(value, str):
+        value = limits.read(value)
+    plain = get_origin(kind) or kind
+    if kind in {int, float}:
+        is_number = isinstance(value, (Integral, kind)) and not isinstance(value, bool)
+        limits = limits or _ANY_NUMBER
+        fits = is_number and limits.least <= value <= limits.most
+    elif plain is Literal:
+        fits = isinstance(value, str) and value in get_args(kind)
+    elif plain in _LISTS:
+        fits = isinstance(value, Collection) and not isinstance(value, str | bytes)
+        fits = fits and (get_args(kind) != (str,) or all(isinstance(item, str) for item in value))
+    else:
+        fits = isinstance(value, plain)
+    if not fits:
+        raise FormatError(f"expected {_describe(hint)}")
+    return value
+
+
+def _show(value: Any) -> str:
+    try:
+        shown = repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        shown = type(value).__name__
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."

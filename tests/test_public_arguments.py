@@ -1,0 +1,169 @@
+"""A wrong argument of any public call is one line that names it, and never an error from somewhere inside."""
+
+import asyncio
+import inspect
+import math
+
+import pytest
+
+import refold
+from refold import RefoldError
+
+TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+WRONG = (
+    *(4, 4.5, -1, True, "text", "", b"x", [], [3], ["a"], {}, {"a": 1}, object(), math.nan, set()),
+    lambda *_: None,
+)
+CALLS = {
+    "measure": {"messages": TALK},
+    "compact": {"messages": TALK},
+    "plan": {"messages": TALK},
+    "count": {"text_or_messages": "some text"},
+    "fit_text": {"text": "some text", "max_tokens": 5},
+    "fit_files": {"files": [{"path": "a", "content": "b"}]},
+    "validate": {"messages": TALK},
+    "repair": {"messages": TALK},
+    "overflow": {"error": "prompt is too long"},
+    "window": {"model": "gpt-4o"},
+    "clip": {"text": "text"},
+    "open_store": {"address": "memory:"},
+    "open": {"name": "task", "store": "memory:"},
+    "aopen": {"name": "task", "store": "memory:"},
+    "work": {"store": "memory:"},
+    "Sessions": {"store": "memory:"},
+}
+METHODS = {
+    "say": {"message": "hi"},
+    "prepare": {},
+    "send": {"call": lambda _messages: {"choices": []}},
+    "compact": {},
+    "segment": {},
+    "log": {},
+    "recall": {"query": "hi"},
+    "original": {"handle": "#1"},
+    "rewind": {"to": "#1"},
+    "unfold": {},
+    "pin": {},
+    "checkpoint": {},
+    "recall_tool": {},
+    "answer_recall": {"arguments": "{}"},
+    "use": {},
+    "export": {"directory": "out"},
+    "import_from": {"directory": "out"},
+    "subscribe": {"callback": print},
+}
+
+
+def try_wrong_values(name, call, arguments):
+    """Pass each wrong value as each argument; what is no refusal in one line comes through."""
+    by_hand = (TypeError, ValueError) if name in {"clip", "subscribe"} else ()
+    lines = []
+    for parameter in inspect.signature(call).parameters.values():
+        for value in WRONG if parameter.kind is not parameter.VAR_KEYWORD else ():
+            try:
+                call(**{**arguments, parameter.name: value})
+            except (RefoldError, *by_hand) as error:
+                lines.append(str(error))
+    assert lines or name == "answer_recall"  # which answers a model whatever it said
+    assert not any("\n" in line for line in lines)
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """Texts are addresses of stores and folders too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFOLD_STORE", "memory:")
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name, recwarn):
+    try_wrong_values(name, getattr(refold, name), CALLS[name])
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    def call(**arguments):
+        with refold.open("task", store="memory:", window=8_000) as session:
+            session.say(TALK)
+            getattr(session, name)(**arguments)
+
+    call.__signature__ = inspect.signature(refold.Session).replace(
+        parameters=list(inspect.signature(getattr(refold.Session, name)).parameters.values())[1:]
+    )
+    try_wrong_values(name, call, METHODS[name])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"model": 4}, "model=4: expected text, or none"),
+        ({"tools": 5}, "tools=5: expected a list, or none"),
+        ({"prompt": 3}, "prompt=3: expected text, or none"),
+        ({"count": 3}, "count=3: expected a function, or text, or none"),
+        ({"policy": [3]}, "policy=[3]: expected text, or a Policy"),
+        ({"window": 3.5}, "window=3.5: expected a whole number, or text, or none"),
+        ({"files": "notes"}, "files='notes': expected a list, or none"),
+        ({"count": lambda _text: None}, "count: expected a number of tokens from it, found None"),
+    ],
+)
+def test_the_line_names_the_argument_and_what_it_may_be(arguments, said):
+    for call in (refold.measure, refold.compact, refold.plan):
+        with pytest.raises(RefoldError) as caught:
+            call(TALK, **arguments)
+        assert str(caught.value) == said
+
+
+def test_calls_of_an_event_loop_are_checked_and_stay_what_they_are():
+    assert inspect.iscoroutinefunction(refold.acompact)
+    with pytest.raises(RefoldError, match="model=4"):
+        asyncio.run(refold.acompact(TALK, model=4))
+    assert asyncio.run(refold.acompact(TALK, policy=None)).fits
+
+    async def prepare():
+        async with refold.aopen("task", store="memory:") as session:
+            await session.prepare(TALK, tools=5)
+
+    with pytest.raises(RefoldError, match="tools=5"):
+        asyncio.run(prepare())
+
+
+def test_positions_are_checked_as_names_are():
+    with pytest.raises(RefoldError, match="max_tokens='5': expected a whole number"):
+        refold.fit_text("some text", "5")
+    with pytest.raises(TypeError, match="positional"):
+        refold.fit_text("some text", 5, "gpt-4o")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "src/app.py", "Makefile"])
+def test_the_name_of_a_file_is_not_taken_for_its_text(name, tmp_path, monkeypatch):
+    """A name of a known shape, or of a file that is there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
+    for file in (name, tmp_path / name):
+        for call in (
+            lambda file=file: refold.measure(TALK, files=[file]),
+            lambda file=file: refold.fit_files([file], model="gpt-4o"),
+            lambda file=file: refold.open("task", store="memory:").prepare(TALK, files=[file]),
+        ):
+            with pytest.raises(RefoldError, match="names a file: give its text"):
+                call()
+    for text in ("", "word", f"see {name}", f"{name}\n# a comment"):
+        assert refold.measure(TALK, files=[text]).breakdown.files == refold.count(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"widow": 3}, "there is no option 'widow'; did you mean window?"),
+        ({"zzz": 3}, "there is no option 'zzz'; there are: name, "),
+        ({"model": 4}, "model=4: expected text, or none"),
+        ({"policy": "refolt"}, "there is no policy 'refolt'; did you mean refold?"),
+    ],
+)
+def test_many_sessions_are_checked_before_the_first_is_opened(options, said, tmp_path):
+    with pytest.raises(RefoldError) as caught:
+        refold.Sessions(store=f"sqlite:{tmp_path / 'store'}", **options)
+    assert str(caught.value).startswith(said)
+    assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE
@@ -13,7 +14,7 @@ import pytest
 from logs import said
 
 from refold.core.log.entries import ROOT
-from refold.errors import StoreError
+from refold.errors import RefoldWarning, StoreError
 from refold.stores.sqlite import driver, files, schema
 from refold.stores.sqlite.store import open_store
 
@@ -248,3 +249,13 @@ def test_a_fork_waits_for_a_transaction_of_another_thread(path):
     done = run(program, path)
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["0 of the child", "of the parent []"]
+
+
+def test_a_slower_journal_is_told_when_the_store_is_made_and_not_each_time(path, monkeypatch):
+    """Every command of the terminal program opens the store anew."""
+    monkeypatch.setattr(driver, "SAFE_WAL", (99, 0, 0))
+    with pytest.warns(RefoldWarning, match="a slower journal is used"):
+        open_store(str(path)).close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_store(str(path)).close()

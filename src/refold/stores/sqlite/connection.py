@@ -72,10 +72,12 @@ class Connection:
         self._identity: tuple[int, int] | None = None
         """Device and inode of the file, once it was opened."""
         self.read_only = not files.is_writable(path)
+        # Who has the store already was told when it was made; a log beside it is read by the other journal.
+        is_news = not self.read_only and (not Path(path).exists() or Path(f"{path}-wal").exists())
         if not self.read_only:
             files.make_file(path)
         self.journal = "wal" if driver.safe_wal and files.supports_wal(path) else "truncate"
-        if not driver.safe_wal and not self.read_only:
+        if not driver.safe_wal and is_news:
             version = ".".join(map(str, driver.version))
             warnings.warn(
                 f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"

@@ -166,6 +166,44 @@ async def raise_later(error):
     raise error
 
 
+class TestResponsesAreNotLost:
+    """A response is paid for: whatever becomes of the session meanwhile, the caller gets it."""
+
+    def test_a_session_that_is_closed_by_the_call(self):
+        session = opened()
+
+        def call(_messages):
+            session.close()
+            return response()
+
+        with pytest.warns(
+            refold.RefoldWarning, match="the response was not observed: the store .* is closed"
+        ):
+            assert session.send(call, talk(1)) == response()
+
+    def test_in_an_event_loop(self):
+        async def go():
+            session = refold.aopen("talk", store="memory:", window=8_000)
+
+            async def call(_messages):
+                await session.close()
+                return response()
+
+            with pytest.warns(refold.RefoldWarning, match="the response was not observed"):
+                return await session.send(call, talk(1))
+
+        assert asyncio.run(go()) == response()
+
+    def test_a_plain_function_will_do_in_an_event_loop(self):
+        async def go():
+            async with refold.aopen("talk", store="memory:", window=8_000) as session:
+                provider = Provider(TOO_LONG, response())
+                answer = await session.send(provider, talk(12, size=800), say=True)
+                return answer, len(provider.sent), len(await session.log(kinds=["said"]))
+
+        assert asyncio.run(go()) == (response(), 2, 26)
+
+
 class TestStream:
     @pytest.mark.parametrize("shape", STREAMS)
     def test_chunks_come_through_and_are_observed(self, shape):

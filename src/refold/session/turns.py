@@ -3,7 +3,8 @@
 `call` is the program's own request: it takes the list to send and returns the response, or the chunks of one.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+import warnings
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from refold.clients.http.sse import Event
 from refold.core.messages.plain_values import to_plain_value
 from refold.core.overflow.detect import overflow
-from refold.errors import Overflow, RefoldError
+from refold.errors import Overflow, RefoldError, RefoldWarning, StoreError
 from refold.session.results import Observed
 
 if TYPE_CHECKING:
@@ -125,8 +126,17 @@ def send(session: _Observer, call: Callable[[list[Any]], Any], messages: list[An
         if not again.send_again:
             raise
         return _send_again(session, call, again, say=say)
-    observed = session.observe(response, say=say)
+    try:
+        observed = session.observe(response, say=say)
+    except StoreError as error:
+        _warn_unobserved(error)
+        return response
     return _send_again(session, call, observed, say=say) if observed.send_again else response
+
+
+def _warn_unobserved(error: StoreError) -> None:
+    """Warn that a response was not taken in: it is paid for, so the caller gets it all the same."""
+    warnings.warn(f"the response was not observed: {error}", RefoldWarning, stacklevel=5)
 
 
 def _send_again(
@@ -144,25 +154,35 @@ def _send_again(
 
 
 async def asend(
-    session: _AsyncObserver, call: Callable[[list[Any]], Awaitable[Any]], messages: list[Any], *, say: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
 ) -> Any:
     """Do the same as `send` in an event loop."""
     try:
-        response = await call(messages)
+        response = await _await_response(call, messages)
     except Exception as error:
         again = await session.observe(error)
         if not again.send_again:
             raise
         return await _asend_again(session, call, again, say=say)
-    observed = await session.observe(response, say=say)
+    try:
+        observed = await session.observe(response, say=say)
+    except StoreError as error:
+        _warn_unobserved(error)
+        return response
     return await _asend_again(session, call, observed, say=say) if observed.send_again else response
 
 
+async def _await_response(call: Callable[[list[Any]], Any], messages: list[Any]) -> Any:
+    """Return what `call` returns; a plain function has its response at once, and nothing is awaited."""
+    response = call(messages)
+    return await response if hasattr(response, "__await__") else response
+
+
 async def _asend_again(
-    session: _AsyncObserver, call: Callable[[list[Any]], Awaitable[Any]], observed: Observed, *, say: bool
+    session: _AsyncObserver, call: Callable[[list[Any]], Any], observed: Observed, *, say: bool
 ) -> Any:
     try:
-        response = await call(observed.messages or [])
+        response = await _await_response(call, observed.messages or [])
     except Exception as error:
         with suppress(RefoldError):
             await session.observe(error)

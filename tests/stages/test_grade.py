@@ -220,7 +220,7 @@ class TestView:
         view, step = graded(task(*history, goal=3_000, protected=[0]))
         assert len(view) == len(history)
         assert not any(message.is_summary for message in view)
-        assert (step.note, step.name) == ("2 messages shortened", "shorten")
+        assert (step.note, step.name) == ("3 messages shortened", "shorten")
         assert view[7] == history[7]
         assert ESTIMATE_COUNTER.conversation(view) <= 3_000
 

@@ -65,7 +65,7 @@ SHARE: Final = 0.25
 """Size of a digest as a share of the text it stands for; more would be a copy, less loses more."""
 _WORK_SHARES: Final = (
     (SAID, 0.25),
-    (FILE_RULES, 0.35),
+    (FILE_RULES, 0.6),
     (OPEN, 0.08),
     (DECIDED, 0.05),
     (ANSWERED, 0.05),

@@ -25,10 +25,10 @@ from refold.stages.shorten import LEAST_VALUE, shorten_message
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
-WORK_SHARE: Final = 0.1
+WORK_SHARE: Final = 0.04
 """Share of the free room for the text that stands for the oldest messages where tools do the work. Of agent
-runs at a quarter of their tokens, 0.06 keeps 70 / 52 % of what the next and later actions need, 0.12 keeps
-69 / 50 and 0.2 keeps 69 / 49 (docs/decisions/0023-age-graded-views.md)."""
+runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and later actions need, 0.1 keeps
+69 / 52 (docs/decisions/0023-age-graded-views.md)."""
 SUMMARY_SHARE: Final = 0.15
 """The same for a summary by a model: it needs room for whole sentences."""
 TALK_SHARE: Final = 0.5

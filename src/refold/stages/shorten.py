@@ -30,7 +30,7 @@ Shorten = Callable[[str, int, Count], str]
 
 LEAST_VALUE: Final = 24
 """Tokens of a text that are left in any case; fewer would say nothing."""
-RULES_SHARE: Final = 0.35
+RULES_SHARE: Final = 0.4
 """Share of a shortened request for rules that would be left out with its middle."""
 HEAD_SHARE: Final = 0.65
 """Share of a shortened text for its beginning: a request says first what is wanted, an action why."""

@@ -23,7 +23,7 @@ AGE_POWER: Final = 1.5
 """A message that is twice as old gets tokens by this power less."""
 ACTION_WORTH: Final = 6.0
 """Tokens of an output that one token of an action is worth: actions are short and tell what was tried."""
-LARGEST_SHARE: Final = 0.4
+LARGEST_SHARE: Final = 0.5
 """Share of the free room that one message may have where all stay whole, and that counts for the age of
 those before it: a huge output does not end the view."""
 LEAST_TEXT_SHARE: Final = 0.1

@@ -502,3 +502,41 @@ def test_it_may_wait_in_an_event_loop(store):
         return handle, await session.view()
 
     assert asyncio.run(work()) == ("#1", [user("one")])
+
+
+class TestTheDefaultStore:
+    """Nobody has named it: where no file can be made, a session goes on in memory and says so."""
+
+    @pytest.fixture
+    def no_home(self, tmp_path, monkeypatch):
+        blocked = tmp_path / "file"
+        blocked.write_text("", encoding="utf-8")
+        for name in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+            monkeypatch.setenv(name, str(blocked / "below"))
+        monkeypatch.delenv("REFOLD_STORE", raising=False)
+        monkeypatch.chdir(tmp_path)
+        return blocked
+
+    def test_it_gives_way_to_memory_with_a_warning(self, no_home):
+        with pytest.warns(RefoldWarning, match=rf"{no_home}.* kept in memory .*REFOLD_STORE") as caught:
+            session = refold.open("task", window=8_000)
+        assert caught[0].filename == __file__
+        with session:
+            assert session.say("hi") == "#1"
+            assert len(session.prepare().messages) == 1
+
+    def test_a_store_that_was_named_is_not_replaced(self, no_home):
+        with pytest.raises(StoreError, match="there is no folder"):
+            refold.open("task", store=f"sqlite:{no_home}/below/store.db")
+
+    def test_a_damaged_store_is_not_replaced(self, tmp_path, monkeypatch):
+        for name in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+            monkeypatch.setenv(name, str(tmp_path))
+        monkeypatch.delenv("REFOLD_STORE", raising=False)
+        monkeypatch.chdir(tmp_path)
+        with refold.open("task") as session:
+            session.say("hi")
+        (path,) = tmp_path.rglob("*.db")
+        path.write_bytes(b"no database" * 500)
+        with pytest.raises(StoreError):
+            refold.open("task")

@@ -70,12 +70,12 @@ def open(  # noqa: A001  # the word users know
     return Session(open_state(name, options), owns_store=not _is_open(store))
 
 
+@check_arguments
 def aopen(
     name: str,
     *,
     model: str | None = None,
     store: str | os.PathLike[str] | Store | None = None,
-@check_arguments
     policy: str | Policy = "refold",
     ask: AskTarget = None,
     window: int | str | None = None,
@@ -106,6 +106,7 @@ def _is_open(store: Any) -> bool:
     return store is not None and not isinstance(store, str | os.PathLike)
 
 
+@check_arguments
 def work(
     store: str | Store,
     *,
@@ -114,7 +115,6 @@ def work(
     policy: str | Policy | None = None,
     ask: AskTarget = None,
     window: int | str | None = None,
-@check_arguments
     endpoint: str | None = None,
     count: Count = None,
     format: str | None = None,  # noqa: A002  # the word users know

@@ -108,12 +108,12 @@ class AsyncSession:
         """Return what the model sees, in the format of the conversation."""
         return await self.run_flow(operations.view(self.state))
 
+    @check_arguments
     async def log(
         self, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
     ) -> list[Entry]:
         """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
         return await self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
-    @check_arguments
 
     async def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
@@ -123,12 +123,12 @@ class AsyncSession:
         """Return whether a compaction is due."""
         return await self.run_flow(operations.needs_compaction(self.state))
 
+    @check_arguments
     async def prepare(
         self,
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
-    @check_arguments
         tools: Sequence[Any] | None = None,
         prompt: str | None = None,
         files: Sequence[Any] | None = None,
@@ -168,13 +168,13 @@ class AsyncSession:
             await self.say(list(message) if isinstance(message, tuple) else message, durable=False)
         return observed
 
+    @check_arguments
     async def send(
         self,
         call: Callable[[list[Any]], Any],
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
-    @check_arguments
         tools: Sequence[Any] | None = None,
         say: bool | None = None,
     ) -> Any:
@@ -214,13 +214,13 @@ class AsyncSession:
             async for chunk in chunks:
                 yield chunk
 
+    @check_arguments
     async def compact(
         self,
         strategy: str | Policy | None = None,
         *,
         keep: int | None = None,
         focus: str = "",
-    @check_arguments
         target: TargetSize | None = None,
     ) -> Outcome:
         """Fold now, whether or not it is due.
@@ -242,13 +242,13 @@ class AsyncSession:
         """Return the checkpoints of every branch, in the order in which they were set."""
         return await self.run_flow(checkpoints(self.state))
 
+    @check_arguments
     async def segment(self, strategy: str | Policy | None = None) -> CompactionSegment | None:
         """Return the messages that `compact` would fold now, or None if it would fold none; asks nobody."""
         return await self.run_flow(operations.segment(self.state, strategy))
 
     async def unfold(self, fold: str | FoldMade | None = None) -> str | None:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
-    @check_arguments
         return await self.run_flow(operations.unfold(self.state, fold))
 
     async def rewind(self, to: Any) -> Rewound:
@@ -260,13 +260,13 @@ class AsyncSession:
         """
         return await self.run_flow(rewind(self.state, to))
 
+    @check_arguments
     async def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
         """Search everything that was ever said, folded or not; the best hits come first."""
         return await self.run_flow(recall(self.state, query, limit=limit))
 
     async def original(self, handle: Any) -> list[Any]:
         """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
-    @check_arguments
         return await self.run_flow(original(self.state, handle))
 
     async def pin(self, handle: Any = -1) -> str:

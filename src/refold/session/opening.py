@@ -23,7 +23,7 @@ from refold.core.compaction.flow import Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
 from refold.core.tokens.units import parse_tokens
-from refold.errors import RefoldError, RefoldWarning
+from refold.errors import LogCorrupt, LogTooNew, RefoldError, RefoldWarning, StoreError
 from refold.policies import presets
 from refold.redaction.redact import Mode, SecretMemory, make_redactor
 from refold.session.events import EventQueue, Listeners
@@ -134,10 +134,32 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
 def find_store(address: str | os.PathLike[str] | Store | None, durability: Durability | None) -> Store:
     """Return an open store as it is, or open the one at an address; the user's own store by default."""
     if address is not None and not isinstance(address, str | os.PathLike):
+        if not hasattr(address, "head"):
+            raise RefoldError(f"store is an address, a path or a store, not {type(address).__name__}")
         return address
     from refold.config.settings import default_store  # reads files, which a named store does not need
 
-    return open_store(address or default_store() or DEFAULT_STORE, durability=durability)
+    chosen = address or default_store()
+    return open_store(chosen, durability=durability) if chosen else _open_default(durability)
+
+
+def _open_default(durability: Durability | None) -> Store:
+    """Open the user's own store, or one in memory where no file can be made, as in a read-only home.
+
+    Nobody has named it, so that no mistyped address is hidden.
+    """
+    try:
+        return open_store(DEFAULT_STORE, durability=durability)
+    except (LogCorrupt, LogTooNew):
+        raise
+    except StoreError as error:
+        warnings.warn(
+            f"{error}: the session is kept in memory and is gone with this process; name a store to keep it"
+            " (store=, REFOLD_STORE)",
+            RefoldWarning,
+            stacklevel=6,
+        )
+        return open_store("memory:")
 
 
 def _describe_summariser(
@@ -152,8 +174,6 @@ def _describe_summariser(
         model=summariser_field(ask, "model"),
         provider=summariser_field(ask, "provider"),
         format=summariser_field(ask, "format"),
-        if not hasattr(address, "head"):
-            raise RefoldError(f"store is an address, a path or a store, not {type(address).__name__}")
         price=summariser_price(ask),
     )
 

@@ -104,12 +104,12 @@ class Session:
         """Return what the model sees, in the format of the conversation."""
         return self.run_flow(operations.view(self.state))
 
+    @check_arguments
     def log(
         self, *, kinds: Collection[Kind] | None = None, first: int = 0, last: int | None = None
     ) -> list[Entry]:
         """Return the entries of this branch, oldest first; `first` and `last` are numbers of messages."""
         return self.run_flow(read_log(self.state, kinds=kinds, first=first, last=last))
-    @check_arguments
 
     def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
@@ -119,12 +119,12 @@ class Session:
         """Return whether a compaction is due."""
         return self.run_flow(operations.needs_compaction(self.state))
 
+    @check_arguments
     def prepare(
         self,
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
-    @check_arguments
         tools: Sequence[Any] | None = None,
         prompt: str | None = None,
         files: Sequence[Any] | None = None,
@@ -164,13 +164,13 @@ class Session:
             self.say(list(message) if isinstance(message, tuple) else message, durable=False)
         return observed
 
+    @check_arguments
     def send(
         self,
         call: Callable[[list[Any]], Any],
         messages: Sequence[Any] | None = None,
         *,
         system: Any = None,
-    @check_arguments
         tools: Sequence[Any] | None = None,
         say: bool | None = None,
     ) -> Any:
@@ -207,13 +207,13 @@ class Session:
         keeps = messages is None if say is None else say
         yield from turns.stream(self, call, ready.messages, say=keeps)
 
+    @check_arguments
     def compact(
         self,
         strategy: str | Policy | None = None,
         *,
         keep: int | None = None,
         focus: str = "",
-    @check_arguments
         target: TargetSize | None = None,
     ) -> Outcome:
         """Fold now, whether or not it is due.
@@ -235,13 +235,13 @@ class Session:
         """Return the checkpoints of every branch, in the order in which they were set."""
         return self.run_flow(checkpoints(self.state))
 
+    @check_arguments
     def segment(self, strategy: str | Policy | None = None) -> CompactionSegment | None:
         """Return the messages that `compact` would fold now, or None if it would fold none; asks nobody."""
         return self.run_flow(operations.segment(self.state, strategy))
 
     def unfold(self, fold: str | FoldMade | None = None) -> str | None:
         """Undo a fold, the latest by default; returns its name, or None if nothing is folded."""
-    @check_arguments
         return self.run_flow(operations.unfold(self.state, fold))
 
     def rewind(self, to: Any) -> Rewound:
@@ -253,13 +253,13 @@ class Session:
         """
         return self.run_flow(rewind(self.state, to))
 
+    @check_arguments
     def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
         """Search everything that was ever said, folded or not; the best hits come first."""
         return self.run_flow(recall(self.state, query, limit=limit))
 
     def original(self, handle: Any) -> list[Any]:
         """Return messages as they were said: `#12`, `#12-#57`, a hit, or the name of a fold."""
-    @check_arguments
         return self.run_flow(original(self.state, handle))
 
     def pin(self, handle: Any = -1) -> str:

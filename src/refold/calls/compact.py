@@ -91,8 +91,8 @@ class ParsedCall:
     answerer: Answerer
 
 
-def compact(
 @check_arguments
+def compact(
     messages: Sequence[Any],
     *,
     ask: AskTarget = None,
@@ -136,8 +136,8 @@ def compact(
     return refuse_misfit(outcome) if must_fit else outcome
 
 
-async def acompact(
 @check_arguments
+async def acompact(
     messages: Sequence[Any],
     *,
     ask: AskTarget = None,
@@ -202,10 +202,10 @@ def parse_call(
         pins = ()
     elif isinstance(pins, int | str | Mapping | Message):
         pins = (pins,)  # a single pin need not be in a list
-    conversation = read_conversation(messages, measure)
     elif not isinstance(pins, Iterable):
         found = type(pins).__name__
         raise FormatError(f"expected positions, messages or their ids, found {found}", path="pins")
+    conversation = read_conversation(messages, measure)
     if len(conversation.items) < len(messages):  # positions count hidden messages too
         count = len(messages)
         pins = [messages[p] if isinstance(p, int) and -count <= p < count else p for p in pins]

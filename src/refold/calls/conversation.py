@@ -236,10 +236,6 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
     )
 
 
-def system_text(system: Any) -> str:
-    """Return the text of a system prompt in any provider's shape."""
-    try:
-        return _join_blocks(system)
 def _is_file_name(text: str) -> bool:
     """True for a single word that has the shape of a path, or is the name of a file that is there."""
     is_word = 0 < len(text) <= PATH_CHARS and len(text.split()) == 1
@@ -258,6 +254,10 @@ def _check_count(count: Callable[[str], int]) -> Callable[[str], int]:
     return counted
 
 
+def system_text(system: Any) -> str:
+    """Return the text of a system prompt in any provider's shape."""
+    try:
+        return _join_blocks(system)
     except RecursionError:
         raise FormatError("is nested too deep", path="system") from None
 

@@ -71,14 +71,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     new: list[Any] = []
     parsed: Sequence[Message] = ()
     if known is None:
-        formats.refuse_other(wire, messages)
-        copies = [copy_item(item) for item in messages]
-        wire.parse(copies)  # raises FormatError before anything is stored
-        body = copies[fixed:]
-        head = yield from find_said_head(state, body)
-        as_said = yield from branch(state, [*head, *body[len(head) :]])
-        if head:
-            yield from show_head(state, head, body[: len(head)])
+        body, as_said = yield from _branch_off(state, messages, fixed)
     else:
         body, as_said = known
         new = [copy_item(item) for item in messages[fixed + known_count :]]
@@ -93,6 +86,19 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         state.caller.hold_view(messages, state.loaded, state.view.said)
         state.caller.hold_resumed([*body, *new], state.position)
     return as_said
+
+
+def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
+    """Go on from where the list differs from what is known, also in the first messages alone."""
+    formats.refuse_other(state.wire, messages)
+    copies = [copy_item(item) for item in messages]
+    state.wire.parse(copies)  # raises FormatError before anything is stored
+    body = copies[fixed:]
+    head = yield from find_said_head(state, body)
+    as_said = yield from branch(state, [*head, *body[len(head) :]])
+    if head:
+        yield from show_head(state, head, body[: len(head)])
+    return _Known(body, as_said=as_said)
 
 
 def _has_new_objects(state: SessionState, messages: list[Any]) -> bool:

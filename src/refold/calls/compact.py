@@ -23,6 +23,7 @@ from refold.calls.summariser import (
     summariser_window,
 )
 from refold.calls.target import TargetSize, parse_target
+from refold.core.compaction.bound_thinking import drop_behind_change
 from refold.core.compaction.budget import BESIDE_REQUEST, count_fitting_tokens, find_recovery_goal
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answerer, Flow, arun, run
@@ -280,8 +281,11 @@ def _mend(conversation: Conversation) -> Result:
     )
     if not settled.changed:
         return untouched
-    size = conversation.counter.conversation(settled.messages)
-    return Result(messages=tuple(settled.messages), tokens=size, repaired=settled.changed)
+    messages = tuple(settled.messages)
+    if conversation.binds_thinking:
+        messages = drop_behind_change(conversation.messages, messages)
+    size = conversation.counter.conversation(messages)
+    return Result(messages=messages, tokens=size, repaired=settled.changed)
 
 
 def _limit_on_arrival(
@@ -386,6 +390,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         shape=conversation.wire.shape,
         force=options.force,
         refused=options.refused,
+        binds_thinking=conversation.binds_thinking,
         due=due,
         tells=tells,
         untold_above=count_fitting_tokens(budget) if manual and (not due or (tells and model)) else None,

@@ -22,6 +22,7 @@ from refold.core.messages.file_operations import PATH_CHARS
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
+from refold.core.models.model_facts import find_fact
 from refold.core.models.windows import Window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
@@ -74,6 +75,8 @@ class Conversation:
     """True if the provider is known to accept the messages as they are; nothing has to be repaired then."""
     calibration: Calibration = Calibration()
     """How the provider counts a compacted context."""
+    binds_thinking: bool = False
+    """True if the model refuses thinking behind a prefix that has changed."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
 
@@ -126,6 +129,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         window=window,
         budget=budget,
         calibration=_calibrate(breakdown.total, used),
+        binds_thinking=bool(options.model and find_fact("binds_thinking", options.model)),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from refold import formats
 from refold.calls.conversation import choose_format
 from refold.calls.outcome import Repaired
+from refold.core.compaction.bound_thinking import find_prefixes
 from refold.core.messages.normalize import normalize
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.wire_rules import Problem
@@ -13,11 +14,18 @@ from refold.errors import FormatError
 from refold.policies.systems.neurolink import FOLDED_TEXTS
 
 
-def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem]:  # noqa: A002  # the word users know
+def validate(
+    messages: Sequence[Any],
+    format: str | None = None,  # noqa: A002  # the word users know
+    *,
+    prefix: Sequence[Any] | None = None,
+) -> list[Problem]:
     """List the reasons why a provider would refuse this history; the list is empty if it would accept it.
 
-    `format` is one of "openai", "responses", "anthropic", "gemini", "interactions", "converse"; where absent,
-    it is recognised by shape.
+    format   one of "openai", "responses", "anthropic", "gemini", "interactions", "converse"; where absent, it
+             is recognised by shape
+    prefix   the history in which the thinking was made, for a model that binds thinking to what stands before
+             it: a block behind anything else is the problem `thinking-bound`
     """
     try:
         messages = to_plain_messages(messages)
@@ -27,7 +35,18 @@ def validate(messages: Sequence[Any], format: str | None = None) -> list[Problem
         if format is not None:
             formats.get(format)  # an unknown name is the caller's mistake, not a problem of the history
         return [Problem(None, "format", str(error))]
-    return wire.check(parsed)
+    problems = wire.check(parsed)
+    if prefix is None:
+        return problems
+    known = to_plain_messages(prefix)
+    made = {name: at for bound in find_prefixes(known, wire.parse(known)) for name, at in bound.items()}
+    text = "thinking is bound to what stood before it, and that has changed: drop it whole"
+    unbound = [
+        Problem(index, "thinking-bound", text)
+        for index, bound in enumerate(find_prefixes(messages, parsed))
+        if any(made.get(name) != at for name, at in bound.items())
+    ]
+    return sorted([*problems, *unbound], key=lambda problem: problem.index or 0)
 
 
 def repair(messages: Sequence[Any], format: str | None = None) -> Repaired:  # noqa: A002  # the word users know

@@ -7,10 +7,13 @@ list, so that the result of a whole pipeline is again a list of edits.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from refold.core.messages.message import Message
 from refold.core.messages.short_repr import short_repr
+
+UNBOUND: Final = "bound thinking"
+"""The stage of edits that do nothing but drop thinking which stands behind a changed prefix."""
 
 
 @dataclass(frozen=True, slots=True)

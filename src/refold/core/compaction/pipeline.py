@@ -10,7 +10,16 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final
 
-from refold.core.compaction.edits import Edit, Slot, apply_to_slots, compose_edits, match_slots
+from refold.core.compaction.bound_thinking import drop_behind_change
+from refold.core.compaction.edits import (
+    UNBOUND,
+    Edit,
+    Slot,
+    apply_to_slots,
+    compose_edits,
+    match_slots,
+    replace_message,
+)
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.model_calls import ModelCall, watch_calls
 from refold.core.compaction.placeholders import settle_pointers
@@ -20,6 +29,7 @@ from refold.core.messages.normalize import normalize
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import total_spent
+from refold.core.tokens.units import format_count
 
 IN_VAIN: Final = "cutting the user's last message is not enough"
 """The reason in the report of a stage whose only edit was undone."""
@@ -61,6 +71,8 @@ class _Run:
 
     task: Task
     slots: list[Slot]
+    first: tuple[Message, ...]
+    """The messages before any change."""
     removed_by: dict[int, Edit] = field(default_factory=dict)
     """The edit that last touched each message of the first list."""
     reports: list[Report] = field(default_factory=list)
@@ -96,7 +108,8 @@ class _Run:
         self.asked = self.asked or getattr(stage, "asks", False)
         before = after = self.task.tokens
         accepted, reason = False, step.note or "nothing to do"
-        if any(self._takes_guarded(edit) for edit in step.edits):
+        stands_for_all = getattr(stage, "stands_for_all", False)
+        if any(self._takes_guarded(edit, stands_for_all=stands_for_all) for edit in step.edits):
             reason = "it would take what must stay"
         elif step.edits:
             removed_by = dict(self.removed_by)
@@ -106,6 +119,9 @@ class _Run:
             if accepted:
                 if getattr(stage, "keeps_summary", False):
                     slots = _guard_summaries(slots, step.edits)
+                if self.task.binds_thinking:
+                    slots, reason = self._drop_thinking(slots, removed_by, reason)
+                    after = self.task.counter.total([slot.size for slot in slots])
                 self.slots, self.removed_by, self.tier = slots, removed_by, max(self.tier, number)
                 self.summarised = self.summarised or getattr(stage, "tells", False)
                 self._update_task()
@@ -122,10 +138,31 @@ class _Run:
             )
         )
 
-    def _takes_guarded(self, edit: Edit) -> bool:
-        """True if a guarded message would leave without one in its place, or a pinned one would change."""
+    def _drop_thinking(
+        self, slots: list[Slot], removed_by: dict[int, Edit], reason: str
+    ) -> tuple[list[Slot], str]:
+        """Drop the thinking behind the first change, which the model would refuse; say how much that is."""
+        messages = [slot.message for slot in slots]
+        edits = [
+            replace_message(messages, place, message, UNBOUND, "bound to what stood before it")
+            for place, message in enumerate(drop_behind_change(self.first, messages))
+            if message is not messages[place]
+        ]
+        if not edits:
+            return slots, reason
+        dropped = f"thinking of {format_count(len(edits), 'message')} behind it dropped"
+        pinned = [slot.pinned for slot in slots]  # a pinned message loses nothing but this
+        slots = apply_to_slots(slots, edits, self.task.counter.message, removed_by)
+        slots = [slot._replace(pinned=stays) for slot, stays in zip(slots, pinned, strict=True)]
+        return slots, f"{reason}; {dropped}" if reason else dropped
+
+    def _takes_guarded(self, edit: Edit, *, stands_for_all: bool) -> bool:
+        """True if a guarded message would leave without one in its place, or a pinned one would change.
+
+        stands_for_all   True if what is put stands for guarded messages as well
+        """
         taken = self.slots[edit.start : edit.end]
-        is_rewrite = len(taken) == len(edit.put) == 1
+        is_rewrite = stands_for_all or len(taken) == len(edit.put) == 1
         return any(slot.pinned or (slot.guarded and not is_rewrite) for slot in taken)
 
     def _update_task(self) -> None:
@@ -179,13 +216,17 @@ class _Run:
         texts = missing.choose(compacted=self.tier > 0)
         settled = normalize(messages, shape=first.shape, orphans=orphans, missing=texts, links=links)
         slots, repair = self.slots, Edit(0, 0, (), "repair")
+        removed_by, made = dict(self.removed_by), settled.messages
         if settled.changed or changed:
-            slots = match_slots(slots, settled.messages, first.counter.message, repair)
+            slots = match_slots(slots, made, first.counter.message, repair)
+        if first.binds_thinking:
+            slots, _ = self._drop_thinking(slots, removed_by, "")
+            made = [slot.message for slot in slots]
         kept = {slot.origin for slot in slots}
         lost = {index: repair for index in range(len(first.messages)) if index not in kept}
         return Result(
-            messages=tuple(settled.messages),
-            edits=compose_edits(first.messages, slots, lost | self.removed_by),
+            messages=tuple(made),
+            edits=compose_edits(first.messages, slots, lost | removed_by),
             reports=tuple(self.reports),
             tier=self.tier,
             tokens=first.counter.total([slot.size for slot in slots]),
@@ -218,7 +259,7 @@ def shrink(
     ]
     if not any(getattr(stage, "tells", False) for stage in stages):
         task = replace(task, untold_above=None)  # who only drops has nothing better to offer
-    run = _Run(task, slots)
+    run = _Run(task, slots, task.messages)
     for number, stage in _order_stages(task, stages):
         if run.is_done:
             break

@@ -54,6 +54,8 @@ class Task:
     force: bool = False
     refused: bool = False
     """True if the provider has refused the history for its size."""
+    binds_thinking: bool = False
+    """True if the model refuses thinking behind a prefix that has changed."""
     due: bool = True
     """True if compaction would start by itself now."""
     tells: bool = False

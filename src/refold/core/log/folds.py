@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from refold.core.compaction.edits import Edit
+from refold.core.compaction.edits import UNBOUND, Edit
 from refold.core.log.view import OWN, Change, MessageRange, Replacement, ViewItem, append_item
 from refold.core.messages.message import Message
 
@@ -30,9 +30,11 @@ def draft_fold(items: Sequence[ViewItem | None], edits: Sequence[Edit]) -> FoldD
     """Return the fold for these edits of a view; `items` is the item of each message, None if it is fixed.
 
     A fold removes items, so an edit that only inserts also removes a neighbour and puts it back. None if the
-    edits touch a fixed message, or if there is no neighbour.
+    edits touch a fixed message, or if there is no neighbour. Bound thinking is no matter of a fold: a view
+    decides by itself what it shows of it, and shows it again when the fold is undone.
     """
     stretches: list[_Stretch] = []
+    edits = [edit for edit in edits if edit.stage != UNBOUND]
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         inserted = _find_kept(edit, items)
         if edit.start < edit.end:

@@ -82,6 +82,24 @@ def find_block_refusal(error: object) -> str:
     return next((match[0] for text in texts if (match := _BLOCK_REFUSALS.search(text))), "")
 
 
+_THINKING_REFUSALS: Final = re.compile(
+    r"\bbound to a different\b|\b(?:model|prefix|organization|end_user)_binding_mismatch\b"
+    r"|\binvalid `?signature`? in `?thinking`?",
+    re.IGNORECASE,
+)
+"""Words by which Anthropic, and Bedrock for it, refuses thinking behind another prefix than its own."""
+
+
+def is_thinking_refusal(error: object) -> bool:
+    """True if a provider has refused thinking because it is bound to something else.
+
+    >>> is_thinking_refusal("messages.3.content.0: The block is bound to a different conversation.")
+    True
+    """
+    texts = (text for facts in collect_evidence(error) for text in facts.texts)
+    return any(map(_THINKING_REFUSALS.search, texts))
+
+
 @dataclass(frozen=True, slots=True)
 class _Refusal:
     text: str

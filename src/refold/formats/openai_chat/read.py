@@ -32,7 +32,8 @@ ROLES: Final[Mapping[str, Role]] = {
 _OWN_BLOCKS: Final = frozenset({"image_url", "file"})
 _OWN_KEYS: Final = ("tool_calls", "tool_call_id", "function_call", "reasoning_content")
 REASONING_KEYS: Final = ("reasoning_content", "reasoning")
-DETAILS: Final = "reasoning_details"
+DETAILS: Final = ("reasoning_details", "thinking_blocks")
+"""Reasoning with its signatures, beside the text: OpenRouter, LiteLLM."""
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
@@ -85,8 +86,8 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[P
     raws: list[Any] = []
     if has_reasoning(item):
         texts = [item[key] for key in REASONING_KEYS if isinstance(item.get(key), str)]
-        details = item.get(DETAILS)
-        parts.append(Thinking(texts[0] if texts else "", extra={DETAILS: details} if details else EMPTY))
+        details = {key: item[key] for key in DETAILS if item.get(key)}
+        parts.append(Thinking(texts[0] if texts else "", extra=details or EMPTY))
         raws.append(None)
     content = item.get("content")
     if isinstance(content, str):
@@ -129,10 +130,10 @@ def part_fields(item: Mapping[str, Any]) -> list[str]:
 
 def has_reasoning(item: Mapping[str, Any]) -> bool:
     """True if a message contains its reasoning."""
-    if not any(map(item.get, (*REASONING_KEYS, DETAILS))):
+    if not any(map(item.get, (*REASONING_KEYS, *DETAILS))):
         return False
-    return any(isinstance(item.get(key), str) for key in REASONING_KEYS) or isinstance(
-        item.get(DETAILS), list
+    return any(isinstance(item.get(key), str) for key in REASONING_KEYS) or any(
+        isinstance(item.get(key), list) for key in DETAILS
     )
 
 

@@ -126,7 +126,7 @@ def _fill_assistant_fields(item: dict[str, Any], fields: Mapping[str, list[Any]]
     if not fields["refusal"] and item.get("refusal"):
         item["refusal"] = None
     if not fields["reasoning"] and has_reasoning(item):
-        for key in (*REASONING_KEYS, DETAILS):
+        for key in (*REASONING_KEYS, *DETAILS):
             item.pop(key, None)
 
 

@@ -391,6 +391,16 @@ def test_recall_finds_what_was_folded():
     assert "say what to look for" in do(chat, "/recall")
 
 
+def test_a_plan_and_the_context_count_alike():
+    """Also where the provider has reported another number than the estimate."""
+    chat = filled()
+    session = chat.session
+    session.prepare()
+    session.observe({"usage": {"prompt_tokens": session.budget().used * 2, "completion_tokens": 5}})
+    used = tools.measure_now(chat).used
+    assert f"{used:,} → " in do(chat, "/plan truncate")
+
+
 def test_plan_changes_nothing():
     chat = filled()
     before = chat.store.head("talk")

@@ -52,14 +52,20 @@ def plan(
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
     ask = expected_answer if with_model else None
     call = parse_call(messages, measure, ask=ask, force=force, focus=focus, target=target, pins=pins)
-    conversation = call.conversation
-    outcome = dry_run(conversation, call.options)
+    return make_plan(call.conversation, call.options, model=model, summariser=summariser)
+
+
+def make_plan(
+    conversation: Conversation, options: CompactionOptions, *, model: str | None, summariser: str | None
+) -> Plan:
+    """Make the plan of a compaction of a measured conversation; `model` and `summariser` tell the prices."""
+    outcome = dry_run(conversation, options)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
     summariser_price = find_price(summariser) or price
     bill = _bill(conversation, outcome, price, summariser_price)
-    saving = find_saving(outcome.budget, price, summariser=summariser_price if with_model else None)
-    return replace(_plan(conversation, outcome, bill, call.options.pins), thrifty=saving)
+    saving = find_saving(outcome.budget, price, summariser=summariser_price if options.model else None)
+    return replace(_plan(conversation, outcome, bill, options.pins), thrifty=saving)
 
 
 def dry_run(conversation: Conversation, options: CompactionOptions) -> Outcome:

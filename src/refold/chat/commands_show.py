@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from refold.calls import plan as planning
 from refold.calls.outcome import Plan
 from refold.chat import tools
 from refold.chat.commands_fold import explain_no_fold, refuse_if_unchanged
@@ -13,7 +12,7 @@ from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import first_line
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
-from refold.session.operations import choose_policy
+from refold.session import operations
 from refold.session.steps.recall import ANSWER_CHARS, HANDLE
 
 MAX_HITS: Final = 5
@@ -68,23 +67,14 @@ def cost(conversation: Conversation, _: str) -> None:
 
 def plan(conversation: Conversation, argument: str) -> None:
     """Show what a fold would do now."""
-    state = conversation.session.state
-    items = conversation.session.view()
-    if not items:
+    session = conversation.session
+    if not session.view():
         raise RefoldError("nothing was said yet: there is nothing to plan")
     if not argument:
         refuse_if_unchanged(conversation)
-    result = planning.plan(
-        items,
-        with_model=state.summariser.ask is not None,
-        model=state.settings.model,
-        window=state.settings.window,
-        system=conversation.settings.system or None,
-        tools=[tool.spec for tool in tools.offered_tools(conversation)] or None,
-        policy=choose_policy(state, conversation.settings.make_policy(argument) if argument else None),
-        format=conversation.wire,
-        force=True,
-    )
+    tools.measure_now(conversation)  # with the system prompt and the tools, as /context measures
+    policy = conversation.settings.make_policy(argument) if argument else None
+    result = session.run_flow(operations.plan(session.state, policy))
     conversation.ui.show(*_format_plan(result))
 
 

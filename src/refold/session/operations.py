@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from refold import formats
 from refold.calls.compact import CompactionOptions
-from refold.calls.outcome import Outcome
-from refold.calls.plan import dry_run
+from refold.calls.outcome import Outcome, Plan
+from refold.calls.plan import dry_run, make_plan
 from refold.calls.savings import Saving, find_saving
 from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.budget import Budget
@@ -218,6 +218,18 @@ def segment(state: SessionState, strategy: str | Policy | None) -> SessionFlow[C
         handle=f"#{min(first for first, _ in numbers)}-#{max(last for _, last in numbers)}",
         checkpoint=latest_checkpoint(state) if policy.begins_at_checkpoint else None,
     )
+
+
+def plan(state: SessionState, strategy: str | Policy | None) -> SessionFlow[Plan]:
+    """Return what `compact` would do now, by the numbers that `budget` gives; asks nobody."""
+    yield from reload_if_stale(state)
+    context = yield from context_state(state)
+    conversation = to_conversation(state, context.window, context.budget)
+    conversation = replace(conversation, policy=choose_policy(state, strategy))
+    options = CompactionOptions(force=True, model=state.summariser.ask is not None)
+    options = yield from complete_options(state, context, options)
+    summariser = state.summariser.model
+    return make_plan(conversation, options, model=state.settings.model, summariser=summariser)
 
 
 def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow[str]:

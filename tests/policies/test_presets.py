@@ -173,6 +173,9 @@ def test_umweltens_checkpoint_is_a_switch_or_a_position():
     assert presets.get("umwelten", from_checkpoint=True).checkpoint is None
     assert presets.get("umwelten", from_checkpoint=False).stages[0].keep.from_checkpoint is False
     assert presets.get("umwelten", from_checkpoint=4).stages[0].keep.from_checkpoint is True
+    assert presets.get("umwelten").begins_at_checkpoint
+    assert not presets.get("umwelten", from_checkpoint=False).begins_at_checkpoint
+    assert not presets.get("refold").begins_at_checkpoint
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,19 @@ def test_what_is_protected_stays_and_once_is_enough():
     assert Clip()(work(told("short"))).note == ""
 
 
+@pytest.mark.parametrize(
+    ("message", "over"),
+    [
+        (told("y" * 60_000), True),
+        (told("y\n" * 3_000), True),
+        (told("y" * 51_200), False),
+        (Message("user", "y" * 60_000), False),
+    ],
+)
+def test_a_message_over_the_limits_is_known_before_anything_is_cut(message, over):
+    assert Clip().limits(message) is over
+
+
 def test_text_beside_a_result_stays():
     """A user message may hold results and words; the words are not tool output."""
     said = Text("z" * 60_000)

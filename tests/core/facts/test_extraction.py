@@ -55,6 +55,11 @@ class TestPeople:
             ("14:00", "the visit"),
         ]
 
+    def test_a_name_that_stands_everywhere_counts_less(self):
+        names = facts(assistant("`__enter__` and `open_harbour` stand in harbour.py")).of("name")
+        weights = {fact.text: fact.weight for fact in names}
+        assert weights["__enter__"] < weights["open_harbour"]
+
     def test_newer_values_win(self):
         found = facts(user("port = 8080"), assistant("Now port = 9090"), user("port: 9191"))
         assert ("9191", "port") in told(found, "value")

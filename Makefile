@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
 # a traced test takes three times as long: these cover the rooms, the others run untraced
 ROOM_TESTS := $(addprefix tests/,core stages formats transcripts policies calls test_docstring_examples.py test_public_arguments.py) \
-	$(addprefix tests/session/,test_export.py test_native_blocks.py test_native_folds.py test_bound_thinking.py)
+	$(wildcard tests/session/test_export.py tests/session/test_native_*.py tests/session/test_bound_*.py)
 # compiled once, not by each of the hundreds of programs that the tests start; neighbours stay in one worker
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist worksteal
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refold.core.compaction.budget import Breakdown, Budget
     from refold.core.compaction.edits import Edit
     from refold.core.compaction.file_budget import FittedFile
-    from refold.core.compaction.flow import Answer, Ask
+    from refold.core.compaction.flow import Answer, Ask, CompactRequest
     from refold.core.compaction.policy import Policy
     from refold.core.messages.message import (
         Document,
@@ -84,7 +84,7 @@ _MODULES: Final = {
     "refold.core.compaction.budget": "Breakdown Budget",
     "refold.core.compaction.edits": "Edit",
     "refold.core.compaction.file_budget": "FittedFile",
-    "refold.core.compaction.flow": "Answer Ask",
+    "refold.core.compaction.flow": "Answer Ask CompactRequest",
     "refold.core.compaction.policy": "Policy",
     "refold.core.messages.message": "Document File Image Message Opaque Text Thinking ToolCall ToolResult",
     "refold.core.messages.text_cutting": "Clipped",
@@ -138,6 +138,7 @@ __all__ = [
     "Checkpoint",
     "Client",
     "Clipped",
+    "CompactRequest",
     "CompactionSegment",
     "Conflict",
     "Document",

@@ -17,7 +17,7 @@ from refold.redaction.redact import Mode
 from refold.session.async_session import AsyncSession
 from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
-from refold.session.state.settings import Background
+from refold.session.state.settings import Background, NativeCall
 from refold.session.steps.background import JOB, LEASE_SECONDS, fold_in_background
 from refold.stores import Durability, Store
 
@@ -44,6 +44,8 @@ def open(  # noqa: A001  # the word users know
     now: Callable[[], float] | None = None,
     ask_timeout: float | None = ASK_SECONDS,
     archive: str | os.PathLike[str] | None = None,
+    native: NativeCall | None = None,
+    account: str = "",
 ) -> Session:
     """Open a conversation by its name; it is created when something is said in it.
 
@@ -59,6 +61,8 @@ def open(  # noqa: A001  # the word users know
     now          a clock, in seconds since the epoch
     ask_timeout  seconds for each question to `ask`; None: no deadline. A client by address has its own
     archive      a folder of this session alone, in which each fold keeps the originals as files
+    native       has the provider compact: takes messages, with `system` and `tools`, returns the response
+    account      a name for the account or key: blocks of the provider are shown to the account they belong to
 
     >>> open("doc", store="memory:", window="8k").say("hi")
     '#1'
@@ -66,6 +70,7 @@ def open(  # noqa: A001  # the word users know
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,
         limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout, archive,
+        native, account,
     )  # fmt: skip
     return Session(open_state(name, options), owns_store=not _is_open(store))
 
@@ -92,11 +97,14 @@ def aopen(
     now: Callable[[], float] | None = None,
     ask_timeout: float | None = ASK_SECONDS,
     archive: str | os.PathLike[str] | None = None,
+    native: NativeCall | None = None,
+    account: str = "",
 ) -> AsyncSession:
     """Open a conversation for an event loop; the options are those of `open`."""
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,
         limits, max_dollars, max_dollars_per_hour, max_summary_tokens_per_hour, now, ask_timeout, archive,
+        native, account,
     )  # fmt: skip
     return AsyncSession(open_state(name, options, asynchronous=True), owns_store=not _is_open(store))
 

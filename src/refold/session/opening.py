@@ -5,7 +5,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.calls.conversation import Count
@@ -30,7 +30,13 @@ from refold.session.events import EventQueue, Listeners
 from refold.session.export_folder import find_archive
 from refold.session.state.session_log import SessionLog
 from refold.session.state.session_state import SessionState
-from refold.session.state.settings import Background, Settings, Summariser
+from refold.session.state.settings import (
+    Background,
+    NativeCall,
+    Settings,
+    Summariser,
+    find_fingerprint,
+)
 from refold.session.telemetry import telemetry
 from refold.stores import Durability, Store, open_store
 
@@ -59,6 +65,8 @@ class OpenOptions:
     now: Callable[[], float] | None = None
     ask_timeout: float | None = ASK_SECONDS
     archive: str | os.PathLike[str] | None = None
+    native: NativeCall | None = None
+    account: str | None = None
 
 
 _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
@@ -67,6 +75,8 @@ _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "count": ("a callable or a name", lambda value: callable(value) or isinstance(value, str)),
     "limits": ("refold.core.compaction.circuit_breaker.Limits", lambda value: isinstance(value, Limits)),
     "now": ("a callable", callable),
+    "native": ("a callable from messages to the provider's response", callable),
+    "account": ("a name", lambda value: isinstance(value, str)),
     "archive": ("a folder", lambda value: isinstance(value, str | os.PathLike)),
 }
 """For each option, the expected kind of value in words, and the check for it."""
@@ -81,7 +91,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         value = getattr(options, option)
         if value is not None and not is_valid(value):
             raise RefoldError(f"{option} is {expected}, not {type(value).__name__}")
-    if not asynchronous and inspect.iscoroutinefunction(options.ask):
+    if not asynchronous and any(map(inspect.iscoroutinefunction, (options.ask, options.native))):
         raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
     if options.background not in (True, False, "queue"):
         raise RefoldError(f"background is True, False or 'queue', not {options.background!r}")
@@ -98,16 +108,24 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         limits=options.limits or Limits(),
         caps=_read_caps(options, ask),
         archive=find_archive(options.archive, name) if options.archive else "",
+        account=find_fingerprint(options.account or ""),
     )
     listeners = Listeners()
     if (record := telemetry()) is not None:
         listeners.subscribe(record)
     answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
+    summariser = _describe_summariser(ask, answer, redact)
+    if (call := options.native) is not None:
+        # The provider gets what it gets in every turn, so that nothing is redacted here.
+        asked = choose_answerer(
+            lambda question: call(question.native), asynchronous=asynchronous, timeout=options.ask_timeout
+        )
+        summariser = replace(summariser, native=asked)
     return SessionState(
         name=name,
         log=SessionLog(find_store(options.store, options.durability)),
         settings=settings,
-        summariser=_describe_summariser(ask, answer, redact),
+        summariser=summariser,
         now=options.now or time.time,
         events=EventQueue(listeners),
         redact=redact,

@@ -19,7 +19,9 @@ from refold.core.log.entries import SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
+from refold.core.messages.unread import NATIVE
 from refold.core.models.prices import Spent, find_client_price
+from refold.core.summaries.native import find_twin
 from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
@@ -27,14 +29,15 @@ from refold.policies import presets
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
 from refold.session.results import CompactionSegment, FoldMade, Stats
+from refold.session.state.block_makers import can_ask
 from refold.session.state.caller_history import copy_item
 from refold.session.state.message_keys import KEY
 from refold.session.state.session_state import SessionState
+from refold.session.state.settings import find_fingerprint
 from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import keep_in_view
-from refold.session.steps.install_fold import drop_foreign_compactions
 from refold.session.steps.load import (
     FOLDS,
     fill_view,
@@ -43,6 +46,8 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
+from refold.session.steps.native import drop_foreign_compactions, fold_block
+from refold.session.steps.read_entries import read_block
 from refold.session.steps.recall import find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import Head
@@ -57,16 +62,18 @@ def use(
     model: str | None = SAME,
     window: int | str | None = None,
     endpoint: str | None = None,
+    account: str | None = None,
 ) -> None:
-    """Go on with another model, window or endpoint."""
-    if not isinstance(model, str | None) or not isinstance(endpoint, str | None):
-        raise RefoldError("a model and an endpoint are named by text")
+    """Go on with another model, window, endpoint or account."""
+    if not all(isinstance(name, str | None) for name in (model, endpoint, account)):
+        raise RefoldError("a model, an endpoint and an account are named by text")
     old = state.settings
     settings = replace(
         old,
         model=old.model if model is SAME else model,
         window=(old.window if model is SAME else None) if window is None else parse_tokens(window),
         endpoint=old.endpoint if endpoint is None else endpoint,
+        account=old.account if account is None else find_fingerprint(account),
     )
     state.use_settings(settings)
 
@@ -108,6 +115,7 @@ def say(
         return state.view.said
 
     number = yield from retry_on_conflict(state, act)
+    yield from retry_on_conflict(state, lambda: fold_block(state))
     return f"#{number}"
 
 
@@ -186,7 +194,14 @@ def compact(
 
 def choose_policy(state: SessionState, strategy: str | Policy | None) -> Policy:
     """Return the policy of a fold that people ask for, with the place where the current thread begins."""
-    policy = state.settings.policy if strategy is None else presets.get(strategy)
+    own = state.settings.policy
+    if strategy == NATIVE:
+        if not can_ask(state):
+            how = "open the session with native=, and messages in a format of Anthropic or of Responses"
+            raise RefoldError(f"the provider cannot be asked to compact: {how}")
+        policy = replace(own, stages=())  # the stage is added where it runs
+    else:
+        policy = own if strategy is None else presets.get(strategy)
     name, view_items = latest_checkpoint(state), state.loaded.view_items
     if name is None:
         return policy
@@ -293,6 +308,7 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
         removed = removed_messages(state, fold)
         covering = state.view.covering(entry.name)
         before, after = state.accounting.fold_sizes[entry.name]
+        block = read_block(entry)
         first, last = min((r.first for r in removed), default=0), max((r.last for r in removed), default=0)
         listed.append(
             FoldMade(
@@ -306,6 +322,8 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
                 covered_by=None if covering is None else covering.name,
                 receipt=beside.get("receipt", {}),
                 spent=Spent.read(beside.get("spent")),
+                block=None if block is None else state.wire.render([block])[0],
+                twin="" if block is None else find_twin(block).text,
             )
         )
     return listed

@@ -62,6 +62,8 @@ class Observed:
     outcome: Outcome | None = None
     reverted: str | None = None
     """The fold that was undone because it did not help."""
+    fold: str | None = None
+    """The name of the fold that the provider's own compaction became, if the answer was one."""
     origins: Sequence[int | None] = field(default=(), repr=False)
     """For each message to send again its index in the list that `prepare` was given last; None where a fold
     made or changed it."""
@@ -224,5 +226,9 @@ class FoldMade:
     receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
     """Cost of the model's calls for it."""
+    block: Any = field(default=None, repr=False)
+    """The message with the provider's own compaction; None for any other fold."""
+    twin: str = field(default="", repr=False)
+    """The summary that others are shown in its place."""
 
     __repr__ = short_repr

@@ -19,7 +19,7 @@ from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.session import operations, turns
 from refold.session.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.drivers import SessionFlow, Wait, refuse_question, run_sync
+from refold.session.drivers import SessionFlow, Wait, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
@@ -71,13 +71,18 @@ class Session:
         operations.use(self.state, model=model)
 
     def use(
-        self, *, model: str | None = SAME, window: int | str | None = None, endpoint: str | None = None
+        self,
+        *,
+        model: str | None = SAME,
+        window: int | str | None = None,
+        endpoint: str | None = None,
+        account: str | None = None,
     ) -> None:
-        """Go on with another model, window or endpoint; the next `prepare` measures against it.
+        """Go on with another model, window, endpoint or account; the next `prepare` measures against it.
 
         What is not named stays, but a window that was given goes with the model it was given for.
         """
-        operations.use(self.state, model=model, window=window, endpoint=endpoint)
+        operations.use(self.state, model=model, window=window, endpoint=endpoint, account=account)
 
     @property
     def unsaved(self) -> int:
@@ -159,7 +164,8 @@ class Session:
         say   also append the answer to the conversation, as it may be sent back
         """
         observed = self._run_without_store(observe(self.state, answer))
-        message = read_response(answer).message if say and not observed.send_again else None
+        is_said = say and not observed.send_again and observed.fold is None
+        message = read_response(answer).message if is_said else None
         if message is not None:
             self.say(list(message) if isinstance(message, tuple) else message, durable=False)
         return observed
@@ -326,7 +332,7 @@ class Session:
         state = self.state
         if state.log.failure is not None:
             self._run(catch_up(state, at_once=False))
-        ask, lock, guard = state.summariser.ask or refuse_question, self._lock, state.log.run_in_memory
+        ask, lock, guard = state.summariser.answer, self._lock, state.log.run_in_memory
         flush, mark_stale = state.events.flush, state.position.mark_stale
         result = run_sync(flow, lock, ask, flush, mark_stale, guard=guard)
         if state.settings.archive:
@@ -335,7 +341,7 @@ class Session:
 
     def _run(self, flow: SessionFlow[T]) -> T:
         state = self.state
-        ask = state.summariser.ask or refuse_question
+        ask = state.summariser.answer
         return run_sync(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
 
     def _start_background(self) -> None:

@@ -33,13 +33,14 @@ def test_what_stands_before_a_compaction_is_not_counted():
 
 
 def test_a_session_counts_the_same():
+    """The message with the block becomes two, whose frame has four tokens."""
     session = refold.open("n", store="memory:", window="200k", format="anthropic")
-    assert session.prepare(MIDDLE).budget.used == measured(MIDDLE[21:])
+    assert session.prepare(MIDDLE).budget.used == measured(MIDDLE[21:]) + 4
     grown = [*MIDDLE, *talk(20, 21)]
-    assert session.prepare(grown).budget.used == measured(grown[21:])
+    assert session.prepare(grown).budget.used == measured(grown[21:]) + 4
     later = refold.open("l", store="memory:", window="200k", format="anthropic")
     later.prepare(MIDDLE[:21])
-    assert later.prepare(MIDDLE).budget.used == measured(MIDDLE[21:])
+    assert later.prepare(MIDDLE).budget.used == measured(MIDDLE[21:]) + 4
 
 
 def test_a_fold_leaves_the_compaction_and_stands_behind_it():

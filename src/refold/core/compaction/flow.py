@@ -15,13 +15,14 @@ callable answers is trusted: `_read_answer` makes a clean `Answer` of it, or `Fa
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.messages.text_boundaries import clean_text
+from refold.core.tokens.responses import read_response
 from refold.core.tokens.usage import MAX_REPORTED_TOKENS
 from refold.errors import AnswerFailed
 
@@ -38,13 +39,43 @@ LEAST_CHARS: Final = 20_000
 """Characters that an answer may have in any case."""
 
 
+class CompactRequest(list[Any]):
+    """The messages that a provider is to compact itself, with what a request needs beside them.
+
+    It is a `list`, so that any callable from messages to the provider's response will do.
+    """
+
+    __slots__ = ("instructions", "model", "system", "tokens", "tools")
+
+    def __init__(
+        self,
+        messages: Iterable[Any] = (),
+        *,
+        model: str = "",
+        system: Any = None,
+        tools: Any = None,
+        instructions: str = "",
+        tokens: int = 0,
+    ) -> None:
+        """Make a request.
+
+        model           the model of the conversation, as it was named
+        system, tools   what was given to `prepare`
+        instructions    what the summary is to look at; empty for the provider's own choice
+        tokens          the size of the messages, estimated
+        """
+        super().__init__(messages)
+        self.model, self.system, self.tools = model, system, tools
+        self.instructions, self.tokens = instructions, tokens
+
+
 class Ask(str):
     """A question to a model: the text of the prompt, with everything else a client needs.
 
     It is a `str`, so that any callable from text to text is a model (docs/decisions/0002).
     """
 
-    __slots__ = ("closing", "max_tokens", "prefix", "purpose", "system")
+    __slots__ = ("closing", "max_tokens", "native", "prefix", "purpose", "system")
 
     system: str
     """The system prompt."""
@@ -56,6 +87,8 @@ class Ask(str):
     """The cached conversation behind which the same can be asked; other clients use the text."""
     closing: str
     """The user's last message in that case, in place of text and system prompt."""
+    native: CompactRequest | None
+    """What the provider is to compact itself; such a question goes to the provider and to no summariser."""
 
     def __new__(
         cls,
@@ -66,6 +99,7 @@ class Ask(str):
         purpose: str = "summary",
         prefix: CachedPrefix | None = None,
         closing: str = "",
+        native: CompactRequest | None = None,
     ) -> Self:
         """Make a question from its text."""
         self = super().__new__(cls, text)
@@ -74,6 +108,7 @@ class Ask(str):
         self.purpose = purpose
         self.prefix = prefix
         self.closing = closing
+        self.native = native
         return self
 
     @property
@@ -104,6 +139,8 @@ class Answer:
     """Tokens of the input that were written to it."""
     prefixed: bool = False
     """True if it was asked behind the cached conversation."""
+    native: tuple[Any, ...] | None = None
+    """The items with which the provider answered that compacted by itself; None for any other answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +246,8 @@ def _read_error(error: Exception) -> Failed:
 
 def _read_answer(value: Any, question: Ask) -> Reply:
     """Return the value of a callable as a reply: an `Answer`, or a text with or without reasoning."""
+    if question.native is not None:
+        return _read_compacted(value, question.native.model)
     answer = Answer(text=value) if isinstance(value, str) else value
     if not isinstance(answer, Answer):
         return Failed(AnswerFailed(f"the model gave {type(value).__name__} where text was expected"))
@@ -238,6 +277,25 @@ def _read_answer(value: Any, question: Ask) -> Reply:
         prefixed=answer.prefixed is True,
     )
     return answer if clean == answer else clean
+
+
+def _read_compacted(value: Any, model: str) -> Reply:
+    """Return the response of a provider that compacted by itself as a reply; it costs what all passes cost."""
+    response = read_response(value)
+    items = response.message if isinstance(response.message, tuple) else (response.message,)
+    if response.message is None:
+        return Failed(AnswerFailed("the provider's answer holds no compaction"))
+    cost = response.cost
+    return Answer(
+        text="",
+        finish=response.raw_finish,
+        model=response.model or model,
+        input_tokens=None if cost is None else cost.input,
+        output_tokens=None if cost is None else cost.output,
+        cache_read=0 if cost is None else cost.cache_read,
+        cache_write=0 if cost is None else cost.cache_write,
+        native=items,
+    )
 
 
 def _read_word(value: Any) -> str:

@@ -107,6 +107,8 @@ def find_next_window(ask: Ask, reply: Reply, window: int) -> int | None:
 
 def _estimate_usage(ask: Ask, task: Task, output: int, *, prefixed: bool = True) -> Usage:
     """Estimate the usage of a question, with an answer of this many tokens."""
+    if ask.native is not None:
+        return Usage(input=ask.native.tokens, output=output)
     if ask.prefix is not None and prefixed:
         return ask.prefix.usage(task.counter.plain(ask.closing), output)
     return Usage(input=task.counter.plain(ask.system) + task.counter.plain(ask.text), output=output)
@@ -120,7 +122,8 @@ def _note_call(ask: Ask, reply: Reply, task: Task) -> ModelCall:
     price = task.ask_price
     if isinstance(reply, Failed):
         failed = reply.reason[:500]
-        usage = _estimate_usage(ask, task, 0)
+        # A compaction of the provider's own costs what it reports, and one that failed reports nothing.
+        usage = Usage(input=0) if ask.native is not None else _estimate_usage(ask, task, 0)
     else:
         model, prefixed = reply.model, reply.prefixed
         price = (find_client_price(reply.provider, model) if model else None) or price

@@ -4,7 +4,7 @@ A provider that compacts by itself answers with an opaque block and ignores ever
 message may be meant for one turn only: it stays in the list, and is hidden once the user has spoken again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from refold.core.messages.message import Message, Opaque
@@ -13,6 +13,9 @@ SIGNED_COMPACTION: Final = "signed_compaction"
 """Kind of a provider's compaction that has to be the first block of the history (Anthropic, on demand)."""
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPACTION})
 """Kinds of blocks in which providers keep what they compacted themselves; nobody else can read them."""
+NATIVE: Final = "native"
+"""Key in the metadata of a fold's message that is a provider's own block: who made it, its readable twin, and
+the tokens that the provider reported for it."""
 
 
 def is_compaction(message: Message) -> bool:
@@ -22,6 +25,18 @@ def is_compaction(message: Message) -> bool:
         if type(part) is Opaque and part.kind in COMPACTIONS:
             return True
     return False
+
+
+def is_native(message: Message) -> bool:
+    """True for a provider's block that a fold has put there: what stands before it was kept, and is read."""
+    return NATIVE in message.meta and is_compaction(message)
+
+
+def find_reported_tokens(message: Message) -> int | None:
+    """Return the tokens that the provider reported for its block; None if it did not, or this is none."""
+    facts = message.meta.get(NATIVE)
+    tokens = facts.get("tokens") if isinstance(facts, Mapping) else None
+    return tokens if type(tokens) is int and tokens > 0 else None
 
 
 def opens_history(message: Message) -> bool:
@@ -49,7 +64,7 @@ def find_unread(messages: Sequence[Message]) -> frozenset[int]:
         message = messages[index]
         if message.role == "system" and user_spoke_later and lasts_one_turn(message):
             unread.add(index)
-        if is_compaction(message):
+        if is_compaction(message) and NATIVE not in message.meta:
             unread.update(range(index))
             break
         user_spoke_later = user_spoke_later or message.role == "user"

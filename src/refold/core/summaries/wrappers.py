@@ -16,6 +16,8 @@ from refold.core.messages.file_operations import FileOps, Vocabulary, find_files
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.speakers import is_observation
 from refold.core.messages.text_cutting import middle_out
+from refold.core.messages.unread import is_native
+from refold.core.summaries.native import find_twin
 from refold.core.summaries.work_state import STATE_SENTENCES, WorkState
 
 QUOTED_CHARS: Final = 8_000
@@ -197,6 +199,7 @@ def unwrap_summary(message: Message) -> str:
     """Return a summary's text without the words around it."""
     if "text" in message.meta:
         return str(message.meta["text"])
+    message = find_twin(message) if is_native(message) else message
     text = _FILE_TAGS.sub("", message.text).replace(_REQUEST, _EARLIER)
     if text.startswith(summary_headers.REFOLD):
         inner = text.partition("\n\n")[2].removesuffix("</refold-summary>").strip()

@@ -28,6 +28,7 @@ from refold.core.messages.message import (
     ToolResult,
 )
 from refold.core.messages.message_text import full_text
+from refold.core.messages.unread import find_reported_tokens
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.images import document_tokens, image_tokens
 from refold.errors import RefoldError
@@ -68,6 +69,8 @@ class Counter:
     def count_with_text(self, message: Message, visible: str) -> int:
         """Return the units of one message whose visible text is known."""
         units = self.text(visible) + self.per_message
+        if message.meta and (reported := find_reported_tokens(message)) is not None:
+            return reported * self.divisor + self.per_message
         return units if self.media is None else units + self.media(message)
 
     def sizes(self, messages: Iterable[Message]) -> list[int]:

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.tokens.usage import Usage, find_impossible, read_usage
+from refold.core.tokens.usage import Usage, find_impossible, read_cost, read_usage
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 
@@ -23,6 +23,8 @@ class Response:
     """The facts that could be read of an answer."""
 
     usage: Usage | None = None
+    cost: Usage | None = field(default=None, compare=False)
+    """What all passes took together: the same, unless the provider lists several passes."""
     impossible: str = field(default="", compare=False)
     """The first number of the report that no request has, in words; it is ignored."""
     finish: Finish = "unknown"
@@ -39,6 +41,16 @@ class Response:
     def completed(self) -> bool:
         """True if the model took its turn: it wrote or called something, cut off or not."""
         return not self.empty and self.finish not in {"refusal", "overflow"}
+
+    @property
+    def compacted(self) -> bool:
+        """True if the provider has compacted by itself: its usage is not that of the list that was sent."""
+        content = self.message.get("content") if isinstance(self.message, dict) else self.message
+        blocks = [block for block in content or () if isinstance(block, dict)]
+        return any(
+            block.get("type") == "compaction" and (block.get("content") or block.get("encrypted_content"))
+            for block in blocks
+        )
 
 
 _EMPTY: Final = Response()
@@ -101,17 +113,18 @@ def read_response(value: Any) -> Response:
 def _read(value: Any) -> Response:
     if isinstance(value, Usage | int):
         usage = read_usage(value)
-        return Response(usage=usage, impossible=find_impossible(value), empty=usage is None)
+        return Response(usage=usage, cost=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
     reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
     reports.append(fields)
     usage = next((usage for report in reports if (usage := read_usage(report))), None)
+    cost = next((cost for report in reports if (cost := read_cost(report))), None)
     impossible = next((words for report in reports if (words := find_impossible(report))), "")
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
     answer = next((answer for read in _READERS if (answer := read(fields))), None)
     if answer is None:
         model = "" if usage is None else model
-        return Response(usage=usage, impossible=impossible, model=model, empty=usage is None)
+        return Response(usage=usage, cost=cost, impossible=impossible, model=model, empty=usage is None)
     finish = _FINISH.get(re.sub(r"[^a-z]", "", answer.raw_finish.lower()), "unknown")
     if finish in {"stop", "unknown"} and answer.is_refused:
         finish = "refusal"
@@ -119,6 +132,7 @@ def _read(value: Any) -> Response:
         finish = "tool_calls"  # some servers end with "stop" although they call, and Gemini always does
     return Response(
         usage=usage,
+        cost=cost,
         impossible=impossible,
         finish=finish,
         raw_finish=answer.raw_finish,
@@ -163,13 +177,21 @@ def _read_gemini(fields: Mapping[str, Any]) -> _Answer | None:
 
 
 def _read_responses(fields: Mapping[str, Any]) -> _Answer | None:
-    if fields.get("object") != "response" and not ("status" in fields and "output" in fields):
+    if "encrypted_content" in fields and "dropped_message_count" in fields:  # xAI's CompactContext
+        item = {
+            "type": "compaction",
+            **{key: fields[key] for key in ("id", "encrypted_content") if key in fields},
+        }
+        return _Answer("compaction", (_to_json(item),), has_words=True)
+    is_response = fields.get("object") in ("response", "response.compaction")
+    if not is_response and not ("status" in fields and "output" in fields):
         return None
     details, error = _to_fields(fields.get("incomplete_details")), _to_fields(fields.get("error"))
     raw = (
         _finish_word(details.get("reason"))
         or _finish_word(error.get("code"))
         or _finish_word(fields.get("status"))
+        or ("compaction" if fields.get("object") == "response.compaction" else "")
     )
     output = _to_list(fields.get("output"))
     items = [_to_fields(item) for item in output]

@@ -143,7 +143,7 @@ def read_cost(usage: Any) -> Usage | None:
         return read_usage(usage)
     fields = _to_fields(usage)
     report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
-    listed = next((report[key] for key in _PASSES if isinstance(report.get(key), list)), [])
+    listed: list[Any] = next((report[key] for key in _PASSES if isinstance(report.get(key), list)), [])
     passes = [read for one in listed if (read := read_usage(one)) is not None]
     if not passes:
         return read_usage(usage)

@@ -276,7 +276,7 @@ class Accounting:
         self.report, self.totals, self.doubted = report, totals, None
         self.spending = replace(self.spending, own=own)
 
-    def add_doubted_usage(self, counted: Counted, totals: Totals, own: Spent) -> None:
+    def add_doubted_usage(self, counted: Counted | None, totals: Totals, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
         self.doubted, self.totals = counted, totals
         self.spending = replace(self.spending, own=own)

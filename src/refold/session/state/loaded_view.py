@@ -8,7 +8,7 @@ from typing import Any
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message
-from refold.core.messages.unread import is_compaction, lasts_one_turn
+from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.formats import Format
@@ -29,6 +29,8 @@ class LoadedView:
     characters: int = 0
     has_private: bool = False
     """True if a message came with a key that is not sent."""
+    last_block: int = -1
+    """Place of the last compaction of a provider that no fold has put there; -1 if there is none."""
     sound: ValidityTracker | None = None
     """None if the history has to be checked as a whole."""
 
@@ -58,7 +60,8 @@ class LoadedView:
         """Count nothing for messages that the provider does not read any more now that this one is here."""
         last = len(self.messages) - 1
         places: Iterable[int]
-        if is_compaction(message):
+        if is_compaction(message) and not is_native(message):
+            self.last_block = last
             places = range(last)
         elif message.role == "user":
             behind_user = takewhile(lambda at: self.messages[at].role != "user", range(last - 1, -1, -1))

@@ -6,7 +6,18 @@ from typing import Any
 
 from refold.calls.conversation import file_text, system_text
 from refold.core.compaction.budget import Breakdown
+from refold.core.summaries.native import Maker
 from refold.core.tokens.counting import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredBlock:
+    """A compaction block in an answer that is not said yet."""
+
+    value: Any
+    maker: Maker
+    tokens: int | None
+    """Its size as the provider reported it."""
 
 
 @dataclass(slots=True)
@@ -19,11 +30,17 @@ class RequestContext:
     files: Sequence[Any] | None = None
     more: int = 0
     """Tokens of parts that another process sends and has counted."""
+    block: AnsweredBlock | None = None
+    """The block of the last answer that had one: the model may be another one when it is said."""
     _counted: tuple[Any, Any, int, int] | None = field(default=None, repr=False)
 
     def update(self, *, system: Any, tools: Any, prompt: str | None, files: Sequence[Any] | None) -> None:
         """Take over the parts of the next request."""
         self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
+
+    def note_block(self, block: AnsweredBlock) -> None:
+        """Note who made the block of an answer."""
+        self.block = block
 
     def breakdown(self, counter: Counter, history: int) -> Breakdown:
         """Return the tokens of each part of the context; `history` is the size of the history."""

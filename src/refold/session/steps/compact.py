@@ -18,6 +18,7 @@ from refold.errors import StoreError
 from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
+from refold.session.state.block_makers import can_ask, find_maker
 from refold.session.state.loaded_view import unmark_said
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
@@ -32,6 +33,7 @@ from refold.session.steps.crowding import explain_wait, is_crowded, measure_next
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said
+from refold.stages.native import Native
 
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
@@ -103,7 +105,7 @@ def attempt_compaction(
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
     policy = policy or state.settings.policy
     conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
-    conversation = replace(conversation, policy=policy)
+    conversation = replace(conversation, policy=_add_native_stage(state, policy, trigger))
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)
@@ -131,6 +133,19 @@ def attempt_compaction(
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
     return record_fold(state, installed.entry, outcome, context.budget.used)
+
+
+def _add_native_stage(state: SessionState, policy: Policy, trigger: str) -> Policy:
+    """Return a policy that has the provider compact by itself first, where it can be asked.
+
+    A list that was refused for its size is too long for that request, too.
+    """
+    if trigger == "emergency" or not can_ask(state):
+        return policy
+    request = state.request
+    maker, model = find_maker(state), state.settings.model or ""
+    stage = Native(maker=maker, model=model, system=request.system, tools=request.tools)
+    return replace(policy, stages=(stage, *policy.stages))
 
 
 def _note_questions(state: SessionState, options: CompactionOptions, calls: Sequence[ModelCall]) -> None:

@@ -14,6 +14,7 @@ from refold.core.messages.message import Message
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.block_makers import show_messages
 from refold.session.state.caller_history import SentView
 from refold.session.state.session_state import SessionState
 from refold.session.steps.load import visible_fold_messages
@@ -104,7 +105,8 @@ def _read_messages(
 ) -> Iterator[tuple[ViewItem, Any]]:
     """Yield a piece as single messages; the store is read only as far as they are asked for."""
     if isinstance(piece, Replacement):
-        yield from ((piece, item) for item in state.wire.render([fold_messages[piece.fold][piece.place]]))
+        shown = show_messages(state, [fold_messages[piece.fold][piece.place]], state.wire.name)
+        yield from ((piece, item) for item in state.wire.render(shown))
         return
     for entry in state.log.read(state.name, place, kinds=SAID, first=piece.first, last=piece.last):
         yield MessageRange(entry.said, entry.said), state.from_stored(entry)

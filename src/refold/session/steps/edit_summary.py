@@ -29,7 +29,7 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
         standing = state.view.fold(fold)
         if standing is None or not standing.standing or state.view.covering(fold) is not None:
             raise RefoldError("this fold does not stand any more: compact again")
-        entry = yield from _read_entry(state, fold, standing.said)
+        entry = yield from read_fold(state, fold)
         undone = mark_entry(state, "unfold", {"fold": fold})
         again = make_entry(
             "fold",
@@ -99,6 +99,12 @@ def _find_unit(state: SessionState, number: int) -> SessionFlow[list[int]]:
         wanted = set().union(*(ids[member - first] for member in unit))
         unit |= {first + place for place, own in enumerate(ids) if own & wanted}
     return sorted(unit)
+
+
+def read_fold(state: SessionState, name: str) -> SessionFlow[Entry]:
+    """Return the entry of a fold of this branch."""
+    fold = state.view.fold(name)
+    return (yield from _read_entry(state, name, 0 if fold is None else fold.said))
 
 
 def _read_entry(state: SessionState, name: str, said: int) -> SessionFlow[Entry]:

@@ -1,41 +1,29 @@
-"""Turn a compaction into a fold of the log, if what it removes is still there and the result is valid.
-
-A provider's own compaction is taken out of the view by a fold, too, where it would be refused: only the
-provider that made it can read it. Another model gets what stands before the block, which is still in the log,
-or the block's own words if nothing stands there.
-"""
+"""Turn a compaction into a fold of the log, if what it removes is still there and the result is valid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, changes_to_json, step
-from refold.core.messages.message import SUMMARY, Message, Opaque, Text
-from refold.core.messages.unread import COMPACTIONS, is_compaction
-from refold.core.models.model_names import parse_model_name
+from refold.core.messages.message import Message
+from refold.core.messages.unread import is_native
 from refold.core.models.prices import Spent
+from refold.core.summaries.native import find_twin
 from refold.errors import Conflict
 from refold.formats.shared import canonical
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import CompactionEnd
 from refold.session.state.accounting import TrialFold
+from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
 from refold.session.steps.read_entries import breaker_event, fold_messages
-
-_MAKERS: Final[Mapping[str, frozenset[str]]] = {
-    "anthropic": frozenset({"anthropic"}),
-    "responses": frozenset({"openai", "xai"}),
-}
-"""Whose models can have made the compactions of a format; a model of an unknown maker is not judged."""
-_OPENING: Final = "[Summary of the conversation before this point]"
-_NO_WORDS: Final = "[What was said before this point is not readable here.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +70,9 @@ def install_fold(
         entry = _fold_entry(state, draft, facts, receipt)
         inserted = fold_messages(entry)  # as they will be read back, so that reopening changes nothing
         view = step(state.view, entry)
-        loaded = _loaded_after(state.loaded, view, entry.name, inserted)
+        loaded = _loaded_after(
+            state.loaded, view, entry.name, show_messages(state, inserted, state.wire.name)
+        )
         if receipt is not None and _breaks_rules(state.loaded, loaded):
             return Installation(None, "a provider would refuse what it leaves")
         expected = state.head
@@ -190,7 +180,7 @@ def _fold_entry(
     value = {
         **facts,
         "changes": changes_to_json(draft.changes),
-        "messages": [_to_stored(state, message) for message in draft.inserted],
+        "messages": [to_stored(state, message) for message in draft.inserted],
     }
     about: dict[str, Any] = {"format": state.wire.name}
     if receipt is not None:
@@ -199,12 +189,14 @@ def _fold_entry(
     return mark_entry(state, "fold", value, about)
 
 
-def _to_stored(state: SessionState, message: Message) -> dict[str, Any]:
+def to_stored(state: SessionState, message: Message) -> dict[str, Any]:
     """Return a message of the fold as the log keeps it."""
     redact = state.redact or (lambda value: value)
     if state.wire.name == canonical.FORMAT.name:
         return {"message": redact(canonical.to_json(message))}
     (item,) = state.wire.render([message])
+    if is_native(message) and redact(item) != item:  # a block that is changed is refused
+        return to_stored(state, find_twin(message))
     value: dict[str, Any] = {"wire": redact(item)}
     if message.source is not None:
         value["source"] = message.source
@@ -266,40 +258,3 @@ def _move_checkpoint(
         return []
     value = {"name": name, "said": last}
     return [make_entry("checkpoint", value, parent=entry.name, said=entry.said, at=entry.at)]
-
-
-# -- compactions of the provider itself --------------------------------------------------------------------
-
-
-def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
-    """Take the compactions out of the view if the model in use cannot have made them."""
-    maker = parse_model_name(state.settings.model or "").maker
-    makers = _MAKERS.get(state.wire.name)
-    if maker is not None and makers is not None and maker not in makers:
-        yield from drop_compactions(state, f"a model of {maker} cannot read it")
-
-
-def drop_compactions(state: SessionState, why: str) -> SessionFlow[bool]:
-    """Take all compactions out of the view, as a fold; return False if there are none."""
-    edits = [
-        _replace_compaction(state.loaded.messages, index, why, is_first=index == state.loaded.fixed)
-        for index, message in enumerate(state.loaded.messages)
-        if is_compaction(message)
-    ]
-    if not edits:
-        return False
-    yield from install_fold(state, tuple(state.loaded.view_items), edits, {"trigger": "repair"})
-    return True
-
-
-def _replace_compaction(messages: Sequence[Message], index: int, why: str, *, is_first: bool) -> Edit:
-    """Make an edit that leaves the other parts of a message; in front the words of the block are told."""
-    message = messages[index]
-    blocks = [part for part in message.parts if isinstance(part, Opaque) and part.kind in COMPACTIONS]
-    rest = tuple(part for part in message.parts if part not in blocks)
-    put: tuple[Message, ...] = (replace(message, parts=rest),) if rest else ()
-    if is_first:
-        content = blocks[0].value.get("content")
-        words = f"{_OPENING}\n\n{content}" if isinstance(content, str) and content else _NO_WORDS
-        put = (Message("user", (Text(words),), source=SUMMARY, meta={"kind": "summary"}), *put)
-    return Edit(index, index + 1, put, "native", why, (message,))

@@ -20,6 +20,7 @@ from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
 from refold.session.state.accounting import SpendingTotals
+from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.position import UnsureWrite
 from refold.session.state.session_state import SessionState
@@ -301,12 +302,15 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         wire = formats.get(state.settings.format)
     if wire is None:
         wire = state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    shown_messages = {
+        name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
+    }
     view_items: list[ViewItem | None] = [None] * len(system)
     items: list[Any] = list(system)
     for item in (single for piece in view.items for single in single_pieces(piece)):
         view_items.append(item)
         if isinstance(item, Replacement):
-            items += wire.render([position.fold_messages[item.fold][item.place]])
+            items += wire.render([shown_messages[item.fold][item.place]])
         elif item.first in said:
             items.append(state.from_stored(said[item.first]))
         else:
@@ -315,7 +319,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     messages = list(wire.parse(items))
     for index, shown in enumerate(view_items):
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
-            message = position.fold_messages[shown.fold][shown.place]
+            message = shown_messages[shown.fold][shown.place]
             messages[index] = replace(messages[index], source=message.source, meta=message.meta)
     loaded = LoadedView(wire, state.counter(), fixed=len(system))
     loaded.add(view_items, items, messages)

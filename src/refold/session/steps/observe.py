@@ -42,8 +42,8 @@ from refold.session.steps.context import (
     find_report,
     measure_context,
 )
-from refold.session.steps.install_fold import drop_compactions
 from refold.session.steps.load import keep_memory, load, load_at_head, retry_on_conflict
+from refold.session.steps.native import adopt_answer, note_block, replace_refused
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
@@ -71,8 +71,8 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
     # the words of a model are no refusal, so an answer is looked at only if it is an error
     is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
     code = find_block_refusal(answer) if is_error else ""
-    if code and (yield from drop_compactions(state, f"refused: {code}")):
-        return _send_without_blocks(state, code)
+    if code and (instead := (yield from retry_on_conflict(state, lambda: replace_refused(state, code)))):
+        return _send_without_blocks(state, f"{code}: sent again {instead}")
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
     try:
@@ -81,29 +81,33 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
         if not (yield StoreCall(partial(state.log.go_on_without, error))):
             raise
         return Observed(reason="the usage is not recorded", finish=response.finish)
-    return _resume_paused(state, response, observed)
+    if response.compacted:
+        note_block(state, response)
+    fold = yield from retry_on_conflict(state, lambda: adopt_answer(state, response))
+    return observed if fold is None else _resume_paused(state, response, observed, fold)
 
 
-def _send_without_blocks(state: SessionState, code: str) -> Observed:
-    """Return the view to send again after the provider has refused its own compaction."""
+
+
+def _send_without_blocks(state: SessionState, reason: str) -> Observed:
+    """Return the view to send again after the provider has refused blocks of its own."""
     state.accounting.note_request(current_request(state))
-    reason = f"{code}: sent again without the provider's own compaction"
     return Observed(send_again=True, messages=state.send_view(), reason=reason)
 
 
-def _resume_paused(state: SessionState, response: Response, observed: Observed) -> Observed:
+def _resume_paused(state: SessionState, response: Response, observed: Observed, fold: str) -> Observed:
     """Return the turn to send again if the provider has paused it to compact by itself.
 
-    A block with a signature was asked for: it is the answer, and the turn is over.
+    A block with a signature, and the item of an endpoint, were asked for: they are the answer.
     """
     message = response.message
-    blocks = message.get("content") if isinstance(message, dict) else None
-    if response.raw_finish != "compaction" or not isinstance(blocks, list):
+    blocks = message["content"] if isinstance(message, dict) else ()
+    observed = replace(observed, fold=fold, reason="the provider has compacted")
+    if not blocks or any(block.get("signature") for block in blocks):
         return observed
-    if any(isinstance(block, dict) and block.get("signature") for block in blocks):
-        return observed
+    state.accounting.note_request(current_request(state))
     reason = "the provider has compacted and paused: the turn goes on behind its block"
-    return replace(observed, send_again=True, messages=[*state.send_view(), message], reason=reason)
+    return replace(observed, send_again=True, messages=state.send_view(), reason=reason)
 
 
 def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:
@@ -132,16 +136,17 @@ def _record_usage(
     """Record the usage of a request, and undo the last fold if it did not help."""
     accounting, window = state.accounting, (yield from context_state(state)).budget.window
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
-    believed = not absurd and _is_believed(state, request, usage.context)
+    believed = not absurd and not response.compacted and _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
-    cut = not believed and doubted is not None and cut_silently(doubted, expected)
+    is_odd = not believed and not response.compacted
+    cut = is_odd and doubted is not None and cut_silently(doubted, expected)
     if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
         return (yield from _recover(state, info, stated=False))
-    spent = Spent.of(usage, conversation_price(state, response.model))
-    yield from retry_on_conflict(
-        state, lambda: _append_usage(state, usage, request, spent, believed=believed)
-    )
+    cost = response.cost or usage
+    spent = Spent.of(cost, conversation_price(state, response.model))
+    append = partial(_append_usage, state, usage, request, cost, spent, believed=believed, is_odd=is_odd)
+    yield from retry_on_conflict(state, append)
     reverted, trial = None, accounting.end_trial(request)
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
@@ -164,7 +169,7 @@ def _record_usage(
     )
     sizes = f"{usage.context:,} tokens were reported and about {request.expected:,} were sent"
     why = "that is no count of one request" if absurd else "not all of it was counted"
-    reason = "answered" if believed else f"answered; {sizes}: {why}, so the estimate stays"
+    reason = "answered" if not is_odd else f"answered; {sizes}: {why}, so the estimate stays"
     return Observed(reason=reason, usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 
@@ -185,21 +190,31 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
 
 
 def _append_usage(
-    state: SessionState, usage: Usage, request: SentRequest, spent: Spent, *, believed: bool
+    state: SessionState,
+    usage: Usage,
+    request: SentRequest,
+    cost: Usage,
+    spent: Spent,
+    *,
+    believed: bool,
+    is_odd: bool,
 ) -> SessionFlow[None]:
     """Append a report with the sums by then; they are added up here, because others may have reported too.
 
+    cost       the tokens of all passes
     believed   True if it is taken as the size of the request, and not for its cost only
+    is_odd     True if it should be the size of the request, and the next report may confirm it
     """
     accounting, model = state.accounting, state.settings.model or ""
-    totals = accounting.totals.plus(usage)
+    totals = accounting.totals.plus(cost)
     own = accounting.spending.own.plus(spent)
     value = {**asdict(usage), "estimate": request.estimate, "model": model}
     about = {"totals": asdict(totals), "spent": own.as_dict(), **accounting.spending.recorded_sum}
     if not believed:
         about["believed"] = False
         yield from commit(state, [mark_entry(state, "usage", value, about)])
-        accounting.add_doubted_usage(Counted(request.expected, usage.context), totals, own)
+        doubted = Counted(request.expected, usage.context) if is_odd else None
+        accounting.add_doubted_usage(doubted, totals, own)
         return
     report = UsageReport(
         usage=usage,

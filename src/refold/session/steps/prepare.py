@@ -25,8 +25,9 @@ from refold.session.steps.context import (
     to_conversation,
     warn_listeners,
 )
-from refold.session.steps.install_fold import drop_foreign_compactions, install_fold
+from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import reload_if_stale, retry_on_conflict
+from refold.session.steps.native import drop_foreign_compactions, find_block_places, fold_block
 from refold.session.steps.take_in import take_in
 
 
@@ -72,7 +73,9 @@ def prepare(
             yield from offer_to_queue(state, budget)
         else:
             start_background()
-    return Ready(messages=sent, budget=budget, outcome=outcome, fold=attempt.fold, places=places)
+    return Ready(
+        messages=sent, budget=budget, outcome=outcome, fold=attempt.fold or taken.native, places=places
+    )
 
 
 def _choose_list(
@@ -95,6 +98,9 @@ def _choose_list(
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
     copies, places = state.send_view(), state.caller.trace_view(loaded)
+    for at in find_block_places(state):
+        place = places[at]  # the caller may have another face of it than the model in use can read
+        places[at] = place if place is not None and messages[place] == copies[at] else None
     return [
         copy if place is None or has_private(messages[place]) else messages[place]
         for copy, place in zip(copies, places, strict=True)
@@ -113,6 +119,8 @@ class _TakenIn:
     """Messages that were repaired."""
     limited: str = ""
     """What the policy has done to new messages that are over its limits."""
+    native: str | None = None
+    """The fold of a block that the provider made by itself."""
 
 
 def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[_TakenIn]:
@@ -123,13 +131,14 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         yield from reload_if_stale(state)
     else:
         as_said = yield from take_in(state, messages)
+    native = yield from fold_block(state)
     yield from drop_foreign_compactions(state)
     new = state.view.said - said
     if new > 0 and any(message.role == "assistant" for message in state.loaded.messages[-new:]):
         state.accounting.record_breaker_event("turn", state.now())
     limits = _find_limits(state, new)
     if not limits and state.loaded.sound is not None:
-        return _TakenIn(as_said, state.position.tip, 0)
+        return _TakenIn(as_said, state.position.tip, 0, native=native)
     window = yield from find_window(state)
     budget = measure_context(state, window, RequestContext())
     policy = state.settings.policy
@@ -155,7 +164,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         if reports and made.entry is not None:
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
     limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
-    return _TakenIn(as_said, state.position.tip, result.repaired, limited)
+    return _TakenIn(as_said, state.position.tip, result.repaired, limited, native)
 
 
 def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:

@@ -8,6 +8,7 @@ from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.log.entries import Entry
 from refold.core.messages.message import EMPTY, Message
+from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
 from refold.core.tokens.usage import Usage
 from refold.formats.shared import canonical
@@ -18,6 +19,7 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
     "repair": None,
     "arrival": None,
     "carried": None,
+    "native": None,
     "forced": None,
     "emergency": "emergency",
 }
@@ -52,6 +54,13 @@ def fold_messages(entry: Entry) -> tuple[Message, ...]:
             message = replace(message, source=source, meta=meta or EMPTY)
         messages.append(message)
     return tuple(messages)
+
+
+def read_block(entry: Entry) -> Message | None:
+    """Return the provider's own block that a fold inserted; None for any other fold."""
+    if f'"{NATIVE}":' not in entry.body:  # parsing the messages of every fold takes long
+        return None
+    return next((message for message in fold_messages(entry) if is_native(message)), None)
 
 
 def system_items(entry: Entry) -> list[Any]:

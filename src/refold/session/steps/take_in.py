@@ -24,6 +24,7 @@ from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
 from refold.session.steps.earlier_views import find_resumed_items, find_rewritten
 from refold.session.steps.load import fill_view
+from refold.session.steps.native import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head
 
 if TYPE_CHECKING:
@@ -64,9 +65,14 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     wire = detect_format(state, messages[end:] if continues else messages)
     if wire.name != state.wire.name:
         yield from fill_view(state, state.loaded.system, wire)
-    known = _find_known(state, messages, fixed)
+    shown = show_known(state, messages)
+    known = None if shown is messages else _find_known(state, shown, fixed)
+    messages = messages if known is None else shown
+    known = known or _find_known(state, messages, fixed)
     if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
         known = None
+    if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
+        known = _find_known(state, messages, fixed)
     known_count = 0 if known is None else len(known.items)
     new: list[Any] = []
     parsed: Sequence[Message] = ()

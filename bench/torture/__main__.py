@@ -71,6 +71,18 @@ def _wires(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
     return wires.campaign(seed=seed, count=100 if quick else 10_000, told=_said, jobs=jobs)
 
 
+def _native(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import native
+
+    return native.campaign(seed=seed, count=10 if quick else 400, told=_said, jobs=jobs)
+
+
+def _binding(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
+    from bench.torture import binding
+
+    return binding.campaign(seed=seed, turns=20 if quick else 300, told=_said, jobs=jobs)
+
+
 def _postgres(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:  # noqa: ARG001  # the kills are the chance
     """bench/replicas.py, a program of its own."""
     times = ["--seconds", "10", "--kill-every", "2", "--restart-every", "4"]
@@ -100,6 +112,8 @@ CAMPAIGNS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "writers": _writers,
     "interleavings": _interleavings,
     "wires": _wires,
+    "native": _native,
+    "binding": _binding,
     "postgres": _postgres,
 }
 

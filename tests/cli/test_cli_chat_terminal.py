@@ -129,7 +129,7 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
     with chat("--store", "memory:") as terminal:
         ready(terminal)
         terminal.enter("go")
-        terminal.expect("Half of an answer")
+        terminal.expect(r"Half of an answer\n[^\n]*\d+% of 6K · answer [1-9]\d*")  # the meter goes along
         terminal.type("typed ahead")
         time.sleep(0.3)
         terminal.type("\x03")

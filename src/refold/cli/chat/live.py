@@ -43,6 +43,7 @@ from refold.cli.chat.render import (
 from refold.cli.output.meter import COLOURS, bar
 from refold.cli.output.screen import Screen, terminal_width
 from refold.cli.output.text import clean
+from refold.core.compaction.budget import Budget
 
 _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse"})
 WIDE: Final = 90
@@ -159,7 +160,11 @@ class LiveInterface:
 
     def _open_answer(self) -> Answer | PlainAnswer:
         if self._answer is None:
-            self._answer = Answer(self._console) if self.screen.fancy else PlainAnswer(self.screen)
+            if not self.screen.fancy:
+                self._answer = PlainAnswer(self.screen)
+            else:
+                talk = self._conversation
+                self._answer = Answer(self._console, talk and make_answer_meter(talk, self.screen))
         return self._answer
 
     @contextmanager
@@ -221,18 +226,37 @@ class LiveInterface:
 def make_toolbar(conversation: Conversation, screen: Screen) -> Callable[[int], str]:
     """Return the line below the prompt for any number of columns; it is drawn again after a resize."""
     budget = tools.measure_now(conversation)
-    share = f"{budget.ratio:.0%}"
     parts, status = commands_show.parts_text(conversation), commands_show.status_text(conversation)
-    about = f" of {format_tokens(budget.room)} · {parts} · {status}"
+    return lambda columns: _draw_meter(budget, columns, screen, f"{parts} · {status}")
 
-    def draw(columns: int) -> str:
-        size = 24 if columns >= WIDE else 10
-        if columns < size + 12:
-            return screen.paint(screen.short(share, columns), COLOURS[budget.level])
-        rest = screen.short(about, columns - size - len(share) - 2)
-        return f"{bar(budget, size, screen)} {screen.paint(share, COLOURS[budget.level])} {rest}"
+
+def make_answer_meter(conversation: Conversation, screen: Screen) -> Callable[[str], str]:
+    """Return what draws the line below an answer while it comes: the context with what came of it so far.
+
+    It is called with each piece of text and counts it by the session's own counter.
+    """
+    budget = tools.measure_now(conversation)
+    loaded, levels = conversation.session.state.loaded, conversation.session.state.settings.policy.levels
+    said = 0
+
+    def draw(text: str) -> str:
+        nonlocal said
+        said += loaded.counter.plain(text)
+        used = budget.used + said
+        ratio = used / budget.room
+        now = replace(budget, used=used, ratio=ratio, level=levels.of(ratio))
+        return _draw_meter(now, terminal_width(), screen, f"answer {format_tokens(said)}")
 
     return draw
+
+
+def _draw_meter(budget: Budget, columns: int, screen: Screen, about: str) -> str:
+    """Return the bar, the share of the room and a few words, as far as they fit."""
+    share, size = f"{budget.ratio:.0%}", 24 if columns >= WIDE else 10
+    if columns < size + 12:
+        return screen.paint(screen.short(share, columns), COLOURS[budget.level])
+    rest = screen.short(f" of {format_tokens(budget.room)} · {about}", columns - size - len(share) - 2)
+    return f"{bar(budget, size, screen)} {screen.paint(share, COLOURS[budget.level])} {rest}"
 
 
 @contextmanager

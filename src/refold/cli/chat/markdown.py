@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -98,11 +99,12 @@ class Region:
     @property
     def height(self) -> int:
         """Lines that it may have: a line that scrolled away cannot be drawn again."""
-        return max(3, self._console.height - 4)
+        return max(3, self._console.height - 5)
 
-    def draw(self, inner: Markdown | Text) -> None:
-        """Draw this in place of the old lines; if it is too high, only its end."""
+    def draw(self, inner: Markdown | Text, below: str = "") -> None:
+        """Draw this in place of the old lines, if it is too high only its end, and one line below it."""
         lines = self._render(inner)[-self.height :]
+        lines += self._render(Text.from_ansi(below, no_wrap=True, overflow="crop")) if below else []
         self._write(lines, hide_cursor=True)
         self._widths = [Segment.get_line_length(line) for line in lines]
 
@@ -154,10 +156,16 @@ def _strip_blanks(line: list[Segment]) -> list[Segment]:
 
 
 class Answer:
-    """One answer on the screen, drawn when text arrives or a little later."""
+    """One answer on the screen, drawn when text arrives or a little later.
 
-    def __init__(self, console: Console) -> None:
+    meter   makes the line below it while it comes, from the text that came since the last drawing
+    """
+
+    def __init__(self, console: Console, meter: Callable[[str], str] | None = None) -> None:
         self._region = Region(console)
+        self._meter = meter
+        self._fresh = ""
+        """The text that the meter has not counted yet."""
         self._text = Blocks()
         self._reasoning = ""
         self._printed = False
@@ -175,11 +183,13 @@ class Answer:
         """Show the end of the reasoning; it disappears when the answer comes."""
         with self._lock:
             self._reasoning = (self._reasoning + text)[-2_000:]
+            self._fresh += text
             self._draw_soon()
 
     def add(self, text: str) -> None:
         """Show more of the answer."""
         with self._lock:
+            self._fresh += text
             if complete := self._text.add(text):
                 self._print(complete)
             self._draw_soon()
@@ -217,10 +227,12 @@ class Answer:
 
     def _draw(self) -> None:
         begun = time.monotonic()
+        fresh, self._fresh = self._fresh, ""
+        meter = self._meter(fresh) if self._meter is not None else ""
         if self._text.rest.strip():
-            self._region.draw(_Markdown(self._text.last_lines(self._region.height)))
+            self._region.draw(_Markdown(self._text.last_lines(self._region.height)), meter)
         else:
             reasoning = " ".join(self._reasoning.split())[-300:]
-            self._region.draw(Text(f"… {reasoning}".rstrip(), style="dim"))
+            self._region.draw(Text(f"… {reasoning}".rstrip(), style="dim"), meter)
         ended = time.monotonic()
         self._next = ended + max(SECONDS, 2 * (ended - begun))

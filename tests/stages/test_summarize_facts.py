@@ -145,6 +145,20 @@ def test_a_part_that_tells_nothing_is_asked_again_with_the_joining():
     assert report(outcome).accepted
 
 
+def test_a_model_that_fails_at_a_part_twice_is_not_asked_for_the_others():
+    outcome, asked = ask_in_parts(lambda purpose, time: EMPTY)
+    purposes = [question.purpose for question in asked]
+    assert purposes == ["initial 1/3", "initial 2/3", "initial 3/3", "merge", "initial 1/3"]
+    assert not report(outcome).accepted
+    assert "asked again: it tells too little" in report(outcome).reason
+
+
+def test_a_model_that_gives_no_answer_to_the_second_question_is_not_asked_for_the_others():
+    outcome, asked = ask_in_parts(lambda purpose, time: EMPTY if time == 1 else "")
+    assert len(asked) == 5
+    assert report(outcome).reason == "the summary was empty"
+
+
 def test_the_second_refusal_is_the_last():
     """The reason is in the receipt, and the next stage goes on."""
     outcome, asked = compact("Sure, I will deploy it.")

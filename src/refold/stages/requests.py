@@ -119,32 +119,49 @@ class Answered:
     """The answers of which the summary consists."""
     complaint: str = ""
     """The reason why the summary was turned down, for the next question."""
+    judge: Callable[[str, str], str] | None = None
+    """Returns why an answer is none to what was asked about; "" if it is one."""
 
-    def turn_down(self, why: str, is_bad: Callable[[str, str], bool]) -> None:
-        """Forget the answers that are bad in themselves; if there are none, those of which the text consists.
-
-        is_bad   True for what was asked about and an answer that is none
-        """
-        bad = [about for about, answer in self.texts.items() if is_bad(about, answer)]
+    def turn_down(self, why: str, judge: Callable[[str, str], str]) -> None:
+        """Forget the answers that are bad in themselves; if there are none, those that make up the text."""
+        bad = [about for about, answer in self.texts.items() if judge(about, answer)]
         for about in bad or [about for about, answer in self.texts.items() if answer in self.final]:
             del self.texts[about]
-        self.final, self.complaint = [], why
+        self.final, self.complaint, self.judge = [], why, judge
 
     def ask_rest(
         self, request: "Request", pieces: list[str], purpose: str, reject: Callable[[Reply], str]
     ) -> Flow["list[str] | Rejected"]:
-        """Ask about each piece that has no answer yet; return all answers, or why one was not accepted."""
+        """Ask about each piece that has no answer yet; return all answers, or why one was not accepted.
+
+        Where several were turned down, one is asked for first: who fails again is not asked for the rest.
+        """
         every = zip(pieces, request.complaining(self.complaint).asks(pieces, purpose), strict=True)
         asks = {piece: ask for piece, ask in every if piece not in self.texts}
+        rest = list(asks)
+        if self.judge is not None and len(rest) > 1:
+            first = rest.pop(0)
+            if (rejected := (yield from self._ask({first: asks[first]}, request, reject))) is not None:
+                return rejected
+            if why := self.judge(first, self.texts[first]):
+                return Rejected(why, worth_retry=True)
+        rejected = yield from self._ask({piece: asks[piece] for piece in rest}, request, reject)
+        return [self.texts[piece] for piece in pieces] if rejected is None else rejected
+
+    def _ask(
+        self, asks: dict[str, Ask], request: "Request", reject: Callable[[Reply], str]
+    ) -> Flow["Rejected | None"]:
+        """Ask questions and keep the good answers; return why the first bad one was not accepted."""
         replies = (yield tuple(asks.values())) if asks else ()
         reasons = [reject(reply) for reply in replies]
         for piece, reply, why in zip(asks, replies, reasons, strict=True):
             if not why:
                 self.texts[piece] = answer_text(reply)
-        if why := next(filter(None, reasons), ""):
-            smaller = find_smaller_window(tuple(asks.values()), replies, request.window)
-            return Rejected(why, worth_retry=why in WORTH_RETRY, window=smaller)
-        return [self.texts[piece] for piece in pieces]
+        why = next(filter(None, reasons), "")
+        if not why:
+            return None
+        smaller = find_smaller_window(tuple(asks.values()), replies, request.window)
+        return Rejected(why, worth_retry=why in WORTH_RETRY, window=smaller)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

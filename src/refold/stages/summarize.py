@@ -7,6 +7,7 @@ chunks, or with the middle left out), ask, accept or reject the answer, append t
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Final, Literal
 
 from refold.core.compaction.flow import Ask, Flow, Reply, run_together
@@ -150,7 +151,7 @@ class Summarize:
         draft = yield from self._write_draft(leaving, answered)
         text, leaving = draft.text, draft.leaving
         if self.ledger_tokens and (why := self._reject(leaving, text)):
-            answered.turn_down(why, lambda about, answer: bool(self._reject_answer(leaving, about, answer)))
+            answered.turn_down(why, partial(self._reject_answer, leaving))
             # The second question says what was wrong, and never stands behind the conversation itself: a
             # model that took its part in the talk reads it as data now.
             apart = leaving.in_window(leaving.task.ask_window)

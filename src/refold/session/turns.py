@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from refold.clients.http.sse import Event
 from refold.core.messages.plain_values import to_plain_value
-from refold.core.overflow.detect import overflow
+from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
 from refold.errors import Overflow, RefoldError, RefoldWarning, StoreError
 from refold.session.results import Observed
 
@@ -59,9 +59,12 @@ class _Chunks:
         self._state: dict[str, Any] = {}
 
     def read_refusal(self, chunk: Any) -> dict[str, Any] | None:
-        """Return a refusal for size that comes as a chunk, while no other chunk was passed on."""
+        """Return a refusal that can be recovered and comes as a chunk, while no other chunk was passed on."""
         data = {} if self.has_begun else _to_fields(chunk)
-        return data if data.get("type") in _FAILED and overflow(data) is not None else None
+        if data.get("type") not in _FAILED:
+            return None
+        is_known = overflow(data) is not None or find_block_refusal(data) or is_thinking_refusal(data)
+        return data if is_known else None
 
     def add(self, chunk: Any) -> list[Any]:
         """Take a chunk, and return those that may be passed on."""
@@ -119,12 +122,14 @@ def _find_wire(data: dict[str, Any]) -> "Wire | None":
 
 def send(session: _Observer, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool) -> Any:
     """Call the provider, once more if it refuses for size, and observe what came."""
+    again: Observed | None = None
     try:
         response = call(messages)
     except Exception as error:
         again = session.observe(error)
         if not again.send_again:
             raise
+    if again is not None:  # outside the handler, so that the next error has not this one as its context
         return _send_again(session, call, again, say=say)
     try:
         observed = session.observe(response, say=say)
@@ -142,12 +147,16 @@ def _warn_unobserved(error: StoreError) -> None:
 def _send_again(
     session: _Observer, call: Callable[[list[Any]], Any], observed: Observed, *, say: bool
 ) -> Any:
+    again: Observed | None = None
     try:
         response = call(observed.messages or [])
     except Exception as error:
         with suppress(RefoldError):  # the provider's own error tells more than ours
-            session.observe(error)
-        raise
+            again = session.observe(error)
+        if not again:
+            raise
+    if again is not None:  # refused for another reason; each of them is recovered once
+        return _send_again(session, call, again, say=say)
     with suppress(RefoldError):
         session.observe(response, say=say)
     return response
@@ -157,12 +166,14 @@ async def asend(
     session: _AsyncObserver, call: Callable[[list[Any]], Any], messages: list[Any], *, say: bool
 ) -> Any:
     """Do the same as `send` in an event loop."""
+    again: Observed | None = None
     try:
         response = await _await_response(call, messages)
     except Exception as error:
         again = await session.observe(error)
         if not again.send_again:
             raise
+    if again is not None:
         return await _asend_again(session, call, again, say=say)
     try:
         observed = await session.observe(response, say=say)
@@ -181,12 +192,16 @@ async def _await_response(call: Callable[[list[Any]], Any], messages: list[Any])
 async def _asend_again(
     session: _AsyncObserver, call: Callable[[list[Any]], Any], observed: Observed, *, say: bool
 ) -> Any:
+    again: Observed | None = None
     try:
         response = await _await_response(call, observed.messages or [])
     except Exception as error:
         with suppress(RefoldError):
-            await session.observe(error)
-        raise
+            again = await session.observe(error)
+        if not again:
+            raise
+    if again is not None:
+        return await _asend_again(session, call, again, say=say)
     with suppress(RefoldError):
         await session.observe(response, say=say)
     return response

@@ -36,6 +36,8 @@ class Response:
     message: Any | None = None
     """The message to append to a history of that format, if there is one; a tuple of items for Responses and
     Interactions."""
+    unbound: bool = False
+    """True if the provider has found thinking behind another prefix than its own, and gone on."""
 
     @property
     def completed(self) -> bool:
@@ -71,6 +73,8 @@ _FINISH: Final = {word: finish for finish, words in _WORDS.items() for word in w
 
 _USAGE: Final = ("usage", "usageMetadata", "usage_metadata")
 _MODEL: Final = ("model", "modelVersion", "model_version")
+_UNBOUND: Final = frozenset({"thinking_dropped", "thinking_mismatch_allowed"})
+"""What Anthropic has done to thinking behind a changed prefix."""
 _MAX_DEPTH: Final = 100
 """Arguments of tools are nested a few levels; a deeper value is hostile or goes in a circle."""
 _MAX_VALUES: Final = 200_000
@@ -139,7 +143,13 @@ def _read(value: Any) -> Response:
         model=model,
         empty=not (answer.has_words or answer.has_calls),
         message=answer.message,
+        unbound=_finds_unbound(fields),
     )
+
+
+def _finds_unbound(fields: Mapping[str, Any]) -> bool:
+    kinds = (_to_fields(change).get("type") for change in _to_list(fields.get("input_transformations")))
+    return any(kind in _UNBOUND for kind in kinds)
 
 
 def _read_chat(fields: Mapping[str, Any]) -> _Answer | None:

@@ -9,6 +9,7 @@ from refold.core.messages.plain_values import to_plain_value
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
+from refold.session.state.thinking_prefixes import ThinkingPrefixes
 
 MAX_SENT_VIEWS: Final = 8
 """Sent views that are remembered. Each fold starts a new one, and a caller that goes on from an older
@@ -45,6 +46,8 @@ class CallerHistory:
     """What each message of the list is that was handed in last; None if it has all messages as said."""
     read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Objects of an SDK in the last list, each with its JSON, by their ids."""
+    thinking: ThinkingPrefixes = field(default_factory=ThinkingPrefixes)
+    """Behind what the thinking in those lists was made."""
     comparisons: int = 0
     """Number of comparisons of the caller's older messages; it decides which part of them is next."""
 
@@ -112,12 +115,17 @@ class CallerHistory:
         """Return for each message of the view its place in the list that was handed in last, or None."""
         fixed, handed = loaded.fixed, self.handed_view
         body = loaded.view_items[fixed:]
+        places: list[int | None]
         if handed is None:
             said = (item.first - 1 + fixed if isinstance(item, MessageRange) else None for item in body)
-            return [*range(fixed), *said]
-        places = {item: place for place, item in enumerate(handed) if item is not None}
-        system = range(fixed) if handed else [None] * fixed
-        return [*system, *(None if item is None else places.get(item) for item in body)]
+            places = [*range(fixed), *said]
+        else:
+            known = {item: place for place, item in enumerate(handed) if item is not None}
+            system = range(fixed) if handed else [None] * fixed
+            places = [*system, *(None if item is None else known.get(item) for item in body)]
+        for place in loaded.bound.whole:  # shown without its thinking
+            places[place] = None
+        return places
 
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
         """Keep a caller's list that continued an earlier view and has all messages said."""

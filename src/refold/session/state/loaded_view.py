@@ -12,6 +12,7 @@ from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.formats import Format
+from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class LoadedView:
     """Place of the last compaction of a provider that no fold has put there; -1 if there is none."""
     sound: ValidityTracker | None = None
     """None if the history has to be checked as a whole."""
+    bound: ShownThinking = field(default_factory=ShownThinking)
+    """Which thinking is shown, where the model binds it to what stands before it."""
 
     def __post_init__(self) -> None:
         self.sound = ValidityTracker(self.wire.shape)
@@ -42,10 +45,13 @@ class LoadedView:
     ) -> None:
         """Append messages."""
         self.view_items += view_items
-        self.items += map(without_private, items)
         self.has_private = self.has_private or any(map(has_private, items))
-        for view_item, read in zip(view_items, messages, strict=True):
+        for view_item, given, read in zip(view_items, items, messages, strict=True):
             message = unmark_said(read) if isinstance(view_item, MessageRange) else read
+            item, message = self.bound.show(
+                len(self.messages), without_private(given), message, self.wire.render
+            )
+            self.items.append(item)
             visible = self.counter.visible(message)
             size = self.counter.count_with_text(message, visible)
             self.messages.append(message)
@@ -55,6 +61,51 @@ class LoadedView:
             self._drop_unread(message)
             if self.sound is not None and not self.sound.accepts(message):
                 self.sound = None
+
+    def bind(self, thinking: ThinkingPrefixes | None) -> bool:
+        """Show the messages behind what is sent before them now; return whether that changes any."""
+        bound, before = self.bound, dict(self.bound.whole)
+        if not bound.begin_again(thinking, self.items):
+            return False
+        if thinking is None:
+            bound.whole.clear()
+            for index, (item, message) in before.items():
+                self.items[index] = item
+                self._replace_message(index, message)
+        self._show_from(0)
+        return before.keys() != bound.whole.keys()
+
+    def _show_from(self, first: int) -> None:
+        """Decide again from a place on which thinking is shown."""
+        for index in self.bound.go_back(first):
+            item, message = self.get_whole(index)
+            item, shown = self.bound.show(index, item, message, self.wire.render, self.items[index])
+            if shown != self.messages[index]:
+                self._replace_message(index, shown)
+            self.items[index] = item
+
+    def put_items(self, items: Mapping[int, Any]) -> None:
+        """Send messages in the JSON that the caller has now, by their places in the view."""
+        for index, item in items.items():
+            self.items[index] = item
+            if self.bound.is_changed(index, item):
+                (message,) = self.wire.parse([item])
+                known = self.messages[index]
+                self._replace_message(index, replace(message, source=known.source, meta=known.meta))
+                self.bound.forget(index)
+        self._show_changed(items)
+
+    def _show_changed(self, places: Iterable[int]) -> None:
+        """Decide on thinking again behind the first of these messages that is not what it was."""
+        changed = [index for index in places if self.bound.is_changed(index, self.items[index])]
+        for index in changed:
+            self.bound.hash_again(index, self.items[index])
+        if changed:
+            self._show_from(min(changed))
+
+    def get_whole(self, index: int) -> tuple[Any, Message]:
+        """Return a message with all of its thinking, as JSON and as a value."""
+        return self.bound.whole.get(index) or (self.items[index], self.messages[index])
 
     def _drop_unread(self, message: Message) -> None:
         """Count nothing for messages that the provider does not read any more now that this one is here."""
@@ -82,9 +133,11 @@ class LoadedView:
 
     def with_system(self, system: Sequence[Any], messages: Sequence[Message]) -> "LoadedView":
         """Return the view with other system messages in front."""
-        fresh = LoadedView(self.wire, self.counter, fixed=len(system))
+        bound = ShownThinking(self.bound.thinking)
+        fresh = LoadedView(self.wire, self.counter, fixed=len(system), bound=bound)
         fresh.add([None] * len(system), system, messages)
-        fresh.add(self.view_items[self.fixed :], self.body, self.messages[self.fixed :])
+        whole = [self.get_whole(index) for index in range(self.fixed, len(self.items))]
+        fresh.add(self.view_items[self.fixed :], [item for item, _ in whole], [read for _, read in whole])
         fresh.has_private = self.has_private or fresh.has_private
         return fresh
 
@@ -93,15 +146,19 @@ class LoadedView:
 
         A message is parsed again unless the format needs its neighbours for that.
         """
+        changed: list[int] = []
         for index, shown in enumerate(self.view_items):
             given = items.get(shown.first) if isinstance(shown, MessageRange) else None
             item = without_private(given)
-            if item is None or item == self.items[index]:
+            if item is None or item == self.get_whole(index)[0]:
                 continue
             self.items[index] = item
+            self.bound.forget(index)
+            changed.append(index)
             if not self.wire.positional:
                 (message,) = self.wire.parse([item])
                 self._replace_message(index, unmark_said(message))
+        self._show_changed(changed)
 
     def _replace_message(self, index: int, message: Message) -> None:
         if not self.sizes[index]:  # the provider does not read it

@@ -23,6 +23,7 @@ from refold.session.state.position import LogPosition
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_log import SessionLog, is_outage
 from refold.session.state.settings import Settings, Summariser
+from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
 from refold.stores import Head, Store
 
 Memory: TypeAlias = tuple[LogPosition, CallerHistory, Accounting, LoadedView]
@@ -53,12 +54,17 @@ class SessionState:
     """Waits for the fold that is being prepared in the background; None if there is none."""
 
     def __post_init__(self) -> None:
-        self.loaded = LoadedView(formats.get(self.settings.format or formats.DEFAULT), self.counter())
+        self.loaded = self.new_view(formats.get(self.settings.format or formats.DEFAULT))
 
     @property
     def store(self) -> Store:
         """The store itself."""
         return self.log.store
+
+    @property
+    def thinking(self) -> ThinkingPrefixes:
+        """Behind what the thinking blocks were made."""
+        return self.caller.thinking
 
     @property
     def head(self) -> Head | None:
@@ -78,6 +84,31 @@ class SessionState:
     def counter(self) -> Counter:
         """Return the way this session counts tokens."""
         return choose_counter(self.settings.policy, self.settings.model, self.settings.count)
+
+    def new_view(self, wire: Format, fixed: int = 0) -> LoadedView:
+        """Return an empty view; the first `fixed` messages of it will be system messages."""
+        return LoadedView(wire, self.counter(), fixed=fixed, bound=ShownThinking(self.bound_thinking()))
+
+    def bound_thinking(self) -> ThinkingPrefixes | None:
+        """Return what thinking is bound to; None if the model does not bind it."""
+        model, request = self.settings.model or "", self.request
+        if not self.thinking.applies_to(model):
+            return None
+        if self.thinking.has_begun:
+            self.thinking.begin_with(model, request.system, request.tools)
+        else:
+            self.thinking.go_on(model)
+        return self.thinking
+
+    def bind_view(self) -> None:
+        """Show the view behind the system prompt and the tools that are sent now."""
+        thinking, model = self.thinking, self.settings.model or ""
+        if thinking.applies_to(model) and not thinking.has_begun:
+            if self.view.said and not thinking.sent:  # another process has sent it, and its answer comes here
+                thinking.note_sent(self.loaded.bound.prefix)
+            thinking.begin_with(model, self.request.system, self.request.tools)
+        if self.loaded.bind(self.bound_thinking()):
+            self.accounting.invalidate_report()
 
     def use_settings(self, settings: Settings) -> None:
         """Go on with other settings; the next operation reads and measures the view again."""
@@ -109,7 +140,7 @@ class SessionState:
             return False
         self.log.begin_again(error)
         self.position.begin_again()
-        self.loaded = LoadedView(self.wire, self.counter())
+        self.loaded = self.new_view(self.wire)
         self.caller.hold_said([])
         self.accounting.restore_folds({})
         return True

@@ -10,10 +10,12 @@ from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
 from refold.errors import Conflict, StoreError, StoreUnsure
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.loaded_view import without_private
 from refold.session.state.message_keys import KEY
 from refold.session.state.position import LogPosition, UnsureWrite
 from refold.session.state.session_log import is_outage
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import MADE_BEHIND, SENT
 from refold.stores import Head, Place
 
 
@@ -70,17 +72,30 @@ def _repeated(position: LogPosition, names: tuple[str, ...], at: Place | None) -
 def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
     """Build an entry of any kind but a message, behind the head."""
     parent = ROOT if state.head is None else state.head.name
+    if state.thinking.sent and kind != "usage":  # another process may have to know it
+        about = {**(about or {}), SENT: state.thinking.sent}
     return make_entry(kind, value, parent=parent, said=state.view.said, about=about, at=state.now())
 
 
 def message_entries(
-    state: SessionState, items: Sequence[Any], messages: Sequence[Message], key: str | None = None
+    state: SessionState,
+    items: Sequence[Any],
+    messages: Sequence[Message],
+    key: str | None = None,
+    *,
+    behind: str = "",
 ) -> list[Entry]:
-    """Build the entries of messages behind the last one; a key belongs to the last of them."""
+    """Build the entries of messages behind the last one; a key belongs to the last of them.
+
+    behind   the prefix behind which their thinking was made, if it was made behind the view as it stands
+    """
     entries: list[Entry] = []
     parent, wire = state.position.tip, state.wire.name
-    about = {"format": wire} if wire != formats.DEFAULT else {}
+    about: dict[str, Any] = {"format": wire} if wire != formats.DEFAULT else {}
     last = state.view.said + len(items)
+    made: list[dict[str, str]] = [{}] * len(items)
+    if state.loaded.bound.thinking is not None:
+        made = state.thinking.record(list(map(without_private, items)), messages, behind)
     for number, (item, message) in enumerate(zip(items, messages, strict=True), state.view.said + 1):
         text = full_text(message)
         if state.redact_stored is not None:
@@ -88,7 +103,9 @@ def message_entries(
         value = state.to_stored(item)
         if key is not None and number == last:
             about = {**about, KEY: key}
-        entry = make_entry("said", value, parent=parent, said=number, text=text, about=about, at=state.now())
+        made_behind = made[number - last - 1]
+        facts = about | ({MADE_BEHIND: made_behind} if made_behind else {})
+        entry = make_entry("said", value, parent=parent, said=number, text=text, about=facts, at=state.now())
         parent = entry.name
         entries.append(entry)
     return entries
@@ -106,7 +123,7 @@ def append_messages(
     if not items and not marks:
         return
     messages = state.loaded.read(items) if messages is None else messages
-    entries = message_entries(state, items, messages, key)
+    entries = message_entries(state, items, messages, key, behind=state.loaded.bound.prefix)
     first = state.view.said + 1
     yield from commit(state, [*marks, *entries])
     if entries:

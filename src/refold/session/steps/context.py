@@ -139,4 +139,5 @@ def to_conversation(
         budget=budget,
         sound=loaded.sound is not None,
         calibration=calibration,
+        binds_thinking=loaded.bound.thinking is not None,
     )

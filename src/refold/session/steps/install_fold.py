@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.calls.outcome import Outcome, Receipt
+from refold.core.compaction.bound_thinking import find_bound
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
@@ -21,6 +22,7 @@ from refold.session.state.accounting import TrialFold
 from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import MADE_BEHIND, ShownThinking
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
 from refold.session.steps.read_entries import breaker_event, fold_messages
@@ -183,10 +185,18 @@ def _fold_entry(
         "messages": [to_stored(state, message) for message in draft.inserted],
     }
     about: dict[str, Any] = {"format": state.wire.name}
+    if made_behind := _find_prefixes(state, draft.inserted):
+        about[MADE_BEHIND] = made_behind
     if receipt is not None:
         about["receipt"] = redact_receipt(state, receipt).as_dict()
     about |= state.accounting.spending.record_attempt(Spent() if receipt is None else receipt.spent)
     return mark_entry(state, "fold", value, about)
+
+
+def _find_prefixes(state: SessionState, messages: Sequence[Message]) -> dict[str, str]:
+    """Return behind which prefixes the thinking was made that stays in a fold's own messages."""
+    names = {name for message in messages for name in find_bound(message, "")}
+    return {name: state.thinking.made[name] for name in names if name in state.thinking.made}
 
 
 def to_stored(state: SessionState, message: Message) -> dict[str, Any]:
@@ -208,7 +218,7 @@ def to_stored(state: SessionState, message: Message) -> dict[str, Any]:
 def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Message]) -> LoadedView:
     """Return the loaded view after a fold."""
     known = {item: index for index, item in enumerate(old.view_items) if item is not None}
-    loaded = LoadedView(old.wire, old.counter, fixed=old.fixed)
+    loaded = LoadedView(old.wire, old.counter, fixed=old.fixed, bound=ShownThinking(old.bound.thinking))
     loaded.add(old.view_items[: old.fixed], old.system, old.messages[: old.fixed])
     view_items = [single for item in view.items for single in single_pieces(item)]
     items: list[Any] = []
@@ -219,8 +229,9 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
             items += old.wire.render([message])
             messages.append(message)
         else:
-            items.append(old.items[known[item]])
-            messages.append(old.messages[known[item]])
+            item_before, message = old.get_whole(known[item])
+            items.append(item_before)
+            messages.append(message)
     if old.wire.positional:  # its ids follow from the order of calls and results, as after reopening
         parsed = old.wire.parse([*old.system, *items])[old.fixed :]
         messages = [

@@ -3,7 +3,7 @@
 Folds are read one after another and only visible ones are kept, so that a long log needs little memory.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from refold import formats
 from refold.core.compaction import circuit_breaker
+from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
@@ -21,9 +22,15 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
 from refold.session.state.accounting import SpendingTotals
 from refold.session.state.block_makers import show_messages
-from refold.session.state.loaded_view import LoadedView, single_pieces
+from refold.session.state.loaded_view import single_pieces
 from refold.session.state.position import UnsureWrite
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import (
+    BEGUN_WITH,
+    MADE_BEHIND,
+    SENT,
+    binding_key,
+)
 from refold.session.steps.read_entries import (
     breaker_event,
     fold_messages,
@@ -235,6 +242,8 @@ def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
             marks.fold_sizes[entry.name] = fold_sizes(value)
         elif entry.kind == "system":
             marks.system = entry
+        if BEGUN_WITH in entry.about or SENT in entry.about:
+            state.thinking.take_in_mark(entry.beside, is_last=entry.said == said)
     marks.view = extend_view(marks.view, said)
     marks.fold_messages = visible_fold_messages(state, place, marks.view)
     return marks
@@ -256,7 +265,24 @@ def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict
         for entry in state.log.read(state.name, place, kinds=FOLDS, first=at, last=at):
             if entry.name == name:
                 messages[name] = fold_messages(entry)
+                _take_in_prefixes(state, [entry])
     return messages
+
+
+def _take_in_prefixes(state: SessionState, entries: Iterable[Entry]) -> None:
+    """Take over behind which prefixes the thinking in these entries was made."""
+    state.thinking.take_in(entry.beside for entry in entries if MADE_BEHIND in entry.about)  # most have none
+
+
+def _recall_binding(
+    state: SessionState, entries: Iterable[Entry], messages: Iterable[Message]
+) -> SessionFlow[None]:
+    """Take over what is known of thinking; ask the store whether the model binds it, if no facts tell."""
+    _take_in_prefixes(state, entries)
+    model, endpoint = state.settings.model or "", state.settings.endpoint
+    if state.thinking.is_unsure_of(model) and any(map(has_bound, messages)):
+        note: str | None = yield StoreCall(lambda: state.log.note(binding_key(endpoint, model)))
+        state.thinking.note_answer(model, binds=note is not None)
 
 
 def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
@@ -321,7 +347,8 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
             message = shown_messages[shown.fold][shown.place]
             messages[index] = replace(messages[index], source=message.source, meta=message.meta)
-    loaded = LoadedView(wire, state.counter(), fixed=len(system))
+    yield from _recall_binding(state, said.values(), messages)
+    loaded = state.new_view(wire, len(system))
     loaded.add(view_items, items, messages)
     state.loaded = loaded  # last, so that an error above leaves the old view in place
 

@@ -8,12 +8,19 @@ from typing import Any, Final
 
 from refold.calls.compact import CompactionOptions
 from refold.core.compaction import circuit_breaker
+from refold.core.compaction.bound_thinking import drop_bound, has_bound
 from refold.core.compaction.budget import correct_by_refusal
+from refold.core.compaction.edits import replace_message
 from refold.core.log.entries import make_entry
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
-from refold.core.overflow.detect import OverflowInfo, find_block_refusal, overflow
+from refold.core.overflow.detect import (
+    OverflowInfo,
+    find_block_refusal,
+    is_thinking_refusal,
+    overflow,
+)
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
 from refold.core.tokens.calibration import (
     LARGEST_WINDOW,
@@ -32,6 +39,7 @@ from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.results import Observed
 from refold.session.state.accounting import SentRequest, TrialFold, UsageReport
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import binding_key
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.cached_prefix import conversation_price
 from refold.session.steps.compact import attempt_compaction
@@ -42,6 +50,7 @@ from refold.session.steps.context import (
     find_report,
     measure_context,
 )
+from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import keep_memory, load, load_at_head, retry_on_conflict
 from refold.session.steps.native import adopt_answer, note_block, replace_refused
 
@@ -70,9 +79,8 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
         return (yield from _recover(state, refusal))
     # the words of a model are no refusal, so an answer is looked at only if it is an error
     is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
-    code = find_block_refusal(answer) if is_error else ""
-    if code and (instead := (yield from retry_on_conflict(state, lambda: replace_refused(state, code)))):
-        return _send_without_blocks(state, f"{code}: sent again {instead}")
+    if is_error and (why := (yield from _replace_refused(state, answer))):
+        return _send_without_blocks(state, why)
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
     try:
@@ -87,12 +95,52 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
     return observed if fold is None else _resume_paused(state, response, observed, fold)
 
 
+def _replace_refused(state: SessionState, error: Any) -> SessionFlow[str]:
+    """Take blocks out of the view that their own provider has refused; returns why, "" if there are none."""
+    if code := find_block_refusal(error):
+        instead = yield from retry_on_conflict(state, lambda: replace_refused(state, code))
+        return f"{code}: sent again {instead}" if instead else ""
+    if not is_thinking_refusal(error):
+        return ""
+    dropped = yield from retry_on_conflict(state, lambda: _drop_refused_thinking(state))
+    return "thinking is bound to what stood before it: sent again without it" if dropped else ""
+
+
+def _drop_refused_thinking(state: SessionState) -> SessionFlow[bool]:
+    """Take all thinking out of the view; return False if it shows none.
+
+    Where a model is known to bind thinking, a view shows none that would be refused, unless the caller has
+    brought along what was made elsewhere. A fold takes that out, so that no other process sends it again.
+    """
+    if not any(map(has_bound, state.loaded.messages)):
+        return False
+    yield from _learn_binding(state)
+    state.bind_view()
+    messages = state.loaded.messages
+    edits = [
+        replace_message(messages, place, drop_bound(message), "thinking", "refused by the provider")
+        for place, message in enumerate(messages)
+        if has_bound(message)
+    ]
+    if edits:
+        yield from install_fold(state, tuple(state.loaded.view_items), edits, {"trigger": "repair"})
+    return True
+
+
+def _learn_binding(state: SessionState) -> SessionFlow[None]:
+    """Remember that the model binds thinking, for other sessions of the store, too."""
+    endpoint, model = state.settings.endpoint, state.settings.model or ""
+    if not state.thinking.applies_to(model):
+        state.thinking.learn(model)
+        yield StoreCall(lambda: state.log.put_note(binding_key(endpoint, model), f"{state.now():.0f}"))
 
 
 def _send_without_blocks(state: SessionState, reason: str) -> Observed:
     """Return the view to send again after the provider has refused blocks of its own."""
     state.accounting.note_request(current_request(state))
-    return Observed(send_again=True, messages=state.send_view(), reason=reason)
+    state.thinking.note_sent(state.loaded.bound.prefix)
+    origins = state.caller.trace_view(state.loaded)
+    return Observed(send_again=True, messages=state.send_view(), origins=origins, reason=reason)
 
 
 def _resume_paused(state: SessionState, response: Response, observed: Observed, fold: str) -> Observed:
@@ -113,6 +161,8 @@ def _resume_paused(state: SessionState, response: Response, observed: Observed, 
 def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:
     """Record a response: that the model took its turn, and the usage, if one request can have it."""
     accounting, usage = state.accounting, response.usage
+    if response.unbound:
+        yield from _learn_binding(state)
     if response.completed:
         accounting.note_refusal(refused=False)
         accounting.record_breaker_event("turn", state.now())
@@ -240,7 +290,14 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     reason = f"{context:,} tokens were reported after the fold and {trial.used_before:,} before it"
     value = {"trigger": "threshold", "reason": reason, "counted": True}
     failure = mark_entry(state, "attempt", value)
-    undone = make_entry("unfold", {"fold": name}, parent=failure.name, said=failure.said, at=failure.at)
+    undone = make_entry(
+        "unfold",
+        {"fold": name},
+        parent=failure.name,
+        said=failure.said,
+        about=failure.beside,
+        at=failure.at,
+    )
     report = accounting.report
     yield from commit(state, [failure, undone])
     accounting.record_breaker_event("failed", state.now())
@@ -279,6 +336,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
     budget = (yield from context_state(state)).budget
     accounting.note_request(current_request(state))
+    state.thinking.note_sent(state.loaded.bound.prefix)
     folded = attempt.fold is not None
     _report_overflow(state, info, recovered=folded)
     return Observed(

@@ -15,6 +15,8 @@ from refold.session.results import Ready
 from refold.session.state.loaded_view import has_private
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import BEGUN_WITH
+from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.background import offer_to_queue, should_prepare_fold
 from refold.session.steps.compact import compact_if_due
 from refold.session.steps.context import (
@@ -61,6 +63,7 @@ def prepare(
     if attempt.fold:
         budget = (yield from context_state(state)).budget
     accounting.note_request(current_request(state))
+    state.thinking.note_sent(state.loaded.bound.prefix)
     sent, places = _choose_list(state, messages, taken)
     outcome = replace(attempt.outcome, messages=sent)
     if taken.mended or taken.limited:
@@ -93,7 +96,7 @@ def _choose_list(
     loaded = state.loaded
     if (
         taken.as_said
-        and not (state.view.standing or loaded.has_private)
+        and not (state.view.standing or loaded.has_private or loaded.bound.whole)
         and len(messages) == len(loaded.items)
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
@@ -125,12 +128,15 @@ class _TakenIn:
 
 def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[_TakenIn]:
     """Take in the caller's list, and repair the view if a provider would refuse it."""
+    state.bind_view()
     said, as_said = state.view.said, False
     if messages is None:
         state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
         as_said = yield from take_in(state, messages)
+    state.thinking.note_sent("")  # what is sent next is another request
+    yield from _record_start(state)
     native = yield from fold_block(state)
     yield from drop_foreign_compactions(state)
     new = state.view.said - said
@@ -165,6 +171,17 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
     limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
     return _TakenIn(as_said, state.position.tip, result.repaired, limited, native)
+
+
+def _record_start(state: SessionState) -> SessionFlow[None]:
+    """Record what requests begin with, if thinking is bound to it: the answer may come to another process."""
+    thinking, model = state.thinking, state.settings.model or ""
+    if state.loaded.bound.thinking is None or thinking.recorded == (model, thinking.start):
+        return
+    value = [state.to_stored(item) for item in state.loaded.system]
+    facts = {"format": state.wire.name, BEGUN_WITH: [model, thinking.start]}
+    yield from commit(state, [mark_entry(state, "system", value, facts)])
+    thinking.take_in_mark(facts, is_last=True)
 
 
 def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:

@@ -154,6 +154,8 @@ def replace_system(
     value = [state.to_stored(item) for item in system]
     mark = mark_entry(state, "system", value, {"format": state.wire.name})
     parsed = state.wire.parse(system)
+    if state.view.said == 0:  # what is brought along was made behind the system messages that come with it
+        state.thinking.note_sent(state.loaded.with_system(system, parsed).bound.prefix)
     yield from append_messages(state, items, messages, marks=[mark])
     state.accounting.invalidate_report()
     state.loaded = state.loaded.with_system(system, parsed)
@@ -195,8 +197,10 @@ def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known 
         ends_with_fold = not isinstance(loaded.view_items[-1], MessageRange) and len(state.view.folds) != 1
         if ends_with_fold and folds not in caller.sent_views:
             return None
-        for place in rewritten:  # send what the caller has now, such as other cache marks
-            loaded.items[loaded.fixed + place] = copy_item(without_private(body[place]))
+        # send what the caller has now, such as other cache marks
+        loaded.put_items(
+            {loaded.fixed + place: copy_item(without_private(body[place])) for place in rewritten}
+        )
         return _Known(loaded.body, as_said=not folded)
     resumed = find_resumed_items(state, body)
     return None if resumed is None else _Known(resumed, as_said=False)

@@ -74,7 +74,7 @@ def _wires(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
 def _native(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:
     from bench.torture import native
 
-    return native.campaign(seed=seed, count=10 if quick else 400, told=_said, jobs=jobs)
+    return native.campaign(seed=seed, count=10 if quick else 100, told=_said, jobs=jobs)
 
 
 def _binding(*, seed: int, quick: bool, jobs: int) -> dict[str, Any]:

@@ -95,9 +95,15 @@ def modules() -> tuple[Module, ...]:
     return tuple(Module(path, path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")))
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Every node of a file; kept, because a dozen checks ask and a walk takes longer than they do."""
+    return tuple(ast.walk(tree))
+
+
 def functions(tree: ast.AST) -> Iterator[FunctionNode]:
     """Every function and method below a node."""
-    return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
+    return (node for node in nodes(tree) if isinstance(node, FunctionNode))
 
 
 def is_typing_block(node: ast.AST) -> bool:
@@ -225,8 +231,8 @@ def source_files() -> Check:
 
 def names_used(tree: ast.AST) -> Counter[str]:
     """How often each name is read below a node."""
-    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) + Counter(
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    return Counter(node.id for node in nodes(tree) if isinstance(node, ast.Name)) + Counter(
+        node.attr for node in nodes(tree) if isinstance(node, ast.Attribute)
     )
 
 
@@ -292,7 +298,7 @@ def longest_function() -> Check:
 
 def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Every name that a file defines, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, FunctionNode | ast.ClassDef):
             yield node.name, node.lineno
         elif isinstance(node, ast.arg):
@@ -375,7 +381,7 @@ def state_fields() -> Check:
     """Fields of the largest class whose values may change."""
     found: list[tuple[int, str]] = []
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             if not isinstance(node, ast.ClassDef) or is_frozen(node):
                 continue
             bases = {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases}
@@ -406,7 +412,7 @@ def state_writers() -> Check:
     for module in modules():
         writes = {
             node.attr
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
             and ast.unparse(node.value).split(".")[-1] in {"state", "keeper", "_state"}

@@ -54,6 +54,8 @@ _READ_CHARS: Final = 6_000
 _TITLE: Final = re.compile(r"\s{0,3}(?:#{1,6} |\*\*[^*\n]{1,80}\*\*:?\s*$)")
 _LIST_MARKS: Final = re.compile(r"^(?:\s{0,8}(?:[-*•]|\d{1,3}[.)]|#\d{1,9}|\[[ xX~-]\])\s{1,4}){1,4}")
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_LABEL: Final = re.compile(r"^\W{0,4}(?:human|user|assistant|system|ai|[qa])\W{0,3}:\s{0,4}", re.IGNORECASE)
+"""The name of a speaker before what they say, as a dialogue in a text has it."""
 _MARK: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|“”‘’]+")
 _SOURCED: Final = re.compile(
     r"[^\"“]{0,80}\b(?:tool|output|page|file|website|document|result)s?\b[^\"“]{0,60}[\"“][^\"“”]{1,400}[\"”]\W{0,3}",
@@ -207,10 +209,11 @@ class Speakers:
 def _is_plan(sentence: str, heading: str) -> bool:
     """True if a sentence stands under a heading of plans or begins like an order."""
     verb = _compile(
-        r"(?:please |then |now |also |first |next |always |never |do not |don['’]t )?(?:{})\b", "order_verbs"
+        r"(?:to |please |then |now |also |first |next |always |never |do not |don['’]t )?(?:{})\b",
+        "order_verbs",
     )
     in_plans = _compile(r"\b(?:{})\b", "plan_headings").search(heading)
-    return in_plans is not None or verb.match(sentence) is not None
+    return in_plans is not None or verb.match(_LABEL.sub("", sentence)) is not None
 
 
 def collect_speech(

@@ -298,6 +298,25 @@ class TestByTheCaller:
             assert session.stats().said == 16
             assert session.stats().totals.input == provider.billed
 
+    def test_a_block_of_a_block_has_the_same_twin(self):
+        provider = Anthropic()
+        session = native_session(provider, native=None)
+        session.prepare(history(8))
+        session.observe(provider.compact("key-1", history(8)))
+        first = session.folds()[-1]
+        seen = session.observe(provider.compact("key-1", session.view()))
+        assert seen.fold == session.folds()[-1].name != first.name
+        assert session.folds()[-1].twin == first.twin
+        assert session.view() == [session.folds()[-1].block]
+
+    def test_pinned_messages_stay(self):
+        provider = Anthropic()
+        session = native_session(provider, native=None)
+        session.prepare(history(1)[:1])
+        session.pin()
+        assert session.observe(provider.compact("key-1", history(1)[:1])).fold is None
+        assert session.view() == history(1)[:1]
+
     def test_a_list_of_another_conversation_is_a_branch(self):
         provider = Responses()
         session = native_session(provider, native=None)

@@ -1,4 +1,4 @@
-"""Native: the provider compacts the history itself; its block stands for what left, a readable twin beside it.
+"""Native: the provider compacts the history itself; its block stands for what left, a twin beside it.
 
 The block is opaque and only its maker can read it, so it is never the only record. Its twin is the block's
 own words with the facts that they lack, or a digest where the block has no words.
@@ -111,7 +111,7 @@ def read_compaction(
 ) -> BlockFold | None:
     """Read a provider's answer to a compaction of the messages before `cut`; None if it holds no block.
 
-    What the answer repeats of them before its block stays as it was said (OpenAI repeats the user's messages).
+    What the answer repeats of them before its block stays as it was said; OpenAI repeats the user's words.
 
     stays   positions that stay in any case
     """
@@ -161,7 +161,7 @@ def propose(task: Task, found: BlockFold, maker: Maker, tokens: int | None = Non
     """
     twin = write_twin(task, found)
     if twin is None:
-        return Step(note="nothing new would leave")
+        return Step(note="nothing may leave")
     message, facts = twin
     why = f"{format_count(len(_find_leaving(task, found)), 'message')} compacted by the provider"
     block = seal_block(found.block, message, maker, tokens)
@@ -169,7 +169,7 @@ def propose(task: Task, found: BlockFold, maker: Maker, tokens: int | None = Non
 
 
 def write_twin(task: Task, found: BlockFold) -> tuple[Message, tuple[int, int, int]] | None:
-    """Write the readable twin of a block, with its facts; None if nothing new would leave."""
+    """Write the readable twin of a block, with its facts; None if nothing would leave."""
     places = range(len(task.messages))
     shown = tuple(find_twin(m) if is_native(m) else m for m in task.messages)
     stays = found.stays | frozenset(range(found.cut, len(task.messages)))
@@ -187,7 +187,10 @@ def write_twin(task: Task, found: BlockFold) -> tuple[Message, tuple[int, int, i
     words = _Words(_find_words(found.block))
     step = Truncate(keep=_Before(found.cut), words=words, name=NAME)(apart)
     put = [message for edit in step.edits for message in edit.put if message.is_summary]
-    return (put[0], step.facts) if put else None
+    # Where nothing but summaries leaves, the last of them tells what the block does.
+    earlier = [shown[at] for at in _find_leaving(task, found) if shown[at].is_summary]
+    told = put or earlier[-1:]
+    return (told[0], step.facts) if told else None
 
 
 @dataclass(frozen=True, slots=True)

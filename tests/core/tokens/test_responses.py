@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio, confirms, is_absurd
 from refold.core.tokens.responses import Response, read_response
-from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_usage
+from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_cost, read_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 TEXT = {"type": "text", "text": "Hello."}
@@ -682,6 +682,10 @@ def test_an_empty_list_of_passes_is_no_pass():
     assert read_usage({"input_tokens": 900, "iterations": []}) == Usage(input=900)
     assert read_usage({"input_tokens": 900, "iterations": [None]}) == Usage(input=900)
     assert read_usage({"input_tokens": 900, "iterations": 3}) == Usage(input=900)
+
+
+def test_the_cost_of_a_number_is_that_number():
+    assert read_cost(900) == read_usage(900) == Usage(input=900)
 
 
 def test_a_report_nested_without_end_is_none():

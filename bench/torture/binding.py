@@ -36,8 +36,8 @@ UNKNOWN: Final = ("claude-opus-9", "anthropic:claude-sonnet-9")
 """Models of which nothing is known."""
 CALLERS: Final = ("list", "view", "say", "send")
 """Who holds the history: the caller all of it, the caller the last view, the session; or `session.send`."""
-_WINDOW: Final = 6_000
-_LIMIT: Final = 9_000
+_WINDOW: Final = 3_000
+_LIMIT: Final = 4_500
 """Tokens above which the server refuses for size: rarely, because the sessions fold before."""
 _SYSTEMS: Final = ("You port code.", "You port code, and run the tests.")
 _TOOLS: Final = [{"name": "read", "input_schema": {"type": "object"}}], [{"name": "grep", "input_schema": {}}]
@@ -267,7 +267,7 @@ class Player:
     def write_message(self) -> Item:
         """Return the results of the last calls, or words of the user."""
         lines = "".join(
-            f"line {line} of {self.number % 5}\n" for line in range(self.rng.choice((3, 40, 120)))
+            f"line {line} of {self.number % 5}\n" for line in range(self.rng.choice((3, 20, 60)))
         )
         if not self.waiting:
             return {"role": "user", "content": f"Go on with part {self.number}. {lines[:200]}"}

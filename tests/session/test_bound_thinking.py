@@ -1,5 +1,6 @@
 """Thinking that a model binds to what stands before it: shown there, and nowhere else."""
 
+import asyncio
 import hashlib
 import json
 from copy import deepcopy
@@ -378,6 +379,25 @@ class TestRefusals:
             return {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}
 
         session.send(call_model, history, say=False)
+        assert [bool(thinking(messages)) for messages in sent] == [True, True, False]
+
+    def test_the_same_holds_in_an_event_loop(self):
+        history, sent = talk(20), []
+
+        async def call_model(messages):
+            sent.append(messages)
+            if len(sent) == 1:
+                raise RuntimeError("prompt is too long: 9000 tokens > 6000 maximum")
+            if thinking(messages):
+                raise RuntimeError(REFUSAL)
+            return {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}
+
+        async def run():
+            options = {"store": "memory:", "window": 100_000, "format": "anthropic"}
+            async with refold.aopen("talk", model=UNKNOWN, **options) as session:
+                await session.send(call_model, history, say=False)
+
+        asyncio.run(run())
         assert [bool(thinking(messages)) for messages in sent] == [True, True, False]
 
 

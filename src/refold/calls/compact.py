@@ -368,11 +368,8 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
     model, due = options.model, budget.should_compact or budget.used > budget.room
     manual = options.force and options.target is None
     tells = manual and not options.ahead and policy.forced_share is not None
-    # The user's own words get a share of the room, and no more than that share of what somebody asked for.
-    free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
-    user_words = min(policy.user_words, floor(free * policy.user_words_fraction))
-    if goal is not None and (tells or options.refused or options.target is not None):
-        user_words = min(user_words, floor(goal * policy.user_words_fraction))
+    is_asked = tells or options.refused or options.target is not None
+    user_words = _count_user_words(conversation, goal if is_asked else None)
     return Task(
         messages=conversation.messages,
         index=conversation.index,
@@ -409,6 +406,17 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         render=conversation.wire.render,
         parse=conversation.wire.parse,
     )
+
+
+def _count_user_words(conversation: Conversation, asked: int | None) -> int:
+    """Return the tokens that the user's own words may have, by their share of the room.
+
+    asked   tokens that somebody asked for; then no more than that share of them
+    """
+    budget, policy = conversation.budget, conversation.policy
+    free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
+    least = free if asked is None else min(free, asked)
+    return min(policy.user_words, floor(least * policy.user_words_fraction))
 
 
 def _system_tokens(conversation: Conversation) -> int:

@@ -95,10 +95,8 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
-    if options.window is None:
-        window = policy.window(options.model)
-    else:
-        window = Window(parse_tokens(options.window), None, "given")
+    given = options.window
+    window = policy.window(options.model) if given is None else Window(parse_tokens(given), None, "given")
     breakdown = _break_down(counter, sizes, options)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     usage = read_usage(options.usage)

@@ -115,6 +115,12 @@ def current_request(state: SessionState) -> SentRequest:
     )
 
 
+def note_request(state: SessionState) -> None:
+    """Note that the view is given out as a request: its size, and what thinking in the answer is bound to."""
+    state.accounting.note_request(current_request(state))
+    state.thinking.note_sent(state.loaded.bound.prefix)
+
+
 def to_conversation(
     state: SessionState, window: Window, budget: Budget, *, refused: bool = False
 ) -> Conversation:

@@ -324,10 +324,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         )
     last = said.get(view.said)
     position.set_tip(ROOT if last is None else last.name)
-    if wire is None and state.settings.format is not None:
-        wire = formats.get(state.settings.format)
-    if wire is None:
-        wire = state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    wire = wire or _find_wire(state, last)
     shown_messages = {
         name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
     }
@@ -351,6 +348,13 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     loaded = state.new_view(wire, len(system))
     loaded.add(view_items, items, messages)
     state.loaded = loaded  # last, so that an error above leaves the old view in place
+
+
+def _find_wire(state: SessionState, last: Entry | None) -> Format:
+    """Return the format of the conversation, as the settings or its last message tell it."""
+    if state.settings.format is not None:
+        return formats.get(state.settings.format)
+    return state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
 
 
 def read_log(

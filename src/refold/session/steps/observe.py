@@ -49,6 +49,7 @@ from refold.session.steps.context import (
     current_request,
     find_report,
     measure_context,
+    note_request,
 )
 from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import keep_memory, load, load_at_head, retry_on_conflict
@@ -137,8 +138,7 @@ def _learn_binding(state: SessionState) -> SessionFlow[None]:
 
 def _send_without_blocks(state: SessionState, reason: str) -> Observed:
     """Return the view to send again after the provider has refused blocks of its own."""
-    state.accounting.note_request(current_request(state))
-    state.thinking.note_sent(state.loaded.bound.prefix)
+    note_request(state)
     origins = state.caller.trace_view(state.loaded)
     return Observed(send_again=True, messages=state.send_view(), origins=origins, reason=reason)
 
@@ -153,7 +153,7 @@ def _resume_paused(state: SessionState, response: Response, observed: Observed, 
     observed = replace(observed, fold=fold, reason="the provider has compacted")
     if not blocks or any(block.get("signature") for block in blocks):
         return observed
-    state.accounting.note_request(current_request(state))
+    note_request(state)
     reason = "the provider has compacted and paused: the turn goes on behind its block"
     return replace(observed, send_again=True, messages=state.send_view(), reason=reason)
 
@@ -335,8 +335,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     context = _judge_refusal(state, known, info, sent)
     attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
     budget = (yield from context_state(state)).budget
-    accounting.note_request(current_request(state))
-    state.thinking.note_sent(state.loaded.bound.prefix)
+    note_request(state)
     folded = attempt.fold is not None
     _report_overflow(state, info, recovered=folded)
     return Observed(

@@ -21,9 +21,9 @@ from refold.session.steps.background import offer_to_queue, should_prepare_fold
 from refold.session.steps.compact import compact_if_due
 from refold.session.steps.context import (
     context_state,
-    current_request,
     find_window,
     measure_context,
+    note_request,
     to_conversation,
     warn_listeners,
 )
@@ -62,8 +62,7 @@ def prepare(
     attempt = yield from compact_if_due(state, context)
     if attempt.fold:
         budget = (yield from context_state(state)).budget
-    accounting.note_request(current_request(state))
-    state.thinking.note_sent(state.loaded.bound.prefix)
+    note_request(state)
     sent, places = _choose_list(state, messages, taken)
     outcome = replace(attempt.outcome, messages=sent)
     if taken.mended or taken.limited:

@@ -52,20 +52,15 @@ def open(  # noqa: A001  # the word users know
     model, window, policy, count, format   as for `measure`
     store        an address, a path or an open store; `REFOLD_STORE`, else a file in the user's data folder
     ask          who writes summaries: a callable, a client or an address; without it no model is needed
-    endpoint     the address the requests go to, if windows differ by endpoint
+    endpoint, account   where the requests go, and a name for whose key it is: windows and blocks differ
     durability   "full" survives a loss of power, "normal" the end of the process
     redaction    "off", "export" (secrets do not reach summaries and files) or "storage" (nor the store)
     background   prepare folds while the conversation goes on; "queue": in processes that call `work`
-    limits       how often the session may be compacted
-    max_...      what summaries may cost; `REFOLD_MAX_DOLLARS` and so on if they are not given
+    limits, max_...     how often it may be compacted; what summaries may cost (`REFOLD_MAX_DOLLARS`, ...)
     now          a clock, in seconds since the epoch
     ask_timeout  seconds for each question to `ask`; None: no deadline. A client by address has its own
     archive      a folder of this session alone, in which each fold keeps the originals as files
     native       has the provider compact: takes messages, with `system` and `tools`, returns the response
-    account      a name for the account or key: blocks of the provider are shown to the account they belong to
-
-    >>> open("doc", store="memory:", window="8k").say("hi")
-    '#1'
     """
     options = OpenOptions(
         model, store, policy, ask, window, endpoint, count, format, durability, redaction, background,

@@ -114,18 +114,12 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
     if (record := telemetry()) is not None:
         listeners.subscribe(record)
     answer = choose_answerer(ask, asynchronous=asynchronous, timeout=options.ask_timeout)
-    summariser = _describe_summariser(ask, answer, redact)
-    if (call := options.native) is not None:
-        # The provider gets what it gets in every turn, so that nothing is redacted here.
-        asked = choose_answerer(
-            lambda question: call(question.native), asynchronous=asynchronous, timeout=options.ask_timeout
-        )
-        summariser = replace(summariser, native=asked)
+    native = _make_native_answerer(options, asynchronous=asynchronous)
     return SessionState(
         name=name,
         log=SessionLog(find_store(options.store, options.durability)),
         settings=settings,
-        summariser=summariser,
+        summariser=replace(_describe_summariser(ask, answer, redact), native=native),
         now=options.now or time.time,
         events=EventQueue(listeners),
         redact=redact,
@@ -193,6 +187,16 @@ def _describe_summariser(
         provider=summariser_field(ask, "provider"),
         format=summariser_field(ask, "format"),
         price=summariser_price(ask),
+    )
+
+
+def _make_native_answerer(options: OpenOptions, *, asynchronous: bool) -> Answerer | None:
+    """Return what has the provider compact in time; it gets what it gets in every turn, unredacted."""
+    call = options.native
+    if call is None:
+        return None
+    return choose_answerer(
+        lambda question: call(question.native), asynchronous=asynchronous, timeout=options.ask_timeout
     )
 
 

@@ -71,10 +71,8 @@ def install_fold(
             return Installation(None, reason)
         entry = _fold_entry(state, draft, facts, receipt)
         inserted = fold_messages(entry)  # as they will be read back, so that reopening changes nothing
-        view = step(state.view, entry)
-        loaded = _loaded_after(
-            state.loaded, view, entry.name, show_messages(state, inserted, state.wire.name)
-        )
+        view, shown = step(state.view, entry), show_messages(state, inserted, state.wire.name)
+        loaded = _loaded_after(state.loaded, view, entry.name, shown)
         if receipt is not None and _breaks_rules(state.loaded, loaded):
             return Installation(None, "a provider would refuse what it leaves")
         expected = state.head

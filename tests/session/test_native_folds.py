@@ -261,6 +261,26 @@ class TestThreshold:
         assert len(session.prepare(grown).messages) == 2
 
 
+def test_a_block_in_a_stream_becomes_a_fold():
+    delta = {"type": "compaction_delta", "content": "Ported.", "encrypted_content": "EqQB"}
+    events = [
+        {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "compaction", "content": None}},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "on"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    session = native_session(native=None)
+    for item in history(4)[:-1]:
+        session.say(item)
+    assert list(session.stream(lambda messages: iter(events))) == events
+    block = {"type": "compaction", "content": "Ported.", "encrypted_content": "EqQB"}
+    assert [message["content"] for message in session.view()] == [[block], [{"type": "text", "text": "on"}]]
+
+
 class TestByTheCaller:
     """The caller has the provider compact, and hands in what came."""
 

@@ -173,6 +173,10 @@ def _add_to_block(blocks: list[Json], index: Any, delta: Json) -> None:
     field = _DELTA_FIELDS.get(text_of(delta.get("type")), "")
     if field and text_of(delta.get(field)):
         ours.setdefault(field, []).append(delta[field])
+    if field == "content":  # beside its words, a compaction has what proves them
+        ours["block"].update(
+            {key: value for key, value in delta.items() if key not in ("type", field) and value}
+        )
     elif delta.get("type") == "citations_delta":
         ours["block"].setdefault("citations", []).append(delta.get("citation"))
 

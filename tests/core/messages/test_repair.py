@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from growth import assert_linear
 from history_strategies import HISTORIES, SHAPES
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
@@ -513,3 +514,22 @@ def test_stray_and_dead_ones_take_linear_work():
     done = make_work(100)()
     assert (done.calls, done.results) == (100, 100)
     assert_linear(make_work, 300)
+
+
+def test_a_result_that_is_put_in_stands_where_its_call_does():
+    """Gemini tells results without ids apart by their order, so a second repair finds nothing to do."""
+    calls = [
+        {"functionCall": {"name": "g", "args": {}, "id": "1"}},
+        {"functionCall": {"name": "g", "args": {}}},
+    ]
+    answer = {"functionResponse": {"name": "g", "response": {"r": 1}, "id": "1"}}
+    history = [
+        {"role": "user", "parts": [{"text": "go"}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": [{"text": "a"}, answer]},
+    ]
+    repaired = refold.repair(history, "gemini").messages
+    first, second, _ = repaired[2]["parts"]
+    assert first == answer
+    assert "id" not in second["functionResponse"]
+    assert refold.repair(repaired, "gemini").messages is repaired

@@ -5,7 +5,7 @@ wrong. A dead call gets a result that says so. A stray result gets a call, or le
 place moves behind its call. Of two results of one call the first wins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -217,15 +217,27 @@ def _result_messages(parts: Sequence[Part], shape: Shape) -> list[Message]:
 
 
 def _put_results_first(message: Message) -> Message:
-    if not _has_late_results(message):
-        return message
-    # Sorting is stable: results and other parts keep their order among themselves.
-    return replace(message, parts=tuple(sorted(message.parts, key=lambda part: type(part) is not ToolResult)))
+    return _sort_results(message, {}) if _has_late_results(message) else message
+
+
+def _sort_results(message: Message, order: Mapping[str, int]) -> Message:
+    """Return a message with its results first, in this order of their calls."""
+
+    def rank(part: Part) -> tuple[bool, int]:
+        is_result = isinstance(part, ToolResult)
+        return not is_result, order.get(part.call_id, len(order)) if isinstance(part, ToolResult) else 0
+
+    # Sorting is stable: other parts keep their order among themselves.
+    return replace(message, parts=tuple(sorted(message.parts, key=rank)))
 
 
 def _join_results(messages: Sequence[Message], shape: Shape, originals: Sequence[Message]) -> list[Message]:
-    """Join neighbouring result messages if the provider does not, and those that the repair inserted."""
+    """Join neighbouring result messages if the provider does not, and those that the repair inserted.
+
+    Inserted results stand in the order of their calls: a format without ids tells them apart by that alone.
+    """
     old = {id(message) for message in originals}
+    order = {call.id: at for at, call in enumerate(call for message in messages for call in message.calls)}
     done: list[Message] = []
     for message in messages:
         before = done[-1] if done else None
@@ -233,7 +245,9 @@ def _join_results(messages: Sequence[Message], shape: Shape, originals: Sequence
             is_new = id(before) not in old or id(message) not in old
             if is_new or _must_join(before, message, shape):
                 parts, pinned = before.parts + message.parts, before.pinned or message.pinned
-                done[-1] = _put_results_first(replace(message, parts=parts, pinned=pinned))
+                joined = replace(message, parts=parts, pinned=pinned)
+                done[-1] = _sort_results(joined, order if is_new else {})
+                old |= set() if is_new else {id(done[-1])}
                 continue
         done.append(message)
     return done

@@ -3,6 +3,8 @@
 import enum
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.resources import files
 
@@ -933,3 +935,21 @@ def test_reported_input_above_the_window_is_an_overflow_without_an_error():
     full, over = (refold.measure([user("hi")], window=128_000, usage=tokens) for tokens in (128_000, 128_001))
     assert (full.used > full.window, over.used > over.window) == (False, True)
     assert over.should_compact
+
+
+def test_an_error_that_is_no_refusal_compiles_few_patterns():
+    """A program waits for the first answer; the numbers of a refusal are looked for in refusals alone."""
+    program = """
+import re, refold
+refold.overflow
+compile_pattern, seen = re.compile, []
+re.compile = lambda *given, **more: seen.append(given) or compile_pattern(*given, **more)
+refold.overflow("connection reset by peer")
+before = len(seen)
+print(before, refold.overflow("prompt is too long: 213000 tokens > 200000 maximum").limit, len(seen) - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    first, limit, later = map(int, done.stdout.split())
+    assert limit == 200_000
+    assert 0 < first < 100
+    assert later > 20

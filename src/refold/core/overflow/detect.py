@@ -164,11 +164,12 @@ def _match_sure(text: str, evidence: Evidence) -> RefusalPattern | None:
 
 def _match_loose(text: str, evidence: Evidence) -> RefusalPattern | None:
     table = load_patterns()
-    if evidence.statuses & {401, 402, 403, 429} or table.other_topic.search(text):
-        return None
     known = next((known for known in table.loose if known.pattern.search(text)), None)
+    # Other topics are looked for last: their pattern is the longest, and few errors need it.
+    if known is None or evidence.statuses & {401, 402, 403, 429} or table.other_topic.search(text):
+        return None
     length = _STRING_LIMIT.search(text)
-    if known is None or (length is not None and int(length[1]) < _ID_CHARS):
+    if length is not None and int(length[1]) < _ID_CHARS:
         return None
     capital = known.pattern.pattern == "input is too long" and any(
         _CAPITAL_INPUT.pattern.search(written) for written in evidence.texts
@@ -179,9 +180,10 @@ def _match_loose(text: str, evidence: Evidence) -> RefusalPattern | None:
 def _match_bare(text: str) -> RefusalPattern | None:
     """Return the word that means size, where a short text is only that and the filler of an error."""
     table = load_patterns()
-    if len(text) > _BARE_CHARS or table.rate.search(text):
+    if len(text) > _BARE_CHARS:
         return None
-    return table.bare.get(" ".join(_NO_WORD.sub(" ", _FILLER.sub("", text)).split()))
+    known = table.bare.get(" ".join(_NO_WORD.sub(" ", _FILLER.sub("", text)).split()))
+    return None if known is None or table.rate.search(text) else known
 
 
 def _has_no_body(text: str, evidence: Evidence, asked: str | None) -> bool:

@@ -78,13 +78,13 @@ def split_words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Strip endings of an English word that do not matter for a search; other words stay.
 
-    >>> [stem(word) for word in ("letters", "stories", "painted", "running", "bus", "class")]
-    ['letter', 'story', 'paint', 'run', 'bus', 'class']
+    >>> [stem(word) for word in ("letters", "stories", "boxes", "painted", "running", "bus", "class")]
+    ['letter', 'story', 'box', 'paint', 'run', 'bus', 'class']
     """
     if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
         return word
     for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+        if word.endswith(ending) and len(word) - len(ending) + len(instead) >= _LEAST_STEM:
             word = word[: len(word) - len(ending)] + instead
             break
     doubled = len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "lsz"

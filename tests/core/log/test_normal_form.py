@@ -35,6 +35,11 @@ SAME = {
         {"role": "user", "content": [{"type": "later", "inner": {"a": 1, "cache_control": MARK}}]},
         {"role": "user", "content": [{"type": "later", "inner": {"a": 1}}]},
     ),
+    "a mark of Converse": (
+        {"role": "user", "content": [{"text": "hi"}, {"cachePoint": {"type": "default"}}]},
+        {"role": "user", "content": [{"text": "hi"}]},
+    ),
+    "nothing but null": ({"role": "assistant", "content": None}, {"role": "assistant"}),
     "nulls and empty lists": (
         {"role": "assistant", "content": "x", "refusal": None, "tool_calls": [], "audio": None},
         {"role": "assistant", "content": "x"},
@@ -252,6 +257,42 @@ class TestEnvironment:
         }
         other = {**one, "id": "msg_2", "content": "<environment_context>b</environment_context>"}
         assert write_normal_form(one, 1) == write_normal_form(other, 1)
+
+
+USUAL = {
+    "a text": {"type": "text", "text": "hi"},
+    "an empty text": {"type": "text", "text": " "},
+    "a text that is none": {"type": "text", "text": 5},
+    "a result": {"type": "tool_result", "tool_use_id": "t1", "content": "done "},
+    "an empty result": {"type": "tool_result", "tool_use_id": "t1", "content": ""},
+    "a result in blocks": {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [{"type": "text", "text": "done"}],
+    },
+    "a result without an id": {"type": "tool_result", "tool_use_id": None, "content": "done"},
+    "a call": USE,
+    "a call with an odd input": {**USE, "input": "ls"},
+    "a call without a name": {**USE, "name": None},
+}
+
+
+@pytest.mark.parametrize("number", [1, 9])
+@pytest.mark.parametrize("part", USUAL.values(), ids=USUAL)
+def test_usual_parts_are_written_as_all_others(part, number):
+    """A field that says nothing sends a part the long way; both ways lead to one name."""
+    before, behind = {"type": "text", "text": "one"}, {"type": "text", "text": "two"}
+    short = {"role": "user", "content": [before, part, behind]}
+    long = {"role": "user", "content": [before, {**part, "later": None}, behind], "refusal": None}
+    assert write_normal_form(short, number) == write_normal_form(long, number)
+
+
+@pytest.mark.parametrize("more", [{}, {"index": 0}, {"later": None}, {"id": None}, {"id": 5}])
+def test_names_of_calls_stay_what_they_are(more):
+    """Fields of a call that say nothing count nothing, and others count in their order."""
+    written = write_normal_form({"role": "assistant", "tool_calls": [{**CALL, **more}]}, 1)
+    start = {None: "", 5: "f2:id=5"}.get(more.get("id", "c1"), "f2:id=s2:c1")
+    assert written == f"assistant|None|c{start}d2:f4:deep=nullf4:path=s1:af4:name=s2:ls"
 
 
 def test_cache_marks_are_removed_at_every_depth():

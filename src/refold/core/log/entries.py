@@ -43,6 +43,7 @@ _SUM_BYTES: Final = 8
 """64 bits show damage; the name guards against effort."""
 _HASH_BYTES: Final = 20
 """160 bits, as in git: collisions are neither expected by chance nor feasible by effort."""
+_HASH: Final = hashlib.blake2b(digest_size=_HASH_BYTES)
 _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
@@ -153,8 +154,9 @@ def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = 
         prefix, body = AS_WRITTEN, _encode(value, _SORTED_KEYS)
         if kind == "said" and f'"{CACHED}":' in body:
             body = _encode(remove_cache_marks(value), _SORTED_KEYS)
-    content = f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass")
-    return prefix + hashlib.blake2b(content, digest_size=_HASH_BYTES).hexdigest()
+    name = _HASH.copy()  # quicker than a new one
+    name.update(f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass"))
+    return prefix + name.hexdigest()
 
 
 def _hash_body(body: str) -> str:

@@ -22,7 +22,7 @@ from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
-from refold.session.steps.earlier_views import find_resumed_items, find_rewritten
+from refold.session.steps.earlier_views import find_resumed_items, find_rewritten, is_same
 from refold.session.steps.load import fill_view
 from refold.session.steps.native import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head
@@ -61,7 +61,8 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     # A list that continues the last one is in its format, so that only its new messages are looked at.
     objects = state.caller.caller_objects
     end = fixed + len(objects)
-    continues = bool(objects) and len(messages) >= end and messages[end - 1] is objects[-1]
+    last = messages[end - 1] if 0 < len(objects) <= len(messages) - fixed else None
+    continues = last is not None and is_same(state.wire, objects[-1], last, 0)
     wire = detect_format(state, messages[end:] if continues else messages)
     if wire.name != state.wire.name:
         yield from fill_view(state, state.loaded.system, wire)

@@ -16,8 +16,8 @@ from refold.core.compaction.budget import Budget
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.compact import attempt_compaction
-from refold.session.steps.context import context_state
-from refold.session.steps.crowding import (
+from refold.session.steps.context import (
+    context_state,
     explain_wait,
     find_fixed_tokens,
     is_crowded,

@@ -26,10 +26,13 @@ from refold.session.steps.cached_prefix import LEAST_HIT, find_cached_prefix
 from refold.session.steps.context import (
     ContextState,
     context_state,
+    explain_wait,
+    is_crowded,
+    measure_next_turns,
     to_conversation,
     warn_listeners,
+    warn_of_crowding,
 )
-from refold.session.steps.crowding import explain_wait, is_crowded, measure_next_turns, warn_of_crowding
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said

@@ -171,6 +171,20 @@ class TestOnDemand:
         assert view[1] == history(12)[2]
         assert view[-1]["content"] == "And now?"
 
+    @pytest.mark.parametrize("make", [Anthropic, Responses])
+    def test_a_message_that_is_pinned_later_stands_behind_the_block(self, make):
+        provider = make()
+        session = native_session(provider)
+        session.prepare(history(12))
+        session.compact("native")
+        session.pin("#4")
+        view = session.prepare().messages
+        assert history(12)[3] in view
+        assert '"compaction"' in json.dumps(view[0] if make is Anthropic else view)
+        assert refold.validate(view, provider.wire) == []
+        session.unfold()
+        assert session.view() == history(12)
+
     @pytest.mark.parametrize(("failures", "stage"), [(1, "native"), (2, "digest")])
     def test_a_provider_that_is_busy_is_asked_once_more(self, failures, stage):
         provider = Anthropic(unavailable=failures)

@@ -249,12 +249,18 @@ def rename_folds(
     return [{side: [rename(word) for word in words] for side, words in change.items()} for change in changes]
 
 
-def keep_in_change(change: Mapping[str, Sequence[str]], number: int) -> dict[str, list[str]]:
-    """Return a change of a fold's body that puts this message back, in its place among those put back."""
+def keep_in_change(
+    change: Mapping[str, Sequence[str]], number: int, *, behind_own: bool = False
+) -> dict[str, list[str]]:
+    """Return a change of a fold's body that puts this message back, in its place among those put back.
+
+    behind_own   True if a message of the fold's own that stands first has to stay there
+    """
     put = list(change["put"])
+    least = int(behind_own and bool(put) and put[0].startswith("+"))
     items = [_read_word(word, OWN) for word in put]
     before = [at for at, item in enumerate(items) if isinstance(item, MessageRange) and item.last < number]
-    put.insert(before[-1] + 1 if before else 0, f"{number}-{number}")
+    put.insert(max(least, before[-1] + 1 if before else 0), f"{number}-{number}")
     return {"took": list(change["took"]), "put": put}
 
 

@@ -13,7 +13,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import FOLDS, load, reload_if_stale, retry_on_conflict
-from refold.session.steps.read_entries import fold_messages
+from refold.session.steps.read_entries import fold_messages, read_block
 from refold.session.steps.recall import original
 
 NEIGHBOURS: Final = 64
@@ -75,7 +75,7 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
             old = made or (yield from _read_entry(state, fold.name, fold.said))
             changes = rename_folds(old.value["changes"], names)
             if fold is folds[0]:
-                changes[at] = keep_in_change(changes[at], number)
+                changes[at] = keep_in_change(changes[at], number, behind_own=read_block(old) is not None)
             value = {**old.value, "trigger": "carried", "changes": changes}
             about = {**old.beside, **state.accounting.spending.recorded_sum}
             names[fold.name] = add("fold", value, about)

@@ -46,13 +46,12 @@ def render(messages: Sequence[Message]) -> list[Any]:
                 for part in other.parts
                 if isinstance(part, ToolCall)
             }
-        # results come first
-        parts = sorted(message.parts, key=lambda part: not isinstance(part, ToolResult))
+        parts = writing.put_results_first(message.parts)
         writer = _BlockWriter(native=message.wire is None, own_ids=own_ids)
         content = writer.content([(part, None) for part in parts])
         if content == writing.NO_CONTENT and writing.is_only_thinking(message):
             continue
-        item = {"role": _role(message), "content": content}
+        item = {"role": writing.two_sided_role(message), "content": content}
         if writing.is_only_results(message):
             joiner.add_results(item)
         else:
@@ -60,15 +59,9 @@ def render(messages: Sequence[Message]) -> list[Any]:
     return joiner.items
 
 
-def _role(message: Message) -> str:
-    return "assistant" if message.role == "assistant" else "user"
-
-
 def _rewrite(message: Message, wire: Wire) -> dict[str, Any]:
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
-    item = dict(wire.value)
-    if ROLES[item["role"]] != message.role:
-        item["role"] = _role(message)
+    item = writing.copy_item(message, wire, ROLES)
     inner: dict[int, Any] = {}
     for part, raw in zip(wire.parts, wire.raws, strict=False):
         if isinstance(part, ToolResult):

@@ -44,9 +44,9 @@ def render(messages: Sequence[Message]) -> list[Any]:
             continue
         else:
             writer = _BlockWriter(native=message.wire is None)
-            # results come first
-            parts = sorted(message.parts, key=lambda part: not isinstance(part, ToolResult))
-            item = {"role": _role(message), "content": writer.blocks([(part, None) for part in parts])}
+            parts = writing.put_results_first(message.parts)
+            blocks = writer.blocks([(part, None) for part in parts])
+            item = {"role": writing.two_sided_role(message), "content": blocks}
         last = items[-1] if items else {}
         if last.get("role") != item["role"] or (wire is not None and before_is_read):
             items.append(item)
@@ -61,15 +61,9 @@ def render(messages: Sequence[Message]) -> list[Any]:
     return items
 
 
-def _role(message: Message) -> str:
-    return "assistant" if message.role == "assistant" else "user"
-
-
 def _rewrite(message: Message, wire: Wire) -> dict[str, Any]:
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
-    item = dict(wire.value)
-    if ROLES[item["role"]] != message.role:
-        item["role"] = _role(message)
+    item = writing.copy_item(message, wire, ROLES)
     inner: dict[int, Any] = {}
     for part, raw in zip(wire.parts, wire.raws, strict=True):
         if isinstance(part, ToolResult):

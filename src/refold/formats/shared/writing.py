@@ -100,6 +100,24 @@ def user_or_own_role(message: Message) -> Role:
     return "user" if message.role == "tool" else message.role
 
 
+def two_sided_role(message: Message) -> str:
+    """Return the role of a message where only a user and an assistant speak."""
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def copy_item(message: Message, wire: Wire, roles: Mapping[str, Role]) -> dict[str, Any]:
+    """Return a copy of what a touched message was read from, with the role that it has now."""
+    item = dict(wire.value)
+    if roles[item["role"]] != message.role:
+        item["role"] = two_sided_role(message)
+    return item
+
+
+def put_results_first(parts: Sequence[Part]) -> list[Part]:
+    """Return parts in the order of providers that want tool results before anything else."""
+    return sorted(parts, key=lambda part: not isinstance(part, ToolResult))
+
+
 def opaque_block(part: Opaque, *, native: bool, typed: bool = True) -> Block | None:
     """Return an opaque block for its own format; None for another format, and for a whole message.
 

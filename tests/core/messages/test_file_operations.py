@@ -13,12 +13,12 @@ from refold.core.messages.file_operations import (
     FileRead,
     find_file_reads,
     find_files,
-    find_rules_reads,
     format_file_tags,
     merge_files,
     read_summary_files,
 )
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
+from refold.core.messages.rules_files import find_rules_reads
 from refold.policies.systems.opal import OPAL_TOOLS
 
 

@@ -25,6 +25,7 @@ from refold.core.facts.sentences import (
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text
+from refold.core.messages.rules_files import find_rules_reads
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.tool_pairs import link, open_calls
@@ -100,7 +101,7 @@ def find_facts(
                         reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
         elif voice == "tool" and index >= oldest_output:
             reader.read(reader.read_output, message, at)
-    for read in file_operations.find_rules_reads(messages):
+    for read in find_rules_reads(messages):
         part = messages[read.message].parts[read.part]
         at = read.message if numbers is None else numbers[read.message]
         reader.facts.add_file_rules(read.path, part.text if isinstance(part, ToolResult | Text) else "", at)

@@ -120,7 +120,7 @@ def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_T
             continue
         for call in message.parts:
             if type(call) is ToolCall:
-                use = _find_use(call, vocabulary)
+                use = find_use(call, vocabulary)
                 (read if use.kind == "read" else modified).extend(use.paths)
     return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
 
@@ -149,73 +149,12 @@ def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COM
             if isinstance(part, ToolCall):
                 open_calls[part.id] = part  # an id used again belongs to the nearest call before it
             elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_calls:
-                use = _find_use(open_calls[part.call_id], vocabulary)
+                use = find_use(open_calls[part.call_id], vocabulary)
                 if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
-                    extent = _find_extent(use.arguments)
+                    extent = find_extent(use.arguments)
                     if extent is not None:
                         reads.append(FileRead(index, position, part.call_id, use.paths[0], extent))
     return reads
-
-
-# -- files of rules -----------------------------------------------------------------------------------------
-
-RULES_FILES: Final = frozenset(
-    {
-        *("AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "SKILL.md"),
-        *("copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules"),
-    }
-)
-"""Files in which people write standing instructions for agents."""
-_SHOWS_RULES: Final = re.compile(
-    r"(?:^|[\s\"';&|`])cat {1,4}([\w./~-]{0,200}(?:"
-    + "|".join(re.escape(name) for name in sorted(RULES_FILES))
-    + r"))(?=[\s\"';&|`\\]|$)"
-)
-
-
-def find_rules_reads(messages: Sequence[Message]) -> list[FileRead]:
-    """Return the results that show a file of standing instructions as a whole, in order."""
-    reads: list[FileRead] = []
-    open_paths: dict[str, str] = {}
-    said = ""
-    """The file that a command in the text before shows."""
-    for index, message in enumerate(messages):
-        for place, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                open_paths.pop(part.id, None)
-                if path := _find_shown_rules(part):
-                    open_paths[part.id] = path
-            elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_paths:
-                reads.append(FileRead(index, place, part.call_id, open_paths[part.call_id]))
-            elif isinstance(part, Text) and message.role == "assistant":
-                said = _find_shown_path(part.text) if "```" in part.text else ""
-            elif isinstance(part, Text) and said and not message.is_summary:
-                reads.append(FileRead(index, place, "", said))
-                said = ""
-    return reads
-
-
-def _find_shown_rules(call: ToolCall) -> str:
-    """Return the file of standing instructions that a call reads as a whole; "" for any other call."""
-    if not _names_rules(call.arguments if isinstance(call.arguments, str) else str(call.arguments)):
-        return ""
-    use = _find_use(call, COMMON_TOOLS)
-    if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
-        is_whole = _find_extent(use.arguments) == ""
-        return use.paths[0] if is_whole and use.paths[0].rsplit("/", 1)[-1] in RULES_FILES else ""
-    command = (_parse_arguments(call.arguments) or EMPTY).get("command")
-    return _find_shown_path(command) if isinstance(command, str) else ""
-
-
-def _find_shown_path(commands: str) -> str:
-    """Return the file of standing instructions that shell commands print; "" for none."""
-    commands = commands[-SALVAGE_CHARS:]
-    shown = _SHOWS_RULES.search(commands) if _names_rules(commands) else None
-    return shown[1] if shown else ""
-
-
-def _names_rules(text: str) -> bool:
-    return any(name in text for name in RULES_FILES)
 
 
 # -- tool calls ---------------------------------------------------------------------------------------------
@@ -245,14 +184,15 @@ def _plain_name(name: str) -> str:
     return re.split(r"__|[.:/]", name)[-1].translate(_SEPARATORS).lower()
 
 
-def _find_use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
+def find_use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
+    """Find what a call does with which files."""
     name = vocabulary.spell(call.name)
     if name in vocabulary.patchers:
         return _Use("modified", _find_patched(call.arguments))
     kind = vocabulary.tools.get(name)
     if kind is None and name not in vocabulary.editors:
         return _NO_USE
-    arguments = known = _parse_arguments(call.arguments)
+    arguments = known = read_arguments(call.arguments)
     if known is None:
         # The arguments were cut off or are not quite JSON: take the first string of each name.
         salvaged: dict[str, Any] = {}
@@ -265,7 +205,7 @@ def _find_use(call: ToolCall, vocabulary: Vocabulary) -> _Use:
     return _Use(kind, _find_paths(known, vocabulary), arguments)
 
 
-def _parse_arguments(arguments: Any) -> Mapping[str, Any] | None:
+def read_arguments(arguments: Any) -> Mapping[str, Any] | None:
     """Return arguments as a mapping; None if they are not JSON."""
     if isinstance(arguments, str):
         try:
@@ -295,14 +235,14 @@ def _path_values(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> list[A
 
 def _find_patched(arguments: Any) -> tuple[str, ...]:
     """Return the files of a patch, which is the arguments themselves or one of them."""
-    values = (_parse_arguments(arguments) or EMPTY).values()
+    values = (read_arguments(arguments) or EMPTY).values()
     for text in (*values, arguments):
         if isinstance(text, str) and (paths := _PATCHED_FILE.findall(text.replace("\r\n", "\n"))):
             return tuple(path.rstrip() for path in paths)
     return ()
 
 
-def _find_extent(arguments: Mapping[str, Any]) -> str | None:
+def find_extent(arguments: Mapping[str, Any]) -> str | None:
     """Return the piece of a file that arguments ask for, as text that can be compared; None if it cannot."""
     asked = {
         str(key): value

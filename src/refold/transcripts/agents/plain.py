@@ -1,4 +1,4 @@
-"""Reads lists that no agent wrote: requests of the four wire shapes, and what data sets and frameworks save.
+"""Reads lists that no agent wrote: requests of the providers, and what data sets and frameworks save.
 
 Known are ShareGPT (`from`, `value`), LangChain's `messages_to_dict` and its serialised objects, the messages
 of OpenTelemetry's `gen_ai` spans, and lists under names such as `traj`. Opens no file.

@@ -433,6 +433,19 @@ class TestProcesses:
             shown = session.view()
             assert thinking(shown) == thinking(history)
 
+    def test_what_was_refused_for_its_size_is_no_prefix_of_the_answer(self, tmp_path):
+        options = {"store": f"sqlite:{tmp_path}/s.db", "window": 100_000}
+        history = talk(20)
+        with opened(**options) as session:
+            session.prepare(history)
+            sent = session.observe(RuntimeError("prompt is too long: 9000 tokens > 6000 maximum")).messages
+        history += [think(sent, call(90)), result(90)]
+        with opened(**options) as session:
+            shown = session.prepare(history).messages
+            assert thinking(shown)[-1] == len(shown) - 2
+            session.unfold()
+            assert thinking(session.view()) == thinking(history)[:-1]
+
     def test_a_view_is_the_same_after_opening_it_again(self, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db"}
         history = talk(30)

@@ -116,6 +116,7 @@ def _drop_refused_thinking(state: SessionState) -> SessionFlow[bool]:
     if not any(map(has_bound, state.loaded.messages)):
         return False
     yield from _learn_binding(state)
+    state.thinking.note_sent("")  # no answer is made behind what was refused
     state.bind_view()
     messages = state.loaded.messages
     edits = [
@@ -326,6 +327,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
         _report_overflow(state, info, recovered=False)
         raise Overflow(info.provider, info.limit, info.requested)
     accounting.note_refusal(refused=True)
+    state.thinking.note_sent("")  # no answer is made behind what was refused
     # The policy's own stages run first, with the floor behind them that reaches every size without a model.
     policy, options = add_floor(settings.policy), CompactionOptions(refused=True)
     if state.summariser.ask is not None:

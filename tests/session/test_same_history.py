@@ -216,6 +216,15 @@ def test_a_field_that_only_one_side_has_begins_no_branch(shape, added, restarted
     assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == before
 
 
+def test_a_log_without_secrets_is_compared_without_them():
+    store, secret = open_store("memory:"), "my key is sk-proj-" + "a1B2c3D4e5" * 4
+    history = [user(secret), reply("I do not keep it."), *talk(3)]
+    opened(store=store, redaction="storage").prepare(history)
+    session = opened(store=store, redaction="storage")
+    session.prepare([{**message, "client": {"seen": True}} for message in history])
+    assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == len(history)
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("shape", ["anthropic", "gemini", "converse"])
 def test_a_result_that_came_back_twice_begins_no_branch(shape, restarted):

@@ -252,8 +252,9 @@ def _read_as_stored(state: SessionState, rest: Sequence[Any], said: int) -> Sess
         for entry in state.log.read(
             state.name, place, kinds=SAID, first=said + 1, last=min(state.view.said, said + len(rest))
         ):
-            stored = state.from_stored(entry)
-            if not is_same(state.wire, stored, rest[len(found)], entry.said):
+            stored, given = state.from_stored(entry), rest[len(found)]
+            given = given if state.redact_stored is None else state.redact_stored(given)
+            if not is_same(state.wire, stored, given, entry.said):
                 break
             found.append(stored)
         return found

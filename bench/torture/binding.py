@@ -39,6 +39,7 @@ CALLERS: Final = ("list", "view", "say", "send")
 _WINDOW: Final = 3_000
 _LIMIT: Final = 4_500
 """Tokens above which the server refuses for size: rarely, because the sessions fold before."""
+_REFUSAL: Final = "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
 _SYSTEMS: Final = ("You port code.", "You port code, and run the tests.")
 _TOOLS: Final = [{"name": "read", "input_schema": {"type": "object"}}], [{"name": "grep", "input_schema": {}}]
 
@@ -72,10 +73,30 @@ class Refused(Exception):
     """The server's answer to a request that it does not take."""
 
 
-def hash_prefix(model: str, system: Any, tools: Any, messages: list[Item], blocks: list[Item]) -> str:
-    """Return the hash of everything before a block, to the byte."""
-    text = json.dumps([model.rpartition(":")[2], system, tools, messages, blocks])
-    return hashlib.sha256(text.encode()).hexdigest()
+class Prefix:
+    """The hash of everything before a block, to the byte; it grows message by message."""
+
+    def __init__(self, model: str, system: Any, tools: Any) -> None:
+        self._hash = hashlib.sha256(json.dumps([model.rpartition(":")[2], system, tools]).encode())
+
+    def add(self, message: Item) -> None:
+        """Stand behind one more message."""
+        self._hash.update(json.dumps(message).encode())
+
+    def sign(self, blocks: list[Item]) -> str:
+        """Return the signature of a block that stands behind these in the next message."""
+        inside = self._hash.copy()
+        inside.update(json.dumps(blocks).encode())
+        return inside.hexdigest()
+
+    def takes(self, message: Item) -> bool:
+        """True if all thinking in the next message was made behind this prefix."""
+        blocks = _blocks(message)
+        return all(
+            block.get("signature", block.get("data")) == self.sign(blocks[:place])
+            for place, block in enumerate(blocks)
+            if _is_thinking(block)
+        )
 
 
 @dataclass
@@ -95,18 +116,22 @@ class Server:
     def answer(self, messages: list[Item], system: Any, tools: Any) -> Item:
         """Return an answer to a request."""
         self.requests += 1
-        place = self.find_unbound(messages, system, tools)
-        if place:
-            self.refusals += 1
-            words = "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
-            raise Refused(f"Error code: 400 - {place}: {words}")
+        prefix = Prefix(self.model, system, tools)
+        for place, message in enumerate(messages):
+            if not prefix.takes(message):
+                self.refusals += 1
+                words = (
+                    "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
+                )
+                raise Refused(f"Error code: 400 - messages.{place}.content.0: {words}")
+            prefix.add(message)
         self.invalid += [str(problem) for problem in refold.validate(messages, "anthropic")]
         tokens = len(json.dumps(messages)) // 4
         if tokens > _LIMIT:
             self.too_long += 1
             raise Refused(f"prompt is too long: {tokens} tokens > {_LIMIT} maximum")
         self.shown += sum(_is_thinking(block) for message in messages for block in _blocks(message))
-        content = self._write_content(messages, system, tools)
+        content = self._write_content(prefix)
         reason = "tool_use" if content[-1]["type"] == "tool_use" else "end_turn"
         usage = {"input_tokens": tokens, "output_tokens": 50}
         return {
@@ -117,26 +142,12 @@ class Server:
             "usage": usage,
         }
 
-    def find_unbound(self, messages: list[Item], system: Any, tools: Any, first: int = 0) -> str:
-        """Return the path of the first block behind another prefix than its own; empty if there is none.
-
-        first   the message to begin with
-        """
-        for i in range(first, len(messages)):
-            blocks = _blocks(messages[i])
-            for j, block in enumerate(blocks):
-                if not _is_thinking(block):
-                    continue
-                made = hash_prefix(self.model, system, tools, messages[:i], blocks[:j])
-                if block.get("signature", block.get("data")) != made:
-                    return f"messages.{i}.content.{j}"
-        return ""
-
-    def _write_content(self, messages: list[Item], system: Any, tools: Any) -> list[Item]:
-        number, content = self.requests, []
+    def _write_content(self, prefix: Prefix) -> list[Item]:
+        number = self.requests
+        content: list[Item] = []
         kinds = self.rng.choice(("tc", "tc", "tc", "tx", "rxc", "txtc", "xc", "t", "tfto"))
         for kind in kinds.replace("o", "c"):
-            made = hash_prefix(self.model, system, tools, messages, content)
+            made = prefix.sign(content)
             words = f"Step {number}: " + " ".join(self.rng.choices(("look", "at", "the", "parser"), k=30))
             call = {"path": f"src/{number % 9}.py", "why": words * 2}
             content.append(
@@ -266,9 +277,7 @@ class Player:
 
     def write_message(self) -> Item:
         """Return the results of the last calls, or words of the user."""
-        lines = "".join(
-            f"line {line} of {self.number % 5}\n" for line in range(self.rng.choice((3, 20, 60)))
-        )
+        lines = "".join(f"line {line} of {self.number % 5}\n" for line in range(self.rng.choice((3, 20, 60))))
         if not self.waiting:
             return {"role": "user", "content": f"Go on with part {self.number}. {lines[:200]}"}
         waiting, self.waiting = self.waiting, []
@@ -286,12 +295,12 @@ class Player:
         """Count the answers without thinking that would be taken with it, unless the caller has lost it."""
         if self.caller == "view":
             return
-        for place, message in enumerate(messages):
+        prefix = Prefix(self.server.model, self.system, self.tools)
+        for message in messages:
             made = self.made.get(self.name(message)) if message["role"] == "assistant" else None
-            if made is None or len(made["content"]) == len(_blocks(message)):
-                continue
-            whole = [*messages[:place], made]
-            self.tally.needless += not self.server.find_unbound(whole, self.system, self.tools, place)
+            if made is not None and len(made["content"]) != len(_blocks(message)):
+                self.tally.needless += prefix.takes(made)
+            prefix.add(message)
 
     # --- changes
 

@@ -28,7 +28,9 @@ class TestServer:
     def test_it_takes_a_block_behind_its_own_prefix_only(self):
         server = binding.Server(random.Random(1), "m")
         asked = [{"role": "user", "content": "hi"}]
-        made = binding.hash_prefix("m", "s", [], asked, [])
+        prefix = binding.Prefix("m", "s", [])
+        prefix.add(asked[0])
+        made = prefix.sign([])
         answer = {
             "role": "assistant",
             "content": [{"type": "thinking", "thinking": "x", "signature": made}, CALL],
@@ -47,7 +49,7 @@ class TestServer:
     def test_refusals_are_what_the_campaign_counts(self, monkeypatch):
         monkeypatch.setattr(binding, "POLICIES", ("refold",))
         monkeypatch.setattr(binding, "CALLERS", ("list",))
-        monkeypatch.setattr(binding.Server, "find_unbound", lambda *request: "messages.1.content.0")
+        monkeypatch.setattr(binding.Prefix, "takes", lambda *message: False)
         lines = []
         found = binding.campaign(seed=1, turns=2, told=lines.append)
         assert found["conversations"] == found["wrong"] == 2

@@ -5,12 +5,17 @@ The work is a generator that yields questions; `compact` answers them one by one
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from math import ceil, floor
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from refold.arguments import check_arguments
+from refold.calls.build_task import (
+    CompactionOptions,
+    build_task,
+    find_history_goal,
+    find_history_least,
+    find_protected,
+)
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens, read_conversation
 from refold.calls.make_outcome import explain_hopeless, explain_result, join_reasons, make_outcome
 from refold.calls.outcome import Outcome
@@ -24,63 +29,12 @@ from refold.calls.summariser import (
 )
 from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.bound_thinking import drop_behind_change
-from refold.core.compaction.budget import BESIDE_REQUEST, count_fitting_tokens, find_recovery_goal
-from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Answerer, Flow, arun, run
-from refold.core.compaction.guards import find_guarded
-from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.pipeline import Result, select_arrival, shrink
 from refold.core.compaction.policy import Policy
-from refold.core.compaction.task import Numbers, Task
 from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
-from refold.core.messages.speakers import find_user_turns
-from refold.core.models.spending_limits import Allowance
-from refold.core.models.window_table import Price
-from refold.core.models.windows import lookup
-from refold.errors import DoesNotFit, FormatError, RefoldError, WindowUnknown
-
-LEAST_ASK_WINDOW: Final = 8_192
-"""The least window assumed of a summariser that does not tell its own. No model that is sold today has less;
-a local one may, and then its questions are too long and fail (docs/clients.md tells how to set it)."""
-LEAST_FREE_SHARE: Final = 0.25
-"""Share of what the fixed part leaves of the room that the history keeps, however large the next turns may
-be. Less forgets more to fold later; more folds again sooner."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOptions:
-    """Options of one compaction."""
-
-    force: bool = False
-    ahead: bool = False
-    """True if nobody asked for it: it is made in the background before it is due."""
-    refused: bool = False
-    """True if the provider has refused the context for its size: the history is folded below what was sent,
-    and the budget says what the refusal proves."""
-    focus: str = ""
-    spare: int = 0
-    """Tokens of the next turns that should fit behind the history afterwards."""
-    target: int | None = None
-    target_low: int | None = None
-    """Tokens that the context should keep, where the target is a pair."""
-    pins: tuple[Any, ...] = ()
-    model: bool = False
-    """True if a summariser model is available."""
-    why_no_model: str = "no model was given"
-    """The reason why none is available."""
-    ask_window: int | None = None
-    ask_price: Price | None = None
-    allowance: Allowance | None = None
-    """The cost that summaries may still have; None for no limit."""
-    prefix: CachedPrefix | None = None
-    """The conversation as its provider has it in the cache."""
-    numbers: Numbers = ()
-    """The numbers by which handles name each message; its position if there are none."""
-    uncut: Mapping[int, Message] = field(default_factory=dict)
-    """The messages that earlier folds have cut, as they were said, by the same numbers."""
-    archive: str = ""
-    """Folder in which the originals are kept as files; empty for none."""
+from refold.errors import DoesNotFit, FormatError, RefoldError
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +184,8 @@ def _refuse_question(_question: str) -> str:
 def compaction_flow(conversation: Conversation, options: CompactionOptions) -> Flow[Outcome]:
     """Run one compaction on a measured conversation; yields questions to a model and calls nobody."""
     policy, budget = conversation.policy, conversation.budget
-    _find_protected(conversation, options, {"pins"})  # a wrong pin is refused even if nothing has to be done
-    goal = _history_goal(conversation, options)
+    find_protected(conversation, options, {"pins"})  # a wrong pin is refused even if nothing has to be done
+    goal = find_history_goal(conversation, options)
     untouched = _mend(conversation)
     if options.force:
         trigger = "forced"
@@ -249,7 +203,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
         limited = yield from _limit_on_arrival(conversation, options, untouched)
         why = join_reasons(f"not yet: {why}", limited)
         return make_outcome(conversation, limited, why, trigger="none")
-    least = _history_least(conversation, options, goal)
+    least = find_history_least(conversation, options, goal)
     if hopeless := explain_hopeless(conversation):
         return make_outcome(conversation, untouched, hopeless, trigger=trigger, goal=goal, least=least)
     if goal is not None and untouched.tokens <= goal and not options.refused:
@@ -299,144 +253,3 @@ def _limit_on_arrival(
     task = build_task(conversation, options, None)
     limited = yield from shrink(task, stages, orphans=policy.orphans, missing=policy.missing)
     return limited if any(report.accepted for report in limited.reports) else untouched
-
-
-def _find_protected(
-    conversation: Conversation,
-    options: CompactionOptions,
-    guards: frozenset[Any] | set[Any],
-    user_words: int = 0,
-) -> frozenset[int]:
-    """Return the positions of the messages that these guards keep."""
-    return find_guarded(
-        conversation.messages,
-        conversation.sizes,
-        guards,
-        user_words=user_words,
-        pins=options.pins,
-        items=conversation.items,
-        index=conversation.index,
-    )
-
-
-def _history_goal(conversation: Conversation, options: CompactionOptions) -> int | None:
-    """Return how many tokens the history may have; None if one successful stage is enough."""
-    budget, policy = conversation.budget, conversation.policy
-    fixed = budget.breakdown.fixed
-    if options.refused:
-        system, request = _system_tokens(conversation), _request_tokens(conversation)
-        return find_recovery_goal(budget, system=system, request=request)
-    if options.target is not None:
-        asked = options.target - (fixed if policy.tokens_of_all else 0)
-        # A target above the room would leave a context that no provider takes.
-        return min(max(0, asked), count_fitting_tokens(budget))
-    if policy.target is None:
-        return None
-    estimated = budget.breakdown.total
-    surplus = max(1.0, budget.used / estimated) if estimated else 1.0
-    # The provider may count more than we do, and then aim lower by as much. Its surplus need not lie in the
-    # fixed part: if that would fill the room, it is taken as we count it.
-    system = _system_tokens(conversation) if policy.target.of_free else 0
-    stays = fixed + system
-    counted = stays if stays * surplus >= budget.room else ceil(stays * surplus)
-    goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
-    if policy.target.of_free:
-        beside = floor((goal - system) * BESIDE_REQUEST)
-        goal = max(goal, min(system + _request_tokens(conversation) + beside, count_fitting_tokens(budget)))
-    if options.spare:
-        free = max(0, count_fitting_tokens(budget) - system)
-        goal = min(goal, system + max(free - options.spare, floor(free * LEAST_FREE_SHARE)))
-    if options.force and budget.breakdown.history <= goal:
-        if policy.forced_once:
-            return None
-        if policy.forced_share is not None:
-            goal = system + floor((budget.breakdown.history - system) * policy.forced_share)
-    return goal
-
-
-def _history_least(conversation: Conversation, options: CompactionOptions, goal: int | None) -> int | None:
-    """Return how many tokens the history should keep; None if the target names no lower end."""
-    if options.target_low is None or goal is None:
-        return None
-    fixed = conversation.budget.breakdown.fixed if conversation.policy.tokens_of_all else 0
-    return min(max(0, options.target_low - fixed), goal)
-
-
-def build_task(conversation: Conversation, options: CompactionOptions, goal: int | None) -> Task:
-    """Build the task that the stages work on."""
-    budget, policy = conversation.budget, conversation.policy
-    model, due = options.model, budget.should_compact or budget.used > budget.room
-    manual = options.force and options.target is None
-    tells = manual and not options.ahead and policy.forced_share is not None
-    is_asked = tells or options.refused or options.target is not None
-    user_words = _count_user_words(conversation, goal if is_asked else None)
-    return Task(
-        messages=conversation.messages,
-        index=conversation.index,
-        sizes=conversation.sizes,
-        counter=conversation.counter,
-        window=budget.window,
-        room=budget.room,
-        fixed=budget.breakdown.fixed,
-        fitting=count_fitting_tokens(budget, _system_tokens(conversation)),
-        goal=goal,
-        target=goal if options.target is not None else None,
-        least=_history_least(conversation, options, goal),
-        protected=_find_protected(conversation, options, policy.guards, user_words),
-        pinned=_find_protected(conversation, options, policy.guards & {"pins"}),
-        shape=conversation.wire.shape,
-        force=options.force,
-        refused=options.refused,
-        binds_thinking=conversation.binds_thinking,
-        due=due,
-        tells=tells,
-        untold_above=count_fitting_tokens(budget) if manual and (not due or (tells and model)) else None,
-        focus=options.focus,
-        model=model,
-        why_no_model=options.why_no_model,
-        ask_window=options.ask_window or _assumed_ask_window(conversation),
-        ask_price=options.ask_price,
-        allowance=options.allowance,
-        prefix=options.prefix,
-        checkpoint=policy.checkpoint,
-        recallable=bool(options.numbers),
-        archive=options.archive,
-        uncut=options.uncut,
-        numbers=options.numbers or tuple((place, place) for place in range(len(conversation.messages))),
-        render=conversation.wire.render,
-        parse=conversation.wire.parse,
-    )
-
-
-def _count_user_words(conversation: Conversation, asked: int | None) -> int:
-    """Return the tokens that the user's own words may have, by their share of the room.
-
-    asked   tokens that somebody asked for; then no more than that share of them
-    """
-    budget, policy = conversation.budget, conversation.policy
-    free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
-    least = free if asked is None else min(free, asked)
-    return min(policy.user_words, floor(least * policy.user_words_fraction))
-
-
-def _system_tokens(conversation: Conversation) -> int:
-    """Return the tokens of the system messages that lead the history; no stage can shrink them."""
-    count = count_system_messages(conversation.messages)
-    return conversation.counter.tokens(sum(conversation.sizes[:count]))
-
-
-def _request_tokens(conversation: Conversation) -> int:
-    """Return the tokens of the user's last message; 0 if there is none."""
-    turns = find_user_turns(conversation.messages)
-    return conversation.counter.tokens(conversation.sizes[turns[-1]]) if turns else 0
-
-
-def _assumed_ask_window(conversation: Conversation) -> int:
-    """Return the window assumed of a summariser that does not tell its own.
-
-    It is the conversation's, or that of the model that the policy names if it is smaller.
-    """
-    window = conversation.budget.window
-    with suppress(WindowUnknown):
-        window = min(window, lookup(conversation.policy.summariser, fallback=None).tokens)
-    return max(window, LEAST_ASK_WINDOW)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.arguments import check_arguments
-from refold.calls.compact import CompactionOptions, compaction_flow, parse_call
+from refold.calls.build_task import CompactionOptions
+from refold.calls.compact import compaction_flow, parse_call
 from refold.calls.conversation import Conversation, Count, MeasureOptions, Tokens
 from refold.calls.outcome import Leaving, Outcome, Plan, Staying
 from refold.calls.savings import EXPECTED_SHARE, find_saving

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold import formats
-from refold.calls.compact import CompactionOptions
+from refold.calls.build_task import CompactionOptions
 from refold.calls.outcome import Outcome, Plan
 from refold.calls.plan import dry_run, make_plan
 from refold.calls.savings import Saving, find_saving

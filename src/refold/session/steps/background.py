@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from refold.calls.compact import CompactionOptions
+from refold.calls.build_task import CompactionOptions
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.session.drivers import SessionFlow, StoreCall

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.calls.compact import CompactionOptions, compaction_flow
+from refold.calls.build_task import CompactionOptions
+from refold.calls.compact import compaction_flow
 from refold.calls.make_outcome import make_idle_outcome, undo_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction import circuit_breaker

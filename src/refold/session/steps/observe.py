@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
-from refold.calls.compact import CompactionOptions
+from refold.calls.build_task import CompactionOptions
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import drop_bound, has_bound
 from refold.core.compaction.budget import correct_by_refusal

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refold.calls.compact import CompactionOptions, build_task
+from refold.calls.build_task import CompactionOptions, build_task
 from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
 from refold.core.log.view import MessageRange, ViewItem

@@ -164,7 +164,8 @@ class LiveInterface:
                 self._answer = PlainAnswer(self.screen)
             else:
                 talk = self._conversation
-                self._answer = Answer(self._console, talk and make_answer_meter(talk, self.screen))
+                meter = None if talk is None else make_answer_meter(talk, self.screen)
+                self._answer = Answer(self._console, meter)
         return self._answer
 
     @contextmanager

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from refold.arguments import check_options
 from refold.calls.conversation import choose_format
 from refold.core.log.entries import AS_WRITTEN, ROOT, hash_entry
 from refold.core.messages.message import Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
+from refold.policies import presets
 from refold.redaction.redact import SecretMemory
 from refold.session import aopen
 from refold.session import open as open_session
@@ -75,6 +77,8 @@ class Sessions:
         """
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
             raise RefoldError(f"max_open is {max_open!r}: it must be a number from 1 on")
+        check_options(open_session, defaults)
+        presets.get(defaults.get("policy") or "refold")
         self._owns_store = store is None or isinstance(store, str | os.PathLike)
         self.store = find_store(store, defaults.pop("durability", None))
         self._options, self._defaults, self._max_open = options, defaults, max_open

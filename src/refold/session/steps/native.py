@@ -1,0 +1,290 @@
+"""Compactions of the provider itself: each becomes a fold, with a readable twin for everybody else.
+
+A block comes in four ways: the session asked for it, the provider made it in a turn, the provider paused a
+turn for it, or the caller asked for it and hands in what came. A block that nothing stands before is left as
+it is; where it would be refused it is taken out of the view, and its own words are told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from refold.calls.build_task import CompactionOptions, build_task
+from refold.calls.make_outcome import make_outcome
+from refold.core.compaction.edits import Edit, apply_edits
+from refold.core.compaction.pipeline import Report, Result
+from refold.core.compaction.task import Step, Task
+from refold.core.log.entries import Entry, make_entry
+from refold.core.log.view import MessageRange, Replacement
+from refold.core.messages.message import SUMMARY, Message, Opaque, Text
+from refold.core.messages.unread import COMPACTIONS, is_compaction, is_native
+from refold.core.summaries.native import find_twin
+from refold.core.tokens.responses import Response
+from refold.session.drivers import SessionFlow
+from refold.session.state.block_makers import MAKERS, find_maker
+from refold.session.state.request_context import AnsweredBlock
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.compact import complete_options
+from refold.session.steps.context import ContextState, context_state, to_conversation
+from refold.session.steps.earlier_views import common_length
+from refold.session.steps.edit_summary import read_fold
+from refold.session.steps.install_fold import install_fold, record_fold, to_stored
+from refold.session.steps.load import load_at_head
+from refold.stages.native import BlockFold, propose, read_compaction, split_block
+
+_OPENING: Final = "[Summary of the conversation before this point]"
+_NO_WORDS: Final = "[What was said before this point is not readable here.]"
+
+
+# -- blocks become folds ------------------------------------------------------------------------------------
+
+
+def fold_block(state: SessionState) -> SessionFlow[str | None]:
+    """Fold what stands before a block in the view, if there is one that no fold knows; returns the fold.
+
+    A block that somebody has unfolded is left alone.
+    """
+    loaded = state.loaded
+    place = loaded.last_block
+    if place <= loaded.fixed or _is_unfolded(state, place):
+        return None
+    block, rest = split_block(loaded.messages[place])
+    context = yield from context_state(state)
+    task = yield from _build_task(state, context)
+    if _knows(state, block):  # the caller says what an answer has told already
+        why = "the block is known"
+        edit = Edit(place, place + 1, rest, "native", why, (loaded.messages[place],))
+        return (yield from _install(state, context, task, Step((edit,), why)))
+    found = BlockFold(cut=place + 1, stays=task.pinned, block=block, rest=rest)
+    known = state.request.block
+    if known is None or all(known.value != part.value for part in _find_blocks(block)):
+        known = AnsweredBlock(None, find_maker(state), None)
+    return (yield from _install(state, context, task, propose(task, found, known.maker, known.tokens)))
+
+
+def note_block(state: SessionState, response: Response) -> None:
+    """Note who made the block of an answer that the caller has yet to say."""
+    message = response.message
+    blocks = message["content"] if isinstance(message, dict) else message or ()
+    block = next((one for one in blocks if isinstance(one, dict) and one.get("type") == "compaction"), None)
+    if block is not None:
+        cost, usage = response.cost, response.usage
+        tokens = None if cost is None or usage is None else cost.output - usage.output or None
+        state.request.note_block(AnsweredBlock(block, find_maker(state), tokens))
+
+
+def adopt_answer(state: SessionState, response: Response) -> SessionFlow[str | None]:
+    """Fold the whole view by a block that came as an answer of its own; None if this is no such answer."""
+    if response.raw_finish != "compaction" or response.message is None or not state.view.said:
+        return None
+    items = response.message if isinstance(response.message, tuple) else (response.message,)
+    context = yield from context_state(state)
+    task = yield from _build_task(state, context)
+    found = read_compaction(task, len(task.messages), state.wire.parse(items), task.pinned)
+    if found is None or state.wire.name not in MAKERS:
+        return None
+    tokens = None if response.cost is None else response.cost.output or None
+    return (yield from _install(state, context, task, propose(task, found, find_maker(state), tokens)))
+
+
+def adopt_list(state: SessionState, body: Sequence[Any]) -> SessionFlow[bool]:
+    """Fold the view by a block in the caller's list that the caller had made; False for any other list.
+
+    Before the block may stand messages of the view, behind it the newest ones of the view and new ones.
+    """
+    if not state.view.said or state.wire.name not in MAKERS:
+        return False
+    messages = state.wire.parse(body)
+    place = next((at for at in range(len(body) - 1, -1, -1) if is_compaction(messages[at])), None)
+    if place is None or _knows(state, messages[place]) or split_block(messages[place])[1]:
+        return False
+    loaded, rest = state.loaded, body[place + 1 :]
+    most = min(len(loaded.body), len(rest))
+    tails = (n for n in range(most, 0, -1) if common_length(state.wire, loaded.body[-n:], rest) == n)
+    cut = len(loaded.items) - next(tails, 0)
+    context = yield from context_state(state)
+    task = yield from _build_task(state, context)
+    found = read_compaction(task, cut, messages[: place + 1], task.pinned)
+    if found is None or found.unknown:
+        return False
+    return (yield from _install(state, context, task, propose(task, found, find_maker(state)))) is not None
+
+
+def _is_unfolded(state: SessionState, place: int) -> bool:
+    """True if a fold of the block in this place was undone."""
+    item = state.loaded.view_items[place]
+    undone = (fold for fold in state.view.folds if not fold.standing)
+    removed = (part for fold in undone for change in fold.changes for part in change.removed)
+    return isinstance(item, MessageRange) and any(
+        isinstance(part, MessageRange) and part.first <= item.first <= part.last for part in removed
+    )
+
+
+def _knows(state: SessionState, block: Message) -> bool:
+    """True if a visible fold has put this block there."""
+    stored = (message for messages in state.position.fold_messages.values() for message in messages)
+    return any(is_native(message) and _find_blocks(message) == _find_blocks(block) for message in stored)
+
+
+def _find_blocks(message: Message) -> list[Opaque]:
+    return [part for part in message.parts if isinstance(part, Opaque) and part.kind in COMPACTIONS]
+
+
+def _build_task(state: SessionState, context: ContextState) -> SessionFlow[Task]:
+    """Build a task of the whole view, with the true sizes also of what the provider does not read."""
+    loaded = state.loaded
+    conversation = to_conversation(state, context.window, context.budget)
+    sizes = tuple(loaded.counter.sizes(loaded.messages))
+    options = yield from complete_options(state, context, CompactionOptions())
+    return build_task(replace(conversation, sizes=sizes), options, None)
+
+
+def _install(state: SessionState, context: ContextState, task: Task, step: Step) -> SessionFlow[str | None]:
+    """Install the fold of a block, and tell listeners; None if there is nothing to fold."""
+    if not step.edits:
+        return None
+    messages = tuple(apply_edits(task.messages, step.edits))
+    tokens = task.counter.conversation(messages)
+    report = Report(
+        stage="native",
+        accepted=True,
+        reason=step.note,
+        tokens_before=task.tokens,
+        tokens_after=tokens,
+        facts=step.facts,
+    )
+    result = Result(messages=messages, edits=step.edits, reports=(report,), tier=1, tokens=tokens)
+    conversation = to_conversation(state, context.window, context.budget)
+    outcome = make_outcome(conversation, result, step.note, trigger="native")
+    outcome = replace(outcome, tokens_before=task.tokens, tokens_after=tokens)
+    facts = {
+        "trigger": "native",
+        "policy": state.settings.policy.name,
+        "stages": ["native"],
+        "before": task.tokens,
+        "after": tokens,
+    }
+    view_items = tuple(state.loaded.view_items)
+    made = yield from install_fold(state, view_items, step.edits, facts, receipt=outcome.receipt)
+    if made.entry is None:
+        return None
+    return record_fold(state, made.entry, outcome, context.budget.used).fold
+
+
+# -- blocks that are refused --------------------------------------------------------------------------------
+
+
+def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
+    """Take the blocks that no fold knows out of the view if the model in use cannot have made them."""
+    maker = state.settings.reader("").family
+    makers = MAKERS.get(state.wire.name)
+    if maker and makers is not None and maker not in makers and state.loaded.last_block >= 0:
+        yield from _drop_compactions(state, f"a model of {maker} cannot read it")
+
+
+def replace_refused(state: SessionState, code: str) -> SessionFlow[str]:
+    """Show what stands for the blocks in the view after the provider has refused one; "" if there is none.
+
+    The originals are shown if they fit, else the twins; a block that no fold knows leaves.
+    """
+    shown = [
+        item.fold
+        for item, message in zip(state.loaded.view_items, state.loaded.messages, strict=True)
+        if isinstance(item, Replacement) and is_native(message)
+    ]
+    if not shown:
+        dropped = yield from _drop_compactions(state, f"refused: {code}")
+        return "without the provider's own compaction" if dropped else ""
+    olds: list[Entry] = []
+    for name in dict.fromkeys(shown):
+        olds += [(yield from read_fold(state, name))]
+    fits = yield from _originals_fit(state, olds)
+    said_items = state.caller.said_items
+    for old in olds:
+        name, entries = old.name, [mark_entry(state, "unfold", {"fold": old.name})]
+        if not fits:
+            twins = [_to_twin(state, message) for message in state.position.fold_messages[name]]
+            value = {**old.value, "messages": twins}
+            parent, said = entries[0].name, entries[0].said
+            entries.append(
+                make_entry("fold", value, parent=parent, said=said, about=old.beside, at=state.now())
+            )
+        yield from commit(state, entries)
+        yield from load_at_head(state, said_items)
+    return "with the originals" if fits else "with a summary in place of the provider's own compaction"
+
+
+def _to_twin(state: SessionState, message: Message) -> dict[str, Any]:
+    return to_stored(state, find_twin(message) if is_native(message) else message)
+
+
+def _originals_fit(state: SessionState, entries: Sequence[Entry]) -> SessionFlow[bool]:
+    """True if what these folds hide fits without another fold, and has no block in it."""
+    names = {entry.name for entry in entries}
+    folds = [fold for fold in state.view.folds if fold.name in names]
+    removed = [item for fold in folds for change in fold.changes for item in change.removed]
+    if any(entry.value.get("trigger") == "native" for entry in entries):  # the block was said, too
+        return False
+    budget = (yield from context_state(state)).budget
+    sizes = [state.accounting.fold_sizes.get(name, (0, 0)) for name in names]
+    grown = budget.used + sum(before - after for before, after in sizes)
+    line = budget.room if budget.trigger_tokens is None else min(budget.room, budget.trigger_tokens)
+    return grown < line and all(isinstance(item, MessageRange) for item in removed)
+
+
+def _drop_compactions(state: SessionState, why: str) -> SessionFlow[bool]:
+    """Take all blocks that no fold knows out of the view, as a fold; return False if there are none."""
+    edits = [
+        _replace_compaction(state.loaded.messages, index, why, is_first=index == state.loaded.fixed)
+        for index, message in enumerate(state.loaded.messages)
+        if is_compaction(message) and not is_native(message)
+    ]
+    if not edits:
+        return False
+    yield from install_fold(state, tuple(state.loaded.view_items), edits, {"trigger": "repair"})
+    return True
+
+
+def _replace_compaction(messages: Sequence[Message], index: int, why: str, *, is_first: bool) -> Edit:
+    """Make an edit that leaves the other parts of a message; in front the words of the block are told."""
+    message = messages[index]
+    blocks = _find_blocks(message)
+    rest = tuple(part for part in message.parts if part not in blocks)
+    put: tuple[Message, ...] = (replace(message, parts=rest),) if rest else ()
+    if is_first:
+        content = blocks[0].value.get("content")
+        words = f"{_OPENING}\n\n{content}" if isinstance(content, str) and content else _NO_WORDS
+        put = (Message("user", (Text(words),), source=SUMMARY, meta={"kind": "summary"}), *put)
+    return Edit(index, index + 1, put, "native", why, (message,))
+
+
+# -- one message, shown in two ways -------------------------------------------------------------------------
+
+
+def find_block_places(state: SessionState) -> list[int]:
+    """Return the places of the view where a fold has put a block, shown as it is or by its twin."""
+    stored = {
+        Replacement(name, place)
+        for name, messages in state.position.fold_messages.items()
+        for place, message in enumerate(messages)
+        if is_native(message)
+    }
+    return [at for at, item in enumerate(state.loaded.view_items) if item in stored] if stored else []
+
+
+def show_known(state: SessionState, messages: list[Any]) -> list[Any]:
+    """Return the caller's list with each message that a fold shows otherwise now as it is shown now.
+
+    A caller who goes on from a view with a block hands it back after the model was changed, or the reverse.
+    """
+    others = []
+    for at in find_block_places(state):
+        item, shown = state.loaded.view_items[at], state.loaded.items[at]
+        if isinstance(item, Replacement):
+            block = state.position.fold_messages[item.fold][item.place]
+            written = (state.wire.render([version])[0] for version in (block, find_twin(block)))
+            others += [(other, shown) for other in written if other != shown]
+    swapped = [next((now for old, now in others if old == item), item) for item in messages] if others else []
+    same = all(new is old for new, old in zip(swapped, messages, strict=False))
+    return messages if same else swapped

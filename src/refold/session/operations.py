@@ -46,7 +46,8 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
-from refold.session.steps.native import drop_foreign_compactions, fold_block
+from refold.session.steps.native.fold_blocks import fold_block
+from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.read_entries import read_block
 from refold.session.steps.recall import find_folds, parse_handle, removed_messages
 from refold.session.steps.take_in import detect_format, is_system, replace_system

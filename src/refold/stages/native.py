@@ -17,7 +17,7 @@ from refold.core.facts.ledger import Ledger
 from refold.core.messages.message import Message, Opaque
 from refold.core.messages.speakers import find_speaker, find_user_turns
 from refold.core.messages.transcript import neutralise
-from refold.core.messages.unread import COMPACTIONS, is_compaction, is_native
+from refold.core.messages.unread import find_blocks, is_compaction, is_native
 from refold.core.summaries.native import Maker, find_twin, seal_block
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.wrappers import Covered, WordedSummary, wrap_summary
@@ -147,7 +147,7 @@ def _find_staying(task: Task, cut: int) -> frozenset[int]:
 
 def split_block(message: Message) -> tuple[Message, tuple[Message, ...]]:
     """Return a message with nothing but its compaction block, and what else stands in it."""
-    blocks = tuple(part for part in message.parts if isinstance(part, Opaque) and part.kind in COMPACTIONS)
+    blocks = find_blocks(message)
     others = tuple(part for part in message.parts if part not in blocks)
     if not others:
         return message, ()
@@ -189,8 +189,8 @@ def write_twin(task: Task, found: BlockFold) -> tuple[Message, tuple[int, int, i
     put = [message for edit in step.edits for message in edit.put if message.is_summary]
     # Where nothing but summaries leaves, the last of them tells what the block does.
     earlier = [shown[at] for at in _find_leaving(task, found) if shown[at].is_summary]
-    told = put or earlier[-1:]
-    return (told[0], step.facts) if told else None
+    summaries = put or earlier[-1:]
+    return (summaries[0], step.facts) if summaries else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,7 +280,7 @@ def _read_answer(value: Any, question: Ask) -> Reply:
 
 
 def _read_compacted(value: Any, model: str) -> Reply:
-    """Return the response of a provider that compacted by itself as a reply; it costs what all passes cost."""
+    """Return the response of a provider that compacted by itself as a reply, with the cost of all passes."""
     response = read_response(value)
     items = response.message if isinstance(response.message, tuple) else (response.message,)
     if response.message is None:

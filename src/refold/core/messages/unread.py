@@ -27,6 +27,11 @@ def is_compaction(message: Message) -> bool:
     return False
 
 
+def find_blocks(message: Message) -> tuple[Opaque, ...]:
+    """Return the compaction blocks of a message."""
+    return tuple(part for part in message.parts if type(part) is Opaque and part.kind in COMPACTIONS)
+
+
 def is_native(message: Message) -> bool:
     """True for a provider's block that a fold has put there: what stands before it was kept, and is read."""
     return NATIVE in message.meta and is_compaction(message)

@@ -53,7 +53,8 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import keep_memory, load, load_at_head, retry_on_conflict
-from refold.session.steps.native import adopt_answer, note_block, replace_refused
+from refold.session.steps.native.fold_blocks import adopt_answer, note_block
+from refold.session.steps.native.refused_blocks import replace_refused
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""

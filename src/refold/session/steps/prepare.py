@@ -29,7 +29,8 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import install_fold
 from refold.session.steps.load import reload_if_stale, retry_on_conflict
-from refold.session.steps.native import drop_foreign_compactions, find_block_places, fold_block
+from refold.session.steps.native.fold_blocks import find_block_places, fold_block
+from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.take_in import take_in
 
 

@@ -24,7 +24,7 @@ from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
 from refold.session.steps.earlier_views import find_resumed_items, find_rewritten, is_same
 from refold.session.steps.load import fill_view
-from refold.session.steps.native import adopt_list, show_known
+from refold.session.steps.native.fold_blocks import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         yield from fill_view(state, state.loaded.system, wire)
     shown = show_known(state, messages)
     known = None if shown is messages else _find_known(state, shown, fixed)
-    messages = messages if known is None else shown
-    known = known or _find_known(state, messages, fixed)
+    messages, known = (messages, _find_known(state, messages, fixed)) if known is None else (shown, known)
     if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
         known = None
     if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):

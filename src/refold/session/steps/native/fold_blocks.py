@@ -2,40 +2,32 @@
 
 A block comes in four ways: the session asked for it, the provider made it in a turn, the provider paused a
 turn for it, or the caller asked for it and hands in what came. A block that nothing stands before is left as
-it is; where it would be refused it is taken out of the view, and its own words are told.
+it is.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from refold.calls.build_task import CompactionOptions, build_task
 from refold.calls.make_outcome import make_outcome
 from refold.core.compaction.edits import Edit, apply_edits
 from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.task import Step, Task
-from refold.core.log.entries import Entry, make_entry
 from refold.core.log.view import MessageRange, Replacement
-from refold.core.messages.message import SUMMARY, Message, Opaque, Text
-from refold.core.messages.unread import COMPACTIONS, is_compaction, is_native
+from refold.core.messages.message import Message
+from refold.core.messages.unread import find_blocks, is_compaction, is_native
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.responses import Response
 from refold.session.drivers import SessionFlow
 from refold.session.state.block_makers import MAKERS, find_maker
 from refold.session.state.request_context import AnsweredBlock
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.compact import complete_options
 from refold.session.steps.context import ContextState, context_state, to_conversation
 from refold.session.steps.earlier_views import common_length
-from refold.session.steps.edit_summary import read_fold
-from refold.session.steps.install_fold import install_fold, record_fold, to_stored
-from refold.session.steps.load import load_at_head
+from refold.session.steps.install_fold import install_fold, record_fold
 from refold.stages.native import BlockFold, propose, read_compaction, split_block
-
-_OPENING: Final = "[Summary of the conversation before this point]"
-_NO_WORDS: Final = "[What was said before this point is not readable here.]"
-
 
 # -- blocks become folds ------------------------------------------------------------------------------------
 
@@ -58,7 +50,7 @@ def fold_block(state: SessionState) -> SessionFlow[str | None]:
         return (yield from _install(state, context, task, Step((edit,), why)))
     found = BlockFold(cut=place + 1, stays=task.pinned, block=block, rest=rest)
     known = state.request.block
-    if known is None or all(known.value != part.value for part in _find_blocks(block)):
+    if known is None or all(known.value != part.value for part in find_blocks(block)):
         known = AnsweredBlock(None, find_maker(state), None)
     return (yield from _install(state, context, task, propose(task, found, known.maker, known.tokens)))
 
@@ -124,11 +116,7 @@ def _is_unfolded(state: SessionState, place: int) -> bool:
 def _knows(state: SessionState, block: Message) -> bool:
     """True if a visible fold has put this block there."""
     stored = (message for messages in state.position.fold_messages.values() for message in messages)
-    return any(is_native(message) and _find_blocks(message) == _find_blocks(block) for message in stored)
-
-
-def _find_blocks(message: Message) -> list[Opaque]:
-    return [part for part in message.parts if isinstance(part, Opaque) and part.kind in COMPACTIONS]
+    return any(is_native(message) and find_blocks(message) == find_blocks(block) for message in stored)
 
 
 def _build_task(state: SessionState, context: ContextState) -> SessionFlow[Task]:
@@ -170,93 +158,6 @@ def _install(state: SessionState, context: ContextState, task: Task, step: Step)
     if made.entry is None:
         return None
     return record_fold(state, made.entry, outcome, context.budget.used).fold
-
-
-# -- blocks that are refused --------------------------------------------------------------------------------
-
-
-def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
-    """Take the blocks that no fold knows out of the view if the model in use cannot have made them."""
-    maker = state.settings.reader("").family
-    makers = MAKERS.get(state.wire.name)
-    if maker and makers is not None and maker not in makers and state.loaded.last_block >= 0:
-        yield from _drop_compactions(state, f"a model of {maker} cannot read it")
-
-
-def replace_refused(state: SessionState, code: str) -> SessionFlow[str]:
-    """Show what stands for the blocks in the view after the provider has refused one; "" if there is none.
-
-    The originals are shown if they fit, else the twins; a block that no fold knows leaves.
-    """
-    shown = [
-        item.fold
-        for item, message in zip(state.loaded.view_items, state.loaded.messages, strict=True)
-        if isinstance(item, Replacement) and is_native(message)
-    ]
-    if not shown:
-        dropped = yield from _drop_compactions(state, f"refused: {code}")
-        return "without the provider's own compaction" if dropped else ""
-    olds: list[Entry] = []
-    for name in dict.fromkeys(shown):
-        olds += [(yield from read_fold(state, name))]
-    fits = yield from _originals_fit(state, olds)
-    said_items = state.caller.said_items
-    for old in olds:
-        name, entries = old.name, [mark_entry(state, "unfold", {"fold": old.name})]
-        if not fits:
-            twins = [_to_twin(state, message) for message in state.position.fold_messages[name]]
-            value = {**old.value, "messages": twins}
-            parent, said = entries[0].name, entries[0].said
-            entries.append(
-                make_entry("fold", value, parent=parent, said=said, about=old.beside, at=state.now())
-            )
-        yield from commit(state, entries)
-        yield from load_at_head(state, said_items)
-    return "with the originals" if fits else "with a summary in place of the provider's own compaction"
-
-
-def _to_twin(state: SessionState, message: Message) -> dict[str, Any]:
-    return to_stored(state, find_twin(message) if is_native(message) else message)
-
-
-def _originals_fit(state: SessionState, entries: Sequence[Entry]) -> SessionFlow[bool]:
-    """True if what these folds hide fits without another fold, and has no block in it."""
-    names = {entry.name for entry in entries}
-    folds = [fold for fold in state.view.folds if fold.name in names]
-    removed = [item for fold in folds for change in fold.changes for item in change.removed]
-    if any(entry.value.get("trigger") == "native" for entry in entries):  # the block was said, too
-        return False
-    budget = (yield from context_state(state)).budget
-    sizes = [state.accounting.fold_sizes.get(name, (0, 0)) for name in names]
-    grown = budget.used + sum(before - after for before, after in sizes)
-    line = budget.room if budget.trigger_tokens is None else min(budget.room, budget.trigger_tokens)
-    return grown < line and all(isinstance(item, MessageRange) for item in removed)
-
-
-def _drop_compactions(state: SessionState, why: str) -> SessionFlow[bool]:
-    """Take all blocks that no fold knows out of the view, as a fold; return False if there are none."""
-    edits = [
-        _replace_compaction(state.loaded.messages, index, why, is_first=index == state.loaded.fixed)
-        for index, message in enumerate(state.loaded.messages)
-        if is_compaction(message) and not is_native(message)
-    ]
-    if not edits:
-        return False
-    yield from install_fold(state, tuple(state.loaded.view_items), edits, {"trigger": "repair"})
-    return True
-
-
-def _replace_compaction(messages: Sequence[Message], index: int, why: str, *, is_first: bool) -> Edit:
-    """Make an edit that leaves the other parts of a message; in front the words of the block are told."""
-    message = messages[index]
-    blocks = _find_blocks(message)
-    rest = tuple(part for part in message.parts if part not in blocks)
-    put: tuple[Message, ...] = (replace(message, parts=rest),) if rest else ()
-    if is_first:
-        content = blocks[0].value.get("content")
-        words = f"{_OPENING}\n\n{content}" if isinstance(content, str) and content else _NO_WORDS
-        put = (Message("user", (Text(words),), source=SUMMARY, meta={"kind": "summary"}), *put)
-    return Edit(index, index + 1, put, "native", why, (message,))
 
 
 # -- one message, shown in two ways -------------------------------------------------------------------------

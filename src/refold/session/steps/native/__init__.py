@@ -1,0 +1,1 @@
+"""Compactions of the provider itself: their folds, and what stands for a refused one."""

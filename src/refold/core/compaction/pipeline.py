@@ -215,9 +215,13 @@ class _Run:
         links = None if changed else self.task.index.links
         texts = missing.choose(compacted=self.tier > 0)
         settled = normalize(messages, shape=first.shape, orphans=orphans, missing=texts, links=links)
-        slots, repair = self.slots, Edit(0, 0, (), "repair")
+        repair = Edit(0, 0, (), "repair")
+        slots = [
+            slot if new is slot.message else _rewrite_slot(slot, new, first.counter.message(new), repair)
+            for slot, new in zip(self.slots, messages, strict=True)
+        ]
         removed_by, made = dict(self.removed_by), settled.messages
-        if settled.changed or changed:
+        if settled.changed:
             slots = match_slots(slots, made, first.counter.message, repair)
         if first.binds_thinking:
             slots, _ = self._drop_thinking(slots, removed_by, "")
@@ -232,6 +236,18 @@ class _Run:
             tokens=first.counter.total([slot.size for slot in slots]),
             repaired=settled.changed,
         )
+
+
+def _rewrite_slot(slot: Slot, message: Message, size: int, by: Edit) -> Slot:
+    """Return the slot of a pointer with other words; it stays the work of the stage that put the pointer."""
+    return slot._replace(
+        message=message,
+        size=size,
+        origin=None,
+        original=slot.original or slot.message,
+        original_place=slot.first_place,
+        edit=slot.edit or by,
+    )
 
 
 def _guard_summaries(slots: Sequence[Slot], edits: Sequence[Edit]) -> list[Slot]:

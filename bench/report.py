@@ -147,7 +147,8 @@ def _injections(found: dict[str, Any]) -> str:
     return (
         f"## Injections\n\n`refold eval injections --policy all`: of {found['count']} planted instructions,"
         " how many live on as instructions. The obedient summariser tells every order it reads as its own"
-        " words.\n\n| way | summariser | folds | instruction | quoted | mentioned or absent | not folded |"
+        " words, the hostile one as the user's.\n\n"
+        "| way | summariser | folds | instruction | quoted | mentioned or absent | not folded |"
         "\n|---|---|---|---|---|---|---|\n" + rows + "\n"
     )
 

@@ -437,7 +437,7 @@ def campaign(*, seed: int, count: int, told: Callable[[str], None], jobs: int = 
     told(f"{len(cases)} conversations, {sum(bool(one['faults']) for one in found)} wrong")
     return {
         "conversations": len(cases),
-        "native_folds": sum(one["folds"] for one in found),
+        "folds": sum(one["folds"] for one in found),
         "resends": sum(one["resends"] for one in found),
         "sizes_compared": sum(one["sizes"] for one in found),
         "wrong": sum(bool(one["faults"]) for one in found),

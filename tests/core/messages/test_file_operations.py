@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import stop_hang
+from refold.core.facts.rules_files import find_rules_reads
 from refold.core.messages.file_operations import (
     COMMON_TOOLS,
     FileOps,
@@ -18,7 +19,6 @@ from refold.core.messages.file_operations import (
     read_summary_files,
 )
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
-from refold.core.messages.rules_files import find_rules_reads
 from refold.policies.systems.opal import OPAL_TOOLS
 
 

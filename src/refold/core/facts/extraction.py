@@ -14,6 +14,7 @@ from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollect
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
+from refold.core.facts.rules_files import find_rules_reads
 from refold.core.facts.sentences import (
     LONGEST,
     classify_sentence,
@@ -25,7 +26,6 @@ from refold.core.facts.sentences import (
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text
-from refold.core.messages.rules_files import find_rules_reads
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.tool_pairs import link, open_calls

@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import math
+from fractions import Fraction
+from numbers import Integral
 
 import pytest
 
@@ -167,3 +169,37 @@ def test_many_sessions_are_checked_before_the_first_is_opened(options, said, tmp
         refold.Sessions(store=f"sqlite:{tmp_path / 'store'}", **options)
     assert str(caught.value).startswith(said)
     assert not list(tmp_path.iterdir())
+
+
+class bool_:  # noqa: N801  # as NumPy has it
+    """A truth value of another library."""
+
+    def __bool__(self):
+        return True
+
+
+class WholeNumber:
+    """A whole number of another library."""
+
+    def __index__(self):
+        return 8_000
+
+    __int__ = __index__
+
+
+Integral.register(WholeNumber)
+
+
+@pytest.mark.parametrize("window", [8_000.0, 0.8 * 10_000, WholeNumber(), "8k"])
+def test_a_whole_number_of_any_kind_is_one(window):
+    assert refold.measure(TALK, window=window).window == 8_000
+    assert refold.open("task", store="memory:", window=window).budget().window == 8_000
+    with pytest.raises(RefoldError, match="expected a whole number"):
+        refold.measure(TALK, window=0.5)
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    outcome = refold.compact(TALK, window=8_000, ask_timeout=Fraction(5, 2), force=bool_(), target=4_000.0)
+    assert outcome.reason.startswith("nothing to compact")
+    with pytest.raises(RefoldError, match="force=1: expected true or false"):
+        refold.compact(TALK, window=8_000, force=1)

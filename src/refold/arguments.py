@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
@@ -201,8 +201,9 @@ def _match(value: Any, hint: Any) -> Any:
     if limits is not None and limits.read is not None and isinstance(value, str):
         value = limits.read(value)
     plain = get_origin(kind) or kind
+    value = _to_plain_number(value, kind)
     if kind in {int, float}:
-        is_number = isinstance(value, (Integral, kind)) and not isinstance(value, bool)
+        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
         limits = limits or _ANY_NUMBER
         fits = is_number and limits.least <= value <= limits.most
     elif plain is Literal:
@@ -215,6 +216,19 @@ def _match(value: Any, hint: Any) -> Any:
     if not fits:
         raise FormatError(f"expected {_describe(hint)}")
     return value
+
+
+def _to_plain_number(value: Any, kind: Any) -> Any:
+    """Return a number of another library, or a whole one such as 0.8 * 200_000, as Python has it."""
+    if kind is bool and type(value).__name__ in {"bool", "bool_"}:  # NumPy's own has no common base
+        return bool(value)
+    if isinstance(value, bool) or kind not in {int, float}:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if kind is int:
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    return float(value) if isinstance(value, Real) else value
 
 
 def _show(value: Any) -> str:

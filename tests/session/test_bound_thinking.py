@@ -167,6 +167,15 @@ class TestWhatStandsBefore:
         session.use(model="claude-opus-5", window=100_000)  # binds nothing
         assert session.prepare(history).messages == history
 
+    def test_an_answer_of_a_model_that_binds_nothing_is_not_shown_to_one_that_does(self):
+        history, session = talk(3), opened(window=100_000)
+        session.prepare(history[:3])
+        session.use(model="claude-opus-5", window=100_000)
+        session.prepare(history[:5])
+        session.observe({"type": "message", "role": "assistant", "content": history[5]["content"]})
+        session.use(model=KNOWN, window=100_000)
+        assert 5 not in thinking(session.prepare(history).messages)
+
     def test_tools_that_a_program_changes_in_place_are_other_tools(self):
         history, session, tools = talk(4), opened(window=100_000), deepcopy(TOOLS)
         session.prepare(history, tools=tools)

@@ -19,6 +19,7 @@ from refold.session.events import ContextWarning
 from refold.session.state.accounting import SentRequest, UsageReport
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
+from refold.session.state.thinking_prefixes import UNKNOWN
 
 LEAST_TURNS: Final = 4
 """Turns of the model between two folds where system prompt and tools leave little room. Fewer fold so often
@@ -129,7 +130,9 @@ def current_request(state: SessionState) -> SentRequest:
 def note_request(state: SessionState) -> None:
     """Note that the view is given out as a request: its size, and what thinking in the answer is bound to."""
     state.accounting.note_request(current_request(state))
-    state.thinking.note_sent(state.loaded.bound.prefix)
+    # an answer of a model that binds nothing is nobody's whose thinking is bound
+    unbound = UNKNOWN if state.thinking.has_begun else ""
+    state.thinking.note_sent(state.loaded.bound.prefix or unbound)
 
 
 def to_conversation(

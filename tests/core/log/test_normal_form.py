@@ -113,6 +113,10 @@ SAME = {
 }
 
 OTHER = {
+    "another compaction of the same author": (
+        {"type": "compaction", "id": "c", "created_by": "server", "encrypted_content": "AA"},
+        {"type": "compaction", "id": "c", "created_by": "server", "encrypted_content": "BB"},
+    ),
     "another text": ({"role": "user", "content": "hi"}, {"role": "user", "content": "ho"}),
     "another role": ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "hi"}),
     "two texts and one": (

@@ -274,6 +274,86 @@ class TestThreshold:
         grown = [*messages, {"role": "assistant", "content": response["content"]}]
         assert len(session.prepare(grown).messages) == 2
 
+    def test_a_pinned_message_stays_before_the_answer(self):
+        calls = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": "line"}
+        for rest, reply in (({"type": "text", "text": "on"}, "go"), (calls, [result])):
+            session, messages = native_session(native=None), history(6)[:-1]
+            session.prepare(messages)
+            session.pin("#3")
+            answer = {"role": "assistant", "content": [{"type": "compaction", "content": "Done."}, rest]}
+            view = session.prepare([*messages, answer, {"role": "user", "content": reply}]).messages
+            assert [message["content"] for message in view[1:]] == [messages[2]["content"], [rest], reply]
+            assert view[0]["content"] == answer["content"][:1]
+
+    @pytest.mark.parametrize(
+        ("passes", "size"),
+        [
+            ([("message", 900, 3_000), ("compaction", 900, 40), ("message", 100, 5)], 40),
+            ([("compaction", 900, 90_000_000), ("message", 100, 5)], None),
+        ],
+    )
+    def test_a_block_is_as_large_as_its_own_pass_says(self, passes, size):
+        iterations = [
+            {"type": kind, "input_tokens": read, "output_tokens": written} for kind, read, written in passes
+        ]
+        content = [{"type": "compaction", "content": "Done."}, {"type": "text", "text": "on"}]
+        session = native_session(native=None)
+        session.prepare(history(6)[:-1])
+        usage = {"input_tokens": 100, "output_tokens": 5, "iterations": iterations}
+        session.observe({"type": "message", "content": content, "usage": usage}, say=True)
+        sizes = session.budget().breakdown.history - refold.count(session.view()[1:])
+        assert sizes < 100
+        assert size is None or abs(sizes - size) < 10
+
+
+@pytest.mark.parametrize(
+    ("wire", "block"),
+    [
+        ("anthropic", {"type": "compaction", "content": "", "signature": "S"}),
+        ("responses", {"type": "compaction", "id": "c", "encrypted_content": ""}),
+    ],
+)
+def test_a_block_without_content_stands_for_nothing(wire, block):
+    item = block if wire == "responses" else {"role": "assistant", "content": [block]}
+    model = "openai:gpt-5" if wire == "responses" else "claude-opus-4-8"
+    session = native_session(native=None, format=wire, model=model)
+    messages = [*history(6)[:-1], item, {"role": "user", "content": "go on"}]
+    assert session.prepare(messages).messages == messages
+    assert [each.rule for each in refold.validate(messages, wire)] == ["compaction-empty"]
+    answer = {"object": "response.compaction", "output": [block]}
+    if wire == "anthropic":
+        answer = {"type": "message", "content": [block], "stop_reason": "compaction"}
+    asked = native_session(native=lambda _messages: answer, format=wire, model=model)
+    asked.prepare(history(6))
+    assert not asked.compact("native").compacted
+
+
+def test_of_several_blocks_the_latest_is_shown():
+    blocks = [{"type": "compaction", "content": word, "signature": word} for word in ("one", "two")]
+    session = native_session(
+        native=lambda _messages: {"type": "message", "content": blocks, "stop_reason": "compaction"}
+    )
+    session.prepare(history(6))
+    view = session.compact("native").messages
+    assert view[0]["content"] == blocks[1:]
+    assert refold.validate(view, "anthropic") == []
+    items = [{"type": "compaction", "id": word, "encrypted_content": word} for word in ("one", "two")]
+    session = native_session(
+        Responses(), native=lambda _messages: {"object": "response.compaction", "output": items}
+    )
+    session.prepare(history(6))
+    view = session.compact("native").messages
+    assert [item for item in view if "type" in item] == items[1:]
+
+
+def test_an_answer_of_the_endpoint_with_a_status_is_one():
+    item = {"type": "compaction", "id": "c", "encrypted_content": "AAAA"}
+    session = native_session(Responses(), native=None)
+    session.prepare(history(6))
+    session.observe({"object": "response.compaction", "status": "completed", "output": [item]})
+    assert session.view() == [item]
+
 
 def test_a_block_in_a_stream_becomes_a_fold():
     delta = {"type": "compaction_delta", "content": "Ported.", "encrypted_content": "EqQB"}

@@ -115,11 +115,13 @@ def read_compaction(
 
     stays   positions that stay in any case
     """
-    place = next((at for at, message in enumerate(answered) if is_compaction(message)), None)
-    if place is None:
+    blocks = [message for message in answered if is_compaction(message)]
+    if not blocks:
         return None
+    last = next(at for at, message in enumerate(answered) if message is blocks[-1])
+    repeated = [message for message in answered[:last] if not is_compaction(message)]
     at, kept, unknown = 0, set[int](), 0
-    for message in answered[:place]:
+    for message in repeated:
         same = (n for n in range(at, cut) if task.messages[n].role == message.role)
         found = next((n for n in same if _has_same_words(task.messages[n], message)), None)
         if found is not None:
@@ -127,7 +129,8 @@ def read_compaction(
             at = found + 1
         else:
             unknown += 1
-    return BlockFold(cut=cut, stays=stays | kept, block=answered[place], is_first=not place, unknown=unknown)
+    block, is_first = split_block(blocks[-1])[0], not repeated
+    return BlockFold(cut=cut, stays=stays | kept, block=block, is_first=is_first, unknown=unknown)
 
 
 def _has_same_words(message: Message, other: Message) -> bool:
@@ -146,12 +149,11 @@ def _find_staying(task: Task, cut: int) -> frozenset[int]:
 
 
 def split_block(message: Message) -> tuple[Message, tuple[Message, ...]]:
-    """Return a message with nothing but its compaction block, and what else stands in it."""
+    """Return a message with nothing but its latest compaction block, and what else stands in it."""
     blocks = find_blocks(message)
     others = tuple(part for part in message.parts if part not in blocks)
-    if not others:
-        return message, ()
-    return replace(message, parts=blocks[-1:]), (replace(message, parts=others),)
+    block = replace(message, parts=blocks[-1:]) if len(message.parts) > 1 else message
+    return block, (replace(message, parts=others),) if others else ()
 
 
 def propose(task: Task, found: BlockFold, maker: Maker, tokens: int | None = None) -> Step:
@@ -164,8 +166,10 @@ def propose(task: Task, found: BlockFold, maker: Maker, tokens: int | None = Non
         return Step(note="nothing may leave")
     message, facts = twin
     why = f"{format_count(len(_find_leaving(task, found)), 'message')} compacted by the provider"
+    if tokens is not None and tokens > task.tokens:  # no block is larger than all that was there
+        tokens = None
     block = seal_block(found.block, message, maker, tokens)
-    return Step(_make_edits(task, found, (block, *found.rest), why), why, facts=facts)
+    return Step(_make_edits(task, found, block, why), why, facts=facts)
 
 
 def write_twin(task: Task, found: BlockFold) -> tuple[Message, tuple[int, int, int]] | None:
@@ -242,8 +246,11 @@ def _find_leaving(task: Task, found: BlockFold) -> list[int]:
     return [at for at in range(task.measured.head, found.cut) if at not in found.stays]
 
 
-def _make_edits(task: Task, found: BlockFold, put: tuple[Message, ...], why: str) -> tuple[Edit, ...]:
-    """Make the edits that take out what leaves and put the block in front of what stays, or behind it."""
+def _make_edits(task: Task, found: BlockFold, block: Message, why: str) -> tuple[Edit, ...]:
+    """Make the edits that take out what leaves and put the block in front of what stays, or behind it.
+
+    What stood behind the block in its own message comes last, behind older messages that stay.
+    """
     head, leaving = task.measured.head, _find_leaving(task, found)
     runs: list[tuple[int, int]] = []
     for at in leaving:
@@ -256,7 +263,8 @@ def _make_edits(task: Task, found: BlockFold, put: tuple[Message, ...], why: str
     side = 0 if found.is_first else -1
     touches = runs[side][side] == place
     if touches:
-        edits[side] = replace(edits[side], put=put)
+        edits[side] = replace(edits[side], put=(block,))
     else:
-        edits.insert(0 if found.is_first else len(edits), Edit(place, place, put, NAME, why))
+        edits.insert(0 if found.is_first else len(edits), Edit(place, place, (block,), NAME, why))
+    edits[-1] = replace(edits[-1], put=(*edits[-1].put, *found.rest))
     return tuple(edits)

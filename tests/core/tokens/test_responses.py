@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio, confirms, is_absurd
 from refold.core.tokens.responses import Response, read_response
-from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_cost, read_usage
+from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_block_size, read_cost, read_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 TEXT = {"type": "text", "text": "Hello."}
@@ -682,6 +682,36 @@ def test_an_empty_list_of_passes_is_no_pass():
     assert read_usage({"input_tokens": 900, "iterations": []}) == Usage(input=900)
     assert read_usage({"input_tokens": 900, "iterations": [None]}) == Usage(input=900)
     assert read_usage({"input_tokens": 900, "iterations": 3}) == Usage(input=900)
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        [{"type": "compaction", "input_tokens": 10**12, "output_tokens": -4}, {"input_tokens": "x"}],
+        ["a", None, 5],
+        {"type": "message"},
+    ],
+)
+def test_passes_that_tell_nothing_leave_the_report_as_it_is(passes):
+    report = {"usage": {"input_tokens": 100, "output_tokens": 5, "iterations": passes}}
+    assert read_usage(report) == read_cost(report) == Usage(input=100, output=5)
+
+
+def test_a_compaction_alone_is_not_the_size_of_the_context():
+    passes = [{"type": "compaction", "input_tokens": 900, "output_tokens": 40}]
+    report = {"input_tokens": 100, "output_tokens": 5, "iterations": passes}
+    assert read_usage({"usage": report}).context == 100
+    assert read_usage({"usage": {**report, "input_tokens": 0}}).context == 900
+
+
+def test_a_block_has_the_size_of_the_last_compaction():
+    passes = [
+        {"type": kind, "output_tokens": written}
+        for kind, written in (("compaction", 9), ("compaction", 40), ("message", 3_000))
+    ]
+    assert read_block_size({"usage": {"iterations": passes}}) == 40
+    assert read_block_size({"usage": {"iterations": [{"type": "compaction"}]}}) is None
+    assert read_block_size({"usage": {"output_tokens": 3_000}}) is None
 
 
 def test_the_cost_of_a_number_is_that_number():

@@ -13,6 +13,8 @@ SIGNED_COMPACTION: Final = "signed_compaction"
 """Kind of a provider's compaction that has to be the first block of the history (Anthropic, on demand)."""
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPACTION})
 """Kinds of blocks in which providers keep what they compacted themselves; nobody else can read them."""
+FAILED_COMPACTION: Final = "failed_compaction"
+"""Kind of a compaction block without content: it stands for nothing, and what is before it is read."""
 NATIVE: Final = "native"
 """Key in the metadata of a fold's message that is a provider's own block: who made it, its readable twin, and
 the tokens that the provider reported for it."""

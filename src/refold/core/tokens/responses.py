@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.tokens.usage import Usage, find_impossible, read_cost, read_usage
+from refold.core.tokens.usage import Usage, find_impossible, read_block_size, read_cost, read_usage
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 
@@ -25,6 +25,8 @@ class Response:
     usage: Usage | None = None
     cost: Usage | None = field(default=None, compare=False)
     """What all passes took together: the same, unless the provider lists several passes."""
+    block: int | None = field(default=None, compare=False)
+    """Tokens that a compaction by the provider itself has written, if the report says so."""
     impossible: str = field(default="", compare=False)
     """The first number of the report that no request has, in words; it is ignored."""
     finish: Finish = "unknown"
@@ -123,6 +125,7 @@ def _read(value: Any) -> Response:
     reports.append(fields)
     usage = next((usage for report in reports if (usage := read_usage(report))), None)
     cost = next((cost for report in reports if (cost := read_cost(report))), None)
+    block = next((size for report in reports if (size := read_block_size(report))), None)
     impossible = next((words for report in reports if (words := find_impossible(report))), "")
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
     answer = next((answer for read in _READERS if (answer := read(fields))), None)
@@ -137,6 +140,7 @@ def _read(value: Any) -> Response:
     return Response(
         usage=usage,
         cost=cost,
+        block=block,
         impossible=impossible,
         finish=finish,
         raw_finish=answer.raw_finish,
@@ -200,8 +204,8 @@ def _read_responses(fields: Mapping[str, Any]) -> _Answer | None:
     raw = (
         _finish_word(details.get("reason"))
         or _finish_word(error.get("code"))
-        or _finish_word(fields.get("status"))
         or ("compaction" if fields.get("object") == "response.compaction" else "")
+        or _finish_word(fields.get("status"))
     )
     output = _to_list(fields.get("output"))
     items = [_to_fields(item) for item in output]

@@ -143,8 +143,7 @@ def read_cost(usage: Any) -> Usage | None:
         return read_usage(usage)
     fields = _to_fields(usage)
     report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
-    listed: list[Any] = next((report[key] for key in _PASSES if isinstance(report.get(key), list)), [])
-    passes = [read for one in listed if (read := read_usage(one)) is not None]
+    passes = [read for one in _list_passes(report) if (read := read_usage(one)) is not None]
     if not passes:
         return read_usage(usage)
     return Usage(
@@ -153,6 +152,19 @@ def read_cost(usage: Any) -> Usage | None:
         cache_read=sum(each.cache_read for each in passes),
         cache_write=sum(each.cache_write for each in passes),
     )
+
+
+def read_block_size(usage: Any) -> int | None:
+    """Read how many tokens the compaction of a report has written: its passes of that type, if it lists any.
+
+    >>> read_block_size({"usage": {"iterations": [{"type": "compaction", "output_tokens": 40}]}})
+    40
+    """
+    fields = _to_fields(usage)
+    report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
+    passes = [_to_fields(one) for one in _list_passes(report)]
+    made = [_first_number(one, _OUTPUT) for one in passes if one.get("type") == "compaction"]
+    return made[-1] or None if made else None
 
 
 def find_impossible(usage: Any) -> str:
@@ -193,9 +205,7 @@ def _find_report(value: Any) -> Mapping[str, Any]:
     for _ in range(4):  # a hostile value may be nested without end
         fields = _to_fields(value)
         reports = [fields[key] for key in _REPORTS if key in fields]
-        reports += [
-            _last_pass(fields[key]) for key in _PASSES if isinstance(fields.get(key), list) and fields[key]
-        ]
+        reports.append(_last_pass(fields))
         inner = next((report for report in reports if _to_fields(report)), None)
         if inner is None:
             return fields
@@ -203,10 +213,25 @@ def _find_report(value: Any) -> Mapping[str, Any]:
     return _to_fields(value)
 
 
-def _last_pass(passes: list[Any]) -> Any:
-    """Return the pass that read the context as it is now."""
+def _list_passes(report: Mapping[str, Any]) -> list[Any]:
+    """Return the passes that a report lists; a number alone is none."""
+    listed: list[Any] = next((report[key] for key in _PASSES if isinstance(report.get(key), list)), [])
+    return [one for one in listed if _to_fields(one)]
+
+
+def _last_pass(report: Mapping[str, Any]) -> Any:
+    """Return the pass that read the context as it is now; None if the report itself tells more."""
+    passes = [one for one in _list_passes(report) if _tells_input(_to_fields(one))]
     own = [one for one in passes if str(_to_fields(one).get("type")) not in _ASIDE]
-    return (own or passes)[-1]
+    if own or not passes or _tells_input(report):
+        return own[-1] if own else None
+    return passes[-1]
+
+
+def _tells_input(fields: Mapping[str, Any]) -> bool:
+    """True if a report has a number of tokens that were read, or holds another report."""
+    names = (*_ALL_INPUT, *_INPUT, *_CACHED_BESIDE, *_CACHE_WRITTEN, *_CACHED_ANY)
+    return _first_number(fields, names) > 0 or any(_to_fields(fields.get(key)) for key in (*_REPORTS, *_MORE))
 
 
 def _to_fields(value: Any) -> Mapping[str, Any]:

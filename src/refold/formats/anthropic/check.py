@@ -3,7 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from refold.core.messages.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from refold.core.messages.unread import COMPACTIONS, SIGNED_COMPACTION, must_open_history
+from refold.core.messages.unread import (
+    COMPACTIONS,
+    FAILED_COMPACTION,
+    SIGNED_COMPACTION,
+    must_open_history,
+)
 from refold.core.messages.wire_rules import Problem
 from refold.formats.anthropic.read import CALL_ID, NAME, OUTPUT_CONFIG, TOOL_CHANGES
 from refold.formats.shared import checks
@@ -71,17 +76,19 @@ def _check_results_first(messages: Sequence[Message]) -> Iterator[Problem]:
 
 def _check_compactions(messages: Sequence[Message]) -> Iterator[Problem]:
     """A block that was made on demand is the first of all and the only one; none is empty or the user's."""
-    blocks = [
+    opaque = [
         (index, place, part)
         for index, message in enumerate(messages)
         for place, part in enumerate(message.parts)
-        if type(part) is Opaque and part.kind in COMPACTIONS
+        if type(part) is Opaque
     ]
+    for index, _, part in opaque:
+        if part.kind == FAILED_COMPACTION and part.value.get("content") is not None:
+            yield Problem(index, "compaction-empty", "the content of a compaction block is null or a text")
+    blocks = [found for found in opaque if found[2].kind in COMPACTIONS]
     is_signed = any(map(must_open_history, messages))
     for index, place, part in blocks:
         is_first = (index, place) == (0, 0) or part.kind != SIGNED_COMPACTION
-        if not part.value.get("content"):
-            yield Problem(index, "compaction-empty", "the content of a compaction block is null or a text")
         if is_signed and (index, place) != blocks[-1][:2]:
             text = "more than one compaction block has content: send only the latest"
             yield Problem(index, "compaction-ambiguous", text)

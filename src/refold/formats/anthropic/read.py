@@ -18,7 +18,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.core.messages.unread import SIGNED_COMPACTION
+from refold.core.messages.unread import FAILED_COMPACTION, SIGNED_COMPACTION
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import own_kinds
 
@@ -30,8 +30,6 @@ TOOL_CHANGES: Final = frozenset({"tool_addition", "tool_removal"})
 """Blocks by which the operator changes the tools in the middle of a conversation."""
 OUTPUT_CONFIG: Final = "output_config"
 """Kind of the only part of a system message that says nothing and changes the settings of a turn."""
-FAILED_COMPACTION: Final = "failed_compaction"
-"""Kind of a compaction block without content: the server could not compact, and ignores the block."""
 _MEDIA_FIELDS: Final = frozenset({"type", "source"})
 _DOCUMENT_FIELDS: Final = frozenset({"type", "source", "title"})
 _THINKING_FIELDS: Final = frozenset({"type", "thinking", "signature"})
@@ -140,6 +138,6 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
 
 def _compaction_kind(block: dict[str, Any]) -> str:
     """Return the kind of a compaction block: made by threshold, made on demand and signed, or failed."""
-    if block.get("content") is None:
+    if not block.get("content"):
         return FAILED_COMPACTION
     return "compaction" if block.get("signature") is None else SIGNED_COMPACTION

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, ToolResult
+from refold.core.messages.unread import FAILED_COMPACTION
 from refold.core.messages.wire_rules import Problem
 from refold.formats.openai_responses.read import NAME, role_of_item
 from refold.formats.shared import checks
@@ -62,6 +63,6 @@ def _check_steering(messages: Sequence[Message]) -> Iterator[Problem]:
             elif part.kind == "configuration_update" and not part.value.keys() & {"reasoning", "text"}:
                 text = "an update of the configuration has `reasoning`, `text`, or both"
                 yield Problem(index, "empty-configuration-update", text)
-            elif part.kind == "compaction" and not part.value.get("encrypted_content"):
+            elif part.kind == FAILED_COMPACTION:
                 text = "a compaction item needs its encrypted content, as it came"
                 yield Problem(index, "compaction-empty", text)

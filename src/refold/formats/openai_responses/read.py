@@ -14,6 +14,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
+from refold.core.messages.unread import FAILED_COMPACTION
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import is_interaction_step, own_kinds
 
@@ -107,6 +108,8 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
         return "tool", ToolResult(call_id, content, extra=extra)
     if kind in _SYSTEM_ITEMS:
         return "system", Opaque(kind, item)
+    if kind == "compaction" and not item.get("encrypted_content"):
+        return "assistant", Opaque(FAILED_COMPACTION, item)
     is_answer = kind.endswith((OUTPUT, "_response"))
     return "tool" if is_answer else "assistant", Opaque(kind, item)
 

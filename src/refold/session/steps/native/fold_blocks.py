@@ -59,11 +59,9 @@ def note_block(state: SessionState, response: Response) -> None:
     """Note who made the block of an answer that the caller has yet to say."""
     message = response.message
     blocks = message["content"] if isinstance(message, dict) else message or ()
-    block = next((one for one in blocks if isinstance(one, dict) and one.get("type") == "compaction"), None)
-    if block is not None:
-        cost, usage = response.cost, response.usage
-        tokens = None if cost is None or usage is None else cost.output - usage.output or None
-        state.request.note_block(AnsweredBlock(block, find_maker(state), tokens))
+    made = [one for one in blocks if isinstance(one, dict) and one.get("type") == "compaction"]
+    if made:  # of several only the latest is shown
+        state.request.note_block(AnsweredBlock(made[-1], find_maker(state), response.block))
 
 
 def adopt_answer(state: SessionState, response: Response) -> SessionFlow[str | None]:
@@ -76,7 +74,7 @@ def adopt_answer(state: SessionState, response: Response) -> SessionFlow[str | N
     found = read_compaction(task, len(task.messages), state.wire.parse(items), task.pinned)
     if found is None or state.wire.name not in MAKERS:
         return None
-    tokens = None if response.cost is None else response.cost.output or None
+    tokens = response.block or (None if response.cost is None else response.cost.output or None)
     return (yield from _install(state, context, task, propose(task, found, find_maker(state), tokens)))
 
 

@@ -225,6 +225,14 @@ class TestOnDemand:
         view = session.compact("native").messages
         assert {"type": "compaction", "id": "c1", "encrypted_content": "AAAA"} in view
 
+    def test_another_strategy_that_is_named_does_not_ask_the_provider(self):
+        asked = []
+        session = native_session(native=asked.append)
+        session.prepare(history(12))
+        outcome = session.compact("truncate")
+        assert outcome.stages == ("truncate",)
+        assert asked == []
+
 
 class TestThreshold:
     def answered(self, provider, messages):

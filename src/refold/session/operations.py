@@ -188,7 +188,10 @@ def compact(
         pins=recent,
         model=state.summariser.ask is not None,
     )
-    attempt = yield from attempt_compaction(state, context, options, "forced", policy=policy)
+    asks_provider = strategy is None or strategy == NATIVE  # who names another one wants that one
+    attempt = yield from attempt_compaction(
+        state, context, options, "forced", policy=policy, asks_provider=asks_provider
+    )
     state.accounting.note_shown(current_request(state))  # the outcome has the messages to send
     return attempt.outcome
 

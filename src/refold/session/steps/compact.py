@@ -101,15 +101,19 @@ def attempt_compaction(
     policy: Policy | None = None,
     fence: int | None = None,
     remark: str = "",
+    asks_provider: bool = True,
 ) -> SessionFlow[Attempt]:
     """Run the policy's stages on the view, and install the fold if it still applies.
 
-    remark   stands in the reason, if no stage has said it: log, receipt, event and caller get the same words
+    remark          stands in the reason, if no stage has said it: log, receipt, event and caller get the same
+                    words
+    asks_provider   False if the provider itself is not to compact
     """
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
     policy = policy or state.settings.policy
     conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
-    conversation = replace(conversation, policy=_add_native_stage(state, policy, trigger))
+    stages = _add_native_stage(state, policy, trigger) if asks_provider else policy
+    conversation = replace(conversation, policy=stages)
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
     checkpoint = latest_checkpoint(state)

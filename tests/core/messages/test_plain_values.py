@@ -83,6 +83,10 @@ SAME = {
         MappingProxyType({"role": "user", "content": "hi"}),
         {"role": "user", "content": "hi"},
     ),
+    "blocks in a tuple": (  # the SDKs' types take any iterable
+        {"role": "user", "content": ({"type": "text", "text": "hi"},)},
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+    ),
     "an enum": ({"role": Role.USER, "content": "hi"}, {"role": "user", "content": "hi"}),
 }
 

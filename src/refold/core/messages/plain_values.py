@@ -15,11 +15,11 @@ _KIND_FIELDS: Final = ("type", "role")
 
 
 def has_objects(value: Any) -> bool:
-    """True if a value holds something that JSON and `refold.Message` do not have."""
+    """True if a value holds something that JSON and `refold.Message` do not have, such as a tuple."""
     kind = type(value)
     if kind is dict:
         return any(map(has_objects, value.values()))
-    if kind is list or kind is tuple:
+    if kind is list:
         return any(map(has_objects, value))
     return not (value is None or isinstance(value, str | int | float | Message)) or isinstance(value, Enum)
 

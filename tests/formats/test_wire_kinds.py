@@ -73,6 +73,8 @@ def in_interactions(kind, step):
 
 def in_responses(kind, item):
     samples = TABLE["wires"]["responses"]["kinds"]
+    if kind == "compaction":  # what stands before one is folded
+        return [item, USER]
     if kind == "local_shell_call_output":
         return [USER, {**samples["local_shell_call"][0], "call_id": item["id"], "id": "ls"}, item]
     base, _, ending = kind.rpartition("_output")

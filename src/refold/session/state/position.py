@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from refold.core.log.entries import ROOT, Entry
-from refold.core.log.view import View, step
+from refold.core.log.view import Replacement, View, step
 from refold.core.messages.message import Message
+from refold.core.messages.unread import is_native
 from refold.session.state.message_keys import MessageKeys
 from refold.stores import Head, Place
 
@@ -45,6 +46,8 @@ class LogPosition:
     """Name of the last message."""
     fold_messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """The messages that each visible fold inserted, by the fold's name."""
+    blocks: frozenset[Replacement] = frozenset()
+    """Those among them that are a provider's own block; every turn asks for them, and most logs have none."""
     stale: bool = True
     may_have_successors: bool = True
     """True if messages may already stand behind this place in the store."""
@@ -92,7 +95,7 @@ class LogPosition:
     def begin_again(self) -> None:
         """Stand before the first message, in a log of which nothing is known."""
         self.head, self.view, self.tip = None, View(), ROOT
-        self.fold_messages, self.unsure = {}, None
+        self.fold_messages, self.blocks, self.unsure = {}, frozenset(), None
         self.stale = self.may_have_successors = False
 
     def stay(self) -> None:
@@ -101,7 +104,9 @@ class LogPosition:
 
     def restore(self, view: View, fold_messages: dict[str, tuple[Message, ...]]) -> None:
         """Take over the view that was read from the log."""
-        self.view, self.fold_messages = view, fold_messages
+        self.view, self.fold_messages, self.blocks = view, {}, frozenset()
+        for name, messages in fold_messages.items():
+            self.add_fold(name, messages)
 
     def finish_loading(self) -> None:
         """Note that everything in memory is that of the head."""
@@ -118,8 +123,9 @@ class LogPosition:
         self.may_have_successors = False
 
     def add_fold(self, name: str, messages: tuple[Message, ...]) -> None:
-        """Keep the messages of a fold that was just appended."""
+        """Keep the messages of a fold."""
         self.fold_messages[name] = messages
+        self.blocks |= {Replacement(name, at) for at, message in enumerate(messages) if is_native(message)}
 
     def leave_for(self, said: int, tip: str) -> None:
         """Leave this branch for a place after `said` messages, and remember where the branch ends.

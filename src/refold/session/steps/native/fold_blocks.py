@@ -163,12 +163,7 @@ def _install(state: SessionState, context: ContextState, task: Task, step: Step)
 
 def find_block_places(state: SessionState) -> list[int]:
     """Return the places of the view where a fold has put a block, shown as it is or by its twin."""
-    stored = {
-        Replacement(name, place)
-        for name, messages in state.position.fold_messages.items()
-        for place, message in enumerate(messages)
-        if is_native(message)
-    }
+    stored = state.position.blocks
     return [at for at, item in enumerate(state.loaded.view_items) if item in stored] if stored else []
 
 

@@ -105,7 +105,7 @@ def test_methods(name):
         ({"prompt": 3}, "prompt=3: expected text, or none"),
         ({"count": 3}, "count=3: expected a function, or text, or none"),
         ({"policy": [3]}, "policy=[3]: expected text, or a Policy"),
-        ({"window": 3.5}, "window=3.5: expected a whole number, or text, or none"),
+        ({"window": 3.5}, "window=3.5: expected a whole number, or text such as 128k, or none"),
         ({"files": "notes"}, "files='notes': expected a list, or none"),
         ({"count": lambda _text: None}, "count: expected a number of tokens from it, found None"),
     ],

@@ -64,10 +64,12 @@ class Argument:
     def values(self) -> str:
         """The values that it may have, in words.
 
-        >>> Argument("model", str | None, None).values, Argument("share", float, 0.8).values
-        ('text, or none', 'a number')
+        >>> Argument("model", str | None, None).values, Argument("window", int | str, 8_000).values
+        ('text, or none', 'a whole number, or text such as 128k')
         """
-        return ", or ".join(_describe(hint) for hint in _list_alternatives(self.hint))
+        hints = _list_alternatives(self.hint)
+        size = " such as 128k" if int in hints else ""  # a number that may be text is one of tokens
+        return ", or ".join(_describe(hint) + (size if hint is str else "") for hint in hints)
 
     def is_checked(self, value: Any) -> bool:
         """True if its annotation says what it may be; None may stand for a default that is text."""

@@ -101,5 +101,5 @@ def test_no_half_written_file_is_left(tmp_path):
 
 
 def test_what_is_no_text_is_wrong_use():
-    with pytest.raises(TypeError, match="what is clipped is text, not int"):
+    with pytest.raises(refold.FormatError, match="text=5: expected text"):
         refold.clip(5)

@@ -42,7 +42,12 @@ def test_a_policy_that_is_made_has_no_knobs():
         presets.get(presets.get("opal"), threshold=0.5)
 
 
-@pytest.mark.parametrize("name", ["nobody", "", 3, None])
+def test_what_is_no_name_of_a_policy_is_refused():
+    with pytest.raises(RefoldError, match="name=3: expected text, or a Policy"):
+        presets.get(3)
+
+
+@pytest.mark.parametrize("name", ["nobody", "", None])
 def test_an_unknown_policy_is_refused_with_the_known_ones(name):
     with pytest.raises(
         RefoldError, match="known are: ripple, codebuddy, umwelten, neurolink, opal, refold, thr"

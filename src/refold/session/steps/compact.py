@@ -105,14 +105,12 @@ def attempt_compaction(
 ) -> SessionFlow[Attempt]:
     """Run the policy's stages on the view, and install the fold if it still applies.
 
-    remark          stands in the reason, if no stage has said it: log, receipt, event and caller get the same
-                    words
-    asks_provider   False if the provider itself is not to compact
+    asks_provider   False if the provider is not to compact; a list that it refused for its size is too long
     """
     state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
     policy = policy or state.settings.policy
     conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
-    stages = _add_native_stage(state, policy, trigger) if asks_provider else policy
+    stages = _add_native_stage(state, policy) if asks_provider and trigger != "emergency" else policy
     conversation = replace(conversation, policy=stages)
     # Read now: while a model answers, other operations may change the state.
     view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
@@ -126,9 +124,7 @@ def attempt_compaction(
             yield from record_failed_attempt(state, idle, trigger, idle.reason, counted=False)
         raise
     _note_questions(state, options, outcome.receipt.calls)
-    reason = outcome.reason if remark in outcome.reason else f"{outcome.reason}; {remark}"
-    receipt = replace(outcome.receipt, trigger=trigger, reason=reason)
-    outcome = replace(outcome, reason=reason, receipt=receipt)
+    outcome = _add_remark(outcome, trigger, remark)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
     facts, place = _describe_fold(outcome, policy), policy.checkpoint
@@ -136,19 +132,23 @@ def attempt_compaction(
     if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in outcome.edits):
         facts["checkpoint"] = checkpoint
     installed = yield from install_fold(
-        state, view_items, outcome.edits, facts, receipt=receipt, since=since, fence=fence
+        state, view_items, outcome.edits, facts, receipt=outcome.receipt, since=since, fence=fence
     )
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
     return record_fold(state, installed.entry, outcome, context.budget.used)
 
 
-def _add_native_stage(state: SessionState, policy: Policy, trigger: str) -> Policy:
-    """Return a policy that has the provider compact by itself first, where it can be asked.
+def _add_remark(outcome: Outcome, trigger: str, remark: str) -> Outcome:
+    """Return an outcome with a remark in its reason: log, receipt, event and caller get the same words."""
+    reason = outcome.reason if remark in outcome.reason else f"{outcome.reason}; {remark}"
+    receipt = replace(outcome.receipt, trigger=trigger, reason=reason)
+    return replace(outcome, reason=reason, receipt=receipt)
 
-    A list that was refused for its size is too long for that request, too.
-    """
-    if trigger == "emergency" or not can_ask(state):
+
+def _add_native_stage(state: SessionState, policy: Policy) -> Policy:
+    """Return a policy that has the provider compact by itself first, where it can be asked."""
+    if not can_ask(state):
         return policy
     request = state.request
     maker, model = find_maker(state), state.settings.model or ""

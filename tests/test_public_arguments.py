@@ -198,6 +198,11 @@ def test_a_whole_number_of_any_kind_is_one(window):
         refold.measure(TALK, window=0.5)
 
 
+def test_none_stands_for_a_default_that_is_text_or_false():
+    outcome = refold.compact(TALK, window=8_000, force=None, must_fit=None, focus=None)
+    assert outcome.reason.startswith("not yet")
+
+
 def test_numbers_of_other_libraries_are_numbers():
     outcome = refold.compact(TALK, window=8_000, ask_timeout=Fraction(5, 2), force=bool_(), target=4_000.0)
     assert outcome.reason.startswith("nothing to compact")

@@ -72,8 +72,8 @@ class Argument:
         return ", or ".join(_describe(hint) + (size if hint is str else "") for hint in hints)
 
     def is_checked(self, value: Any) -> bool:
-        """True if its annotation says what it may be; None may stand for a default that is text."""
-        is_default = value is None and isinstance(self.default, str)
+        """True if its annotation says what it may be; None may stand for a default that is text or False."""
+        is_default = value is None and (isinstance(self.default, str) or self.default is False)
         if is_default and Literal not in _plain_types(self.hint):
             return False
         return _says_something(self.hint)

@@ -31,24 +31,29 @@ ALTER TABLE sessions RENAME COLUMN turn TO turned;
 ALTER TABLE sessions RENAME COLUMN turned TO turn;
 """
 """A step that a later version might take: makes, copies and changes tables."""
+_STEPS: Final = (*schema.read_migrations(schema.PACKAGE), _STEP)
+_OLD: Final = 1
+"""Version that is brought up to date: the first, so that all steps that were ever taken are killed too."""
+_NEW: Final = len(_STEPS)
+_INDEX: Final = "SELECT name FROM pragma_index_info('entries_by_name') ORDER BY seqno LIMIT 1"
+"""The column that an index begins with, which the second step changes."""
 
 
 @contextmanager
-def newer() -> Iterator[None]:
-    """Be the version with one step more."""
-    steps = (*schema.read_migrations(schema.PACKAGE), _STEP)
-    with patch.object(schema, "read_migrations", lambda _package: steps):
+def be_version(number: int) -> Iterator[None]:
+    """Be the version that knows the first steps, so many."""
+    with patch.object(schema, "read_migrations", lambda _package: _STEPS[:number]):
         yield
 
 
 def old_store(path: Path) -> None:
-    """A store of today's version, where there is none yet."""
+    """A store of the first version, where there is none yet."""
     if path.exists():
         return
     entries: list[Entry] = []
     for number in range(_ENTRIES):
         entries.append(message(f"old.{number}", entries[-1] if entries else None, padding=400))
-    with closing(open_store(f"sqlite:{path}")) as store:
+    with be_version(_OLD), closing(open_store(f"sqlite:{path}")) as store:
         store.append("old", entries, expect=None)
 
 
@@ -60,7 +65,7 @@ def migration_kill(path: Path, seed: int, number: int) -> tuple[list[str], str]:
 
     def work(out: int) -> None:
         os.write(out, b"\n")
-        with newer():
+        with be_version(_NEW):
             open_store(f"sqlite:{path}").close()
         time.sleep(10)
 
@@ -86,24 +91,24 @@ def looked_at(path: Path) -> tuple[list[str], str]:
         def get(statement: str) -> Any:
             return raw.execute(statement).fetchall()[0][0]
 
-        version = get("PRAGMA user_version")
+        there = get("PRAGMA user_version")
         tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
         columns = {row[1] for row in raw.execute("PRAGMA table_info(notes)")}
-        steps = get("SELECT count(*) FROM migrations")
-        new = [version == 2, "moved" in tables, "moved_by_name" in tables, "added" in columns, steps == 2]
-        if len(set(new)) != 1:
-            wrong.append(f"mixed: {new}")
+        taken = get("SELECT count(*) FROM migrations")
+        new = ["moved" in tables, "moved_by_name" in tables, "added" in columns, get(_INDEX) == "name"]
+        if (there, taken, set(new)) not in ((_OLD, _OLD, {False}), (_NEW, _NEW, {True})):
+            wrong.append(f"mixed: version {there}, {taken} steps, {new}")
         if get("PRAGMA integrity_check") != "ok":
             wrong.append("integrity_check")
-        if version == 2 and get("SELECT count(*) FROM moved") != _ENTRIES:
+        if there == _NEW and get("SELECT count(*) FROM moved") != _ENTRIES:
             wrong.append("a table was copied in part")
-    with newer(), closing(open_store(f"sqlite:{path}")) as store:
+    with be_version(_NEW), closing(open_store(f"sqlite:{path}")) as store:
         head = store.head("old")
         found = [] if head is None else list(store.read("old", head.place))
         wrong += [trouble.what for trouble in store.check()]
         if [one.said for one in found] != list(range(1, _ENTRIES + 1)):
             wrong.append(f"{len(found)} of {_ENTRIES} entries are there")
-    return wrong, f"migration, version {version} found"
+    return wrong, f"migration, version {there} found"
 
 
 # -- at every statement ------------------------------------------------------------------------------------
@@ -152,7 +157,7 @@ def _migrate(path: Path, kill_at: int) -> Callable[[int], None]:
 
         plain = choose_driver()
         counting: Any = lambda path, access: Counting(plain.connect(path, access), countdown)  # noqa: E731
-        with newer():
+        with be_version(_NEW):
             Connection(
                 str(path), driver=replace(plain, connect=counting), durability="normal", busy_seconds=5
             ).close()

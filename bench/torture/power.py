@@ -55,9 +55,10 @@ def opened(kind: Kind, place: Path, durability: Durability, *, vfs: str | None =
         plain = replace(plain, connect=lambda path, _access: apsw.Connection(path, vfs=vfs))
     if kind == "journal":
         plain = replace(plain, version=_OLD)
+    path = str(place / _NAME)
     with warnings.catch_warnings(action="ignore"):
-        connection = Connection(str(place / _NAME), driver=plain, durability=durability, busy_seconds=1)
-    return SQLiteStore(connection, lambda: 1.0)
+        connection = Connection(path, driver=plain, durability=durability, busy_seconds=1)
+    return SQLiteStore(connection, lambda: 1.0, f"sqlite:{path}")
 
 
 def state(store: Store) -> State:

@@ -258,6 +258,7 @@ TOLD = (
     "## Done\nWe looked at the parser in each of the messages, and changed the second rule of the grammar again "
     "each time; no other rule was changed.\n## Open\nNothing: the newest change of the second rule stands."
 )
+GOES_ON = "Sure, I'll go ahead and fix the next rule now."
 PREFIX = CachedPrefix(
     format="anthropic",
     provider="anthropic",
@@ -345,7 +346,7 @@ def test_a_window_too_small_for_a_summary_is_too_small_behind_the_conversation()
     [
         Answer(text="", calls=1, finish="tool_calls"),
         Answer(text="cut", finish="length"),
-        "Sure, I'll go ahead and fix the next rule now.",
+        GOES_ON,
         OSError("down"),
     ],
     ids=["a tool call", "cut off", "it goes on", "nobody answered"],
@@ -356,6 +357,24 @@ def test_after_a_bad_answer_the_transcript_is_sent_once(bad):
     assert step.edits
     assert (first.prefix, second.prefix) == (PREFIX, None)
     assert "an answer was turned down" in second
+
+
+@pytest.mark.parametrize(
+    ("second", "purposes"),
+    [
+        (TOLD, [["initial 2/3"], ["initial 3/3"], ["merge"]]),
+        (GOES_ON, [["initial 2/3"]]),
+    ],
+    ids=["the first is good now", "the first is bad again"],
+)
+def test_of_several_bad_parts_one_is_asked_for_before_the_rest(second, purposes):
+    """Parts with a good answer are not asked for again; who fails again is not asked for the rest."""
+    answers = iter([TOLD, GOES_ON, GOES_ON, second, TOLD, TOLD])
+    step, (first, *again) = answered(STAGE(work(ask_window=3_000)), lambda _: Answer(text=next(answers)))
+    assert [ask.purpose for ask in first] == ["initial 1/3", "initial 2/3", "initial 3/3"]
+    assert [[ask.purpose for ask in asks] for asks in again] == purposes
+    assert all("an answer was turned down" in ask for asks in again for ask in asks)
+    assert bool(step.edits) is (second is TOLD)
 
 
 def test_two_bad_answers_leave_the_history():

@@ -117,6 +117,13 @@ def test_the_line_names_the_argument_and_what_it_may_be(arguments, said):
         assert str(caught.value) == said
 
 
+def test_values_that_are_no_plain_type_have_words_of_their_own():
+    with pytest.raises(RefoldError, match=r"fallback='8k': expected a whole number, or \.\.\., or none$"):
+        refold.window("gpt-4o", fallback="8k")
+    with pytest.raises(RefoldError, match=r"address=3: expected text, or a path$"):
+        refold.open_store(3)
+
+
 def test_calls_of_an_event_loop_are_checked_and_stay_what_they_are():
     assert inspect.iscoroutinefunction(refold.acompact)
     with pytest.raises(RefoldError, match="model=4"):

@@ -10,14 +10,15 @@ An annotation that says nothing (`Any`, a protocol) is not checked. Knows no arg
 
 import inspect
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from math import inf
 from numbers import Integral, Real
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from types import EllipsisType, NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from refold.errors import FormatError, RefoldError
 
@@ -34,6 +35,8 @@ _WORDS: Final[Mapping[Any, str]] = {
     bool: "true or false",
     str: "text",
     NoneType: "none",
+    EllipsisType: "...",
+    os.PathLike: "a path",
     Mapping: "a table",
     Callable: "a function",
 }
@@ -47,9 +50,23 @@ class Range:
     most: float = _LARGEST
     read: Callable[[str], int] | None = None
     """Reads text such as "60k"; None where text is no number."""
+    is_above: bool = False
+    """True where the least itself is none of them."""
+    unit: str = ""
+    """The word for them; "" where the name of the argument says what they count."""
+
+    def __contains__(self, value: float) -> bool:
+        """True for a number in the range."""
+        return self.least <= value <= self.most and not (self.is_above and value == self.least)
+
+    def __str__(self) -> str:
+        """The range in words."""
+        return f"from {'above ' if self.is_above else ''}{self.least:,} to {self.most:,}"
 
 
 _ANY_NUMBER: Final = Range(-inf, inf)
+Seconds: TypeAlias = Annotated[float, Range(0, 86_400, is_above=True, unit="seconds")]
+"""How long to wait for something, a day at most: who waits longer has mistaken the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +211,7 @@ def _describe(hint: Any) -> str:
     if plain in _LISTS:
         return "a list of texts" if get_args(kind) == (str,) else "a list"
     words = _WORDS.get(plain) or f"a {plain.__name__}"
-    return words if limits is None else f"{words} from {limits.least:,} to {limits.most:,}"
+    return words if limits is None else f"{limits.unit or words} {limits}"
 
 
 def _match(value: Any, hint: Any) -> Any:
@@ -206,8 +223,7 @@ def _match(value: Any, hint: Any) -> Any:
     value = _to_plain_number(value, kind)
     if kind in {int, float}:
         is_number = isinstance(value, int | kind) and not isinstance(value, bool)
-        limits = limits or _ANY_NUMBER
-        fits = is_number and limits.least <= value <= limits.most
+        fits = is_number and value in (limits or _ANY_NUMBER)
     elif plain is Literal:
         fits = isinstance(value, str) and value in get_args(kind)
     elif plain in _LISTS:

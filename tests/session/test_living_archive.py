@@ -133,7 +133,7 @@ def test_a_folder_that_is_not_ours_is_refused_at_once(archive, tmp_path):
 
 
 def test_an_archive_is_a_folder():
-    with pytest.raises(refold.RefoldError, match="archive is a folder, not int"):
+    with pytest.raises(refold.RefoldError, match="archive=3: expected text, or a path, or none"):
         kept(3)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refold.arguments import check_arguments
+from refold.arguments import Seconds, check_arguments
 from refold.calls.build_task import (
     CompactionOptions,
     build_task,
@@ -66,7 +66,7 @@ def compact(
     target: TargetSize | None = None,
     pins: Any = None,
     must_fit: bool = False,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
 ) -> Outcome:
     """Shorten a conversation if it is time to, or if forced; without `ask` no model is needed.
 
@@ -111,7 +111,7 @@ async def acompact(
     target: TargetSize | None = None,
     pins: Any = None,
     must_fit: bool = False,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
 ) -> Outcome:
     """Do what `compact` does, in an event loop: `ask` may be asynchronous, parts are asked in parallel."""
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
@@ -141,7 +141,7 @@ def parse_call(
     messages: Sequence[Any],
     measure: MeasureOptions,
     ask: Any,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
     *,
     force: bool,
     focus: str,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeAlias
 
+from refold.arguments import Argument, Seconds
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.models.prices import find_client_price
@@ -25,7 +25,6 @@ from refold.errors import AnswerFailed, RefoldError
 ASK_SECONDS: Final = 60.0
 """For one question, as for the clients behind addresses: too short gives up on a busy model, too long holds
 the user who waits for the fold."""
-LONGEST_SECONDS: Final = 86_400.0
 AskTarget: TypeAlias = Answerer | Client | str | Sequence[str | Client] | None
 """The values that `ask` takes: a callable, a client, an address, or several that are asked in turn."""
 
@@ -43,10 +42,7 @@ def choose_answerer(
     timeout   seconds for each question. One that has a deadline of its own (`has_deadline`), as the clients
               behind addresses have, keeps that one in place of the default. None: no deadline
     """
-    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool) and isfinite(timeout)
-    if timeout is not None and not (is_number and 0 < timeout <= LONGEST_SECONDS):
-        expected = f"seconds from above 0 to {LONGEST_SECONDS:,.0f}, or None for no deadline"
-        raise RefoldError(f"ask_timeout takes {expected}, not {timeout!r}")
+    Argument("ask_timeout", Seconds | None, None).check(timeout)
     asked = open_summariser(ask)
     if asked is None:
         return None

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from refold.arguments import check_arguments
-from refold.clients.contract import BUILT_IN, GROUP, Client
+from refold.arguments import Range, Seconds, check_arguments
+from refold.clients.contract import BUILT_IN, GROUP, MAX_THREADS, Client
 from refold.errors import RefoldError, install_hint
 
 _EXTRAS: Final = {"local": "local"}
@@ -18,13 +18,13 @@ def open_client(
     address: str | Sequence[str | Client],
     *,
     window: int | str | None = None,
-    total_seconds: float | None = None,
-    connect_seconds: float | None = None,
-    first_seconds: float | None = None,
-    idle_seconds: float | None = None,
+    total_seconds: Seconds | None = None,
+    connect_seconds: Seconds | None = None,
+    first_seconds: Seconds | None = None,
+    idle_seconds: Seconds | None = None,
     max_tokens: int | None = None,
-    threads: int | None = None,
-    start_seconds: float | None = None,
+    threads: Annotated[int, Range(1, MAX_THREADS)] | None = None,
+    start_seconds: Seconds | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Client:
     """Open the client at an address; several addresses, in a list or with commas, are asked in turn.

@@ -17,6 +17,8 @@ BUILT_IN: Final = {
     "local": "refold.clients.local:open_client",
 }
 """Factories by scheme. Each takes the text behind the colon, and options by name."""
+MAX_THREADS: Final = 1_024
+"""More than the processors of the largest common server; a larger number is a mistake."""
 
 
 @runtime_checkable

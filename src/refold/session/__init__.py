@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from refold.arguments import check_arguments
+from refold.arguments import Seconds, check_arguments
 from refold.calls.conversation import Count
 from refold.calls.summariser import ASK_SECONDS, AskTarget
 from refold.core.compaction.circuit_breaker import Limits
@@ -42,7 +42,7 @@ def open(  # noqa: A001  # the word users know
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
     archive: str | os.PathLike[str] | None = None,
     native: NativeCall | None = None,
     account: str = "",
@@ -90,7 +90,7 @@ def aopen(
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
     archive: str | os.PathLike[str] | None = None,
     native: NativeCall | None = None,
     account: str = "",
@@ -129,7 +129,7 @@ def work(
     max_dollars_per_hour: float | str | None = None,
     max_summary_tokens_per_hour: int | str | None = None,
     now: Callable[[], float] | None = None,
-    ask_timeout: float | None = ASK_SECONDS,
+    ask_timeout: Seconds | None = ASK_SECONDS,
 ) -> list[str]:
     """Fold the sessions in a store's queue until none is left, and return their names.
 

@@ -341,10 +341,10 @@ def test_the_window_is_what_surely_fits_the_model(tmp_path):
     ("options", "said"),
     [
         ({"window": 9_000}, "knows 8,192 tokens"),
-        ({"threads": 0}, "takes threads from 1 to 1,024, not 0"),
-        ({"threads": True}, "takes threads"),
+        ({"threads": 0}, "threads=0: expected a whole number from 1 to 1,024"),
+        ({"threads": True}, "threads=True: expected a whole number from 1 to 1,024"),
         ({"max_tokens": 7_000}, "takes max_tokens from 1 to 6,144"),
-        ({"start_seconds": -1}, "takes seconds"),
+        ({"start_seconds": -1}, "start_seconds=-1: expected seconds from above 0 to 86,400"),
     ],
     ids=lambda value: str(value)[:20],
 )

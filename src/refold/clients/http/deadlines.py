@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, Self
 
-from refold.errors import RefoldError
+from refold.arguments import Argument, Seconds
 
 OPTIONS: Final = ("total_seconds", "connect_seconds", "first_seconds", "idle_seconds")
 TOTAL_SECONDS: Final = 60.0
@@ -13,7 +12,6 @@ TOTAL_SECONDS: Final = 60.0
 waits for the fold. A local model on a slow machine needs more and has its own default."""
 CONNECT_SECONDS: Final = 10.0
 """For a connection. A server across the world needs less than one second; after ten it is down."""
-MAX_SECONDS: Final = 86_400.0
 RETRY_AFTER_SECONDS: Final = 20.0
 """The longest wait that a provider may ask for before a second attempt. Beyond it the next client or the
 next stage is faster (decision 0011, Retries)."""
@@ -38,9 +36,7 @@ class Deadlines:
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Make deadlines from options; those that are missing follow from the total."""
         for name, value in options.items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-            if not is_number or not 0 < value <= MAX_SECONDS:
-                raise RefoldError(f"{name} takes seconds from above 0 to {MAX_SECONDS:,.0f}, not {value!r}")
+            Argument(name, Seconds, None).check(value)
         total = float(options.get("total_seconds", TOTAL_SECONDS))
         return cls(
             total=total,

@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from typing import Any, Final
 from weakref import WeakSet
 
+from refold.arguments import Argument, Seconds
 from refold.clients.chat import Delta, Json, Reply, RequestedCall
+from refold.clients.contract import MAX_THREADS
 from refold.clients.http.client import HttpClient
 from refold.clients.http.deadlines import OPTIONS, Deadlines
 from refold.clients.http.failures import Failure
@@ -36,7 +38,6 @@ no end, and a summary that was cut off is rejected anyway: more only takes longe
 REPEAT_PENALTY: Final = 1.1
 """Factor by which a token of the last 64 becomes less likely. Without it small models loop; with more they
 lose names, which a summary has to repeat."""
-MAX_THREADS: Final = 1_024
 _OPTIONS: Final = (*OPTIONS, "start_seconds", "window", "max_tokens", "threads", "environment")
 
 
@@ -224,7 +225,9 @@ def open_client(rest: str = "", **options: Any) -> LocalClient:
         max_tokens=_check_count("max_tokens", options.get("max_tokens"), window, name)
         or window // ANSWER_SHARE,
         deadlines=Deadlines.of({"total_seconds": TOTAL_SECONDS, **seconds}),
-        start_seconds=START_SECONDS if start is None else Deadlines.of({"total_seconds": start}).total,
+        start_seconds=START_SECONDS
+        if start is None
+        else Argument("start_seconds", Seconds, None).check(start),
     )
 
 

@@ -260,6 +260,7 @@ def test_what_is_sent_after_a_refusal_is_valid_and_smaller(wire, history, name, 
         assert "already within its target" not in observed.reason
 
 
+@pytest.mark.filterwarnings("ignore:system prompt, tools and files take:refold.RefoldWarning")
 @pytest.mark.parametrize("wire", FORMATS)
 @given(
     history=histories(least=2),

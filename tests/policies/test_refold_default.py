@@ -396,7 +396,7 @@ class TestKeep:
             for message in outcome.messages
             if message["role"] == "tool"
         ]
-        assert all(older <= newer + 4 for older, newer in pairwise(sizes))  # cuts are made between words
+        assert all(older <= newer + 12 for older, newer in pairwise(sizes))  # cuts are made between words
         assert sizes[0] < 100 < 300 < sizes[-1]
         assert len(set(sizes)) > 5
         first = outcome.messages.index(summary_of(outcome)) + 1
@@ -647,7 +647,7 @@ class TestStages:
         outcome = compact(messages, ask=model(ask) if ask else None, wire="anthropic")
         assert outcome.stages == (("summarize",) if ask else ("digest",))
         assert outcome.met_target
-        assert outcome.tokens_after >= TARGET * 0.6
+        assert outcome.tokens_after >= TARGET * 0.55
         assert takes(outcome.messages, "anthropic")
         assert not any("truncated" in str(message["content"]) for message in outcome.messages)
 

@@ -209,6 +209,14 @@ class TestView:
             assert not links.orphans
             assert not links.unanswered
 
+    def test_where_only_a_summary_would_leave_the_next_message_leaves_with_it(self):
+        history = [summary("The work goes on. " * 100), *steps(2, 900)]
+        view, step = graded(task(*history, goal=700))
+        assert step.name == ""
+        assert view[0].is_summary
+        assert view[0] != history[0]
+        assert [message.results[0].call_id for message in view if message.results] == ["c1"]
+
     def test_where_nothing_has_to_leave_messages_are_only_shortened(self):
         history = [
             user("Go."),

@@ -23,6 +23,8 @@ SHORTEST_CUT: Final = 80
 """Characters that a cut line keeps at least: fewer do not show what the line was about."""
 WORTH_A_CUT: Final = 1.3
 """A line this many times its limit is not cut: the marker would take what the cut saves."""
+CUT_SAVES: Final = 4 * MARKER_CHARS
+"""Characters from which on what a cut saves is worth it, however long the line is."""
 LINE_SHARE: Final = 3
 """One line takes at most a third of the room where it would push out others."""
 MISSES: Final = 12
@@ -76,9 +78,14 @@ def name_blob(text: str) -> str:
     return "base64" if is_mixed and _BASE64.fullmatch(sample) else ""
 
 
+def is_worth_cutting(size: int, max_chars: int) -> bool:
+    """True if a line is so much longer than its limit that a cut saves more than its marker costs."""
+    return size > min(max_chars * WORTH_A_CUT, max_chars + CUT_SAVES)
+
+
 def cut_line(line: str, max_chars: int) -> str:
     """Cut a long line to about `max_chars` characters: two thirds from its head, one from its tail."""
-    if len(line) <= max_chars * WORTH_A_CUT:
+    if not is_worth_cutting(len(line), max_chars):
         return line
     blob = name_blob(line[len(line) // 3 : len(line) * 2 // 3])
     room = max(0, max_chars - len(mark_gap(len(line), "character", blob)))
@@ -142,7 +149,7 @@ class LinePlan:
             # A line alone splits a gap in two; one that fills a gap saves its marker.
             gaps = 1 - kept[place] - kept[place + 2]
             size = len(self.lines[place])
-            cost = (size if size <= longest * WORTH_A_CUT else longest) + 1 + gaps * MARKER_CHARS
+            cost = (longest if is_worth_cutting(size, longest) else size) + 1 + gaps * MARKER_CHARS
             is_crumb = misses > 0 and gaps > 0 and len(self.lines[place].strip()) < CRUMB_CHARS
             if (cost <= room and not is_crumb) or not any_kept:
                 kept[place + 1] = any_kept = 1

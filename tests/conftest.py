@@ -14,7 +14,7 @@ from refold.policies.systems import strategies
 
 settings.register_profile(
     "tests",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "50")),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     # mutation testing runs every test several times in one process; a loaded machine is slow

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "laws",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "40")),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     suppress_health_check=list(HealthCheck),

@@ -78,6 +78,24 @@ def test_after_a_restart_the_names_find_it(shape):
     assert len(kinds(again, "said")) == len(history)
 
 
+def test_after_a_restart_equal_messages_are_not_taken_for_the_view():
+    store, words = open_store("memory:"), "read the file and tell me"
+    history = [user(words)] * 3
+    for number in range(6):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "read_file", "input": {"path": "a.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": words}
+        history += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    first = opened(window=240, format="anthropic", store=store)
+    view = first.prepare(history).messages
+    before, folds = stored(first), [fold.name for fold in first.folds()]
+    assert view[:2] == history[:2]
+    assert view[2] != history[2]  # the view leaves out one of the three, and begins as the history does
+    again = opened(window=240, format="anthropic", store=store)
+    again.prepare(history)
+    assert [fold.name for fold in again.folds()] == folds
+    assert stored(again) == before
+
+
 @pytest.mark.parametrize("shape", ["openai", "anthropic"])
 def test_a_view_that_was_written_anew_is_no_word_of_the_user(shape):
     session = opened(window=4_000, ask=Scripted(SUMMARY), format=shape)

@@ -57,12 +57,7 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
 
     Returns True if the list has all messages as they were said, and is not a view of them.
     """
-    sent = yield from _sent_on_this_branch(state)
-    fork = _find_fork(state, body, sent)
-    if not fork.continues_sent:
-        fork = _find_fork(state, body, [*sent, *(yield from earlier_views(state, body))])
-    if (yield from _repeats_hidden(state, fork)):
-        fork = _find_direct_fork(state, body)
+    fork = yield from _choose_fork(state, body)
     said, rest, shared = fork.said, fork.rest, fork.shared
     said_items = None if shared is None else [*shared, *rest]
     base = yield from _last_place(state, said)
@@ -89,6 +84,23 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         state.loaded.update_items(dict(enumerate(said_items, 1)))
     state.caller.hold_said(said_items)
     return not fork.is_view
+
+
+def _choose_fork(state: SessionState, body: list[Any]) -> SessionFlow[_Fork]:
+    """Return how far the list agrees with what was said, or with a view if it agrees with that for longer."""
+    sent = yield from _sent_on_this_branch(state)
+    fork = _find_fork(state, body, sent)
+    if not fork.continues_sent:
+        fork = _find_fork(state, body, [*sent, *(yield from earlier_views(state, body))])
+    if (yield from _repeats_hidden(state, fork)):
+        return _find_direct_fork(state, body)
+    if fork.is_view and state.caller.said_items is None:
+        # Equal messages stand for each other: a view that leaves one out may begin as the whole history does.
+        direct = _find_direct_fork(state, body)
+        stored = yield from _read_as_stored(state, direct.rest, direct.said)
+        if direct.said + len(stored) >= len(body) - len(fork.rest):
+            return direct
+    return fork
 
 
 def _sent_on_this_branch(state: SessionState) -> SessionFlow[list[SentView]]:

@@ -350,6 +350,25 @@ class TestRefusals:
         assert thinking(again.prepare(history).messages) == [len(history) - 2]
         again.close()
 
+    @pytest.mark.parametrize("name", ["talk", "another talk"])
+    def test_a_process_that_begins_with_a_view_without_thinking_knows_it(self, name, tmp_path):
+        options = {"store": f"sqlite:{tmp_path}/s.db", "window": 100_000, "format": "anthropic"}
+        session = refold.open("talk", model=UNKNOWN, **options)
+        session.prepare(talk(4))
+        session.observe(RuntimeError(REFUSAL))
+        session.compact(target=200)
+        session.close()
+        again = refold.open(name, model=UNKNOWN, **options)
+        again.say({"role": "user", "content": "Go on."})
+        sent = again.prepare().messages
+        for number in range(20, 24):
+            again.say([think(sent, call(number)), result(number)])
+            sent = again.prepare().messages
+        assert len(thinking(sent)) == 4
+        again.compact(target=1_500)
+        assert misplaced(again.prepare().messages) == []
+        again.close()
+
     def test_what_the_provider_dropped_by_itself_teaches_the_same(self):
         history, session = talk(30), opened(UNKNOWN)
         sent = session.prepare(history).messages

@@ -2,11 +2,14 @@
 
     python -m bench.hostile_answers                                       # a table
     python -m bench.hostile_answers --json bench/results/hostile-answers.json
+    python -m bench.hostile_answers --pattern dots --pattern gaps --base 50000
 
 Each pattern is read in four sizes, and everything that reads an answer does: the driver, the gate, the search
 for orders that no person gave, the facts behind it, the frame, cutting, redaction, and the next fold, which
 reads it again as an earlier summary. The exponent is the slope of CPU time over the three larger sizes, both
-as logarithms: 1 is linear, 2 quadratic. A step that takes a few milliseconds at its largest has none.
+as logarithms: 1 is linear, 2 quadratic. A step that takes a few milliseconds at its largest has none. What
+looks steep is measured again at four and sixteen times the sizes, and the least exponent counts: a busy
+machine, or a limit of tokens that some of the sizes are below, is steep once; quadratic work always is.
 """
 
 import argparse
@@ -49,6 +52,8 @@ LIMIT: Final = 1.35
 LEAST_SECONDS: Final = 0.01
 """A step has to take so long at its largest size to have an exponent."""
 TRIES: Final = 3
+LARGER: Final = (1, 4, 16)
+"""How many times the sizes grow until a step that looks steep is believed to be so."""
 GOOD: Final = "The user asked to port the parser to Rust and never to deploy on a Friday; port 8443 stays.\n"
 """A beginning that a gate lets through."""
 
@@ -239,16 +244,33 @@ def find_exponent(seconds: list[float]) -> float | None:
     return slope / sum((x - mean) ** 2 for x in steps)
 
 
+def _measure_growth(
+    work: Callable[[str], Any], name: str, base: int, *, begins_well: bool
+) -> tuple[list[float], float | None]:
+    """The times at the first sizes; the least exponent of these, and of larger ones while it is steep."""
+    first: list[float] = []
+    least: float | None = None
+    for factor in LARGER:
+        sizes = (base * factor * size for size in SIZES)
+        answers = (make_answer(PATTERNS[name], size, begins_well=begins_well) for size in sizes)
+        seconds = [_measure(work, answer) for answer in answers]
+        first = first or seconds
+        exponent = find_exponent(seconds)
+        if exponent is not None:
+            least = exponent if least is None else min(least, exponent)
+        if least is None or least <= LIMIT:
+            break
+    return first, least
+
+
 def measure_pattern(name: str, base: int = BASE) -> dict[str, Any]:
     """Measure a pattern: the step with the largest exponent, and the time of all steps together."""
     worst: tuple[float, str] = (0.0, "")
     totals = [0.0] * len(SIZES)
     for begins_well in (False, True):
-        answers = [make_answer(PATTERNS[name], base * size, begins_well=begins_well) for size in SIZES]
         for step, work in {**STEPS, "two folds": _fold}.items():
-            seconds = [_measure(work, answer) for answer in answers]
+            seconds, exponent = _measure_growth(work, name, base, begins_well=begins_well)
             totals = [total + each for total, each in zip(totals, seconds, strict=True)]
-            exponent = find_exponent(seconds)
             if exponent is not None and exponent > worst[0]:
                 worst = (exponent, step)
     return {
@@ -266,10 +288,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--base", type=int, default=BASE, help="characters of the smallest answer")
     parser.add_argument("--jobs", type=int, default=1, help="processes, no more than cores")
+    parser.add_argument(
+        "--pattern", action="append", choices=PATTERNS, metavar="NAME", help="this one alone; may be repeated"
+    )
     options = parser.parse_args()
     rows = []
     measure = partial(measure_pattern, base=options.base)
-    for row in map_in_processes(measure, list(PATTERNS), options.jobs):
+    for row in map_in_processes(measure, options.pattern or list(PATTERNS), options.jobs):
         rows.append(row)
         times = " ".join(f"{each:8,.1f}" for each in row["milliseconds"])
         steepest = f"{row['steepest']:.2f} {row['step']}{' !' if row['steepest'] > LIMIT else ''}"

@@ -178,11 +178,13 @@ def _hostile_answers(found: dict[str, Any]) -> str:
         f" | {row['steepest']:.2f} | {row['step']} |"
         for row in steep
     )
+    again = found.get("measured_again", {}).get("patterns", [])
+    alone = f" Measured again one at a time, on another machine: {', '.join(again)}." if again else ""
     return (
         f"## Hostile answers\n\n`{found['command']}`: {found['patterns']} patterns that a summariser might"
         f" answer with, each read in four sizes by all {len(found['steps'])} steps that read an answer. The"
         " exponent says how the CPU time of the steepest step grows with the answer: 1 is linear, 2"
-        f" quadratic. Not linear: {found['wrong']}. The ten steepest, with the time of all steps by"
+        f" quadratic. Not linear: {found['wrong']}.{alone} The ten steepest, with the time of all steps by"
         f" characters:\n\n| pattern | {sizes} | exponent | steepest step |\n"
         f"|---{'|---' * len(found['characters'])}|---|---|\n" + rows + "\n"
     )

@@ -45,3 +45,20 @@ def test_the_exponent_is_that_of_the_larger_sizes(seconds, exponent):
 
 def test_short_work_has_no_exponent():
     assert hostile_answers.find_exponent([0.0001, 0.001, 0.002, 0.009]) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "steepest"),
+    [
+        (lambda size: size, 1),
+        (lambda size: size if size > 20_000 else 1, 1),  # as of a limit that the smaller sizes are below
+        (lambda size: size**2, 2),
+    ],
+)
+def test_a_step_is_steep_only_if_it_is_so_at_larger_sizes(cost, steepest, monkeypatch):
+    monkeypatch.setattr(hostile_answers, "STEPS", {})
+    monkeypatch.setattr(hostile_answers, "_fold", lambda text: cost(len(text)))
+    monkeypatch.setattr(hostile_answers, "_measure", lambda work, text: float(work(text)))
+    row = hostile_answers.measure_pattern("dots", base=10_000)
+    assert row["steepest"] == pytest.approx(steepest)
+    assert row["milliseconds"] == [2_000 * cost(10_000 * times) for times in hostile_answers.SIZES]

@@ -209,6 +209,12 @@ class TestView:
             assert not links.orphans
             assert not links.unanswered
 
+    def test_a_call_that_waits_for_its_result_stays_as_it_is(self):
+        waits = call("write_file", id="w", path="a.py", content="one more line of the file\n" * 200)
+        history = [user("Write it."), *steps(3), waits]
+        view, _ = graded(task(*history, goal=1, protected=[0, len(history) - 1]))
+        assert view[-1] == waits
+
     def test_where_only_a_summary_would_leave_the_next_message_leaves_with_it(self):
         history = [summary("The work goes on. " * 100), *steps(2, 900)]
         view, step = graded(task(*history, goal=700))

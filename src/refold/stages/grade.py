@@ -248,7 +248,8 @@ def _measure_sizes(task: Task, rules: frozenset[int]) -> SizedHistory:
         # Rules in a file would be lost one by one; whole, or in the text that has their sentences.
         undivided=_find_places(task, "user", "summary") | rules,
         guarded=task.protected | frozenset(range(head)),
-        fixed=task.pinned | _find_places(task, "system") | _find_request(task),
+        # What a call that waits for its result asks for must stay as the model wrote it.
+        fixed=task.pinned | _find_places(task, "system") | _find_request(task) | task.index.open_calls(),
         head=head,
         cuts=task.index.cuts,
         unit=task.counter.divisor,

@@ -350,15 +350,18 @@ class TestRefusals:
         assert thinking(again.prepare(history).messages) == [len(history) - 2]
         again.close()
 
-    @pytest.mark.parametrize("name", ["talk", "another talk"])
-    def test_a_process_that_begins_with_a_view_without_thinking_knows_it(self, name, tmp_path):
+    @pytest.mark.parametrize(
+        ("name", "model"), [("talk", UNKNOWN), ("another talk", UNKNOWN), ("talk", None)]
+    )
+    def test_a_process_that_begins_with_a_view_without_thinking_knows_it(self, name, model, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db", "window": 100_000, "format": "anthropic"}
-        session = refold.open("talk", model=UNKNOWN, **options)
+        session = refold.open("talk", model=model, **options)
         session.prepare(talk(4))
         session.observe(RuntimeError(REFUSAL))
         session.compact(target=200)
+        session.prepare()
         session.close()
-        again = refold.open(name, model=UNKNOWN, **options)
+        again = refold.open(name, model=model, **options)
         again.say({"role": "user", "content": "Go on."})
         sent = again.prepare().messages
         for number in range(20, 24):

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from refold import formats
 from refold.core.compaction import circuit_breaker
+from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
@@ -273,14 +274,19 @@ def _take_in_prefixes(state: SessionState, entries: Iterable[Entry]) -> None:
     state.thinking.take_in(entry.beside for entry in entries if MADE_BEHIND in entry.about)  # most have none
 
 
-def _recall_binding(state: SessionState, entries: Iterable[Entry]) -> SessionFlow[None]:
+def _recall_binding(
+    state: SessionState, entries: Iterable[Entry], messages: Iterable[Message]
+) -> SessionFlow[None]:
     """Take over what is known of thinking; ask the store whether the model binds it, if no facts tell.
 
-    It is asked before the first request, though nothing may hold thinking yet: the answer to it may.
+    It is asked before the first request, though nothing may hold thinking yet: the answer to it may. What a
+    model without a name has taught is another's in another session, so there it takes thinking to ask.
     """
     _take_in_prefixes(state, entries)
     model, endpoint = state.settings.model or "", state.settings.endpoint
-    if state.thinking.is_unsure_of(model):
+    if state.thinking.is_unsure_of(model) and (
+        model or state.thinking.recorded[1] or any(map(has_bound, messages))
+    ):
         note: str | None = yield StoreCall(lambda: state.log.note(binding_key(endpoint, model)))
         state.thinking.note_answer(model, binds=note is not None)
 
@@ -344,7 +350,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
             message = shown_messages[shown.fold][shown.place]
             messages[index] = replace(messages[index], source=message.source, meta=message.meta)
-    yield from _recall_binding(state, said.values())
+    yield from _recall_binding(state, said.values(), messages)
     loaded = state.new_view(wire, len(system))
     loaded.add(view_items, items, messages)
     state.loaded = loaded  # last, so that an error above leaves the old view in place

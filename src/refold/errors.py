@@ -20,6 +20,8 @@ Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields
 carries its facts as attributes, so that nobody has to parse a message.
 """
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +32,14 @@ class RefoldError(Exception):
 
 class RefoldWarning(UserWarning):
     """A problem that did not stop the work."""
+
+
+def warn_caller(text: str) -> None:
+    """Warn, and name the line outside of this package that led here, however many calls lie between."""
+    level, frame = 1, sys._getframe()  # noqa: SLF001  # inspect would be imported by every program
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "refold":
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]  # the outermost has none
+    warnings.warn(text, RefoldWarning, stacklevel=level)
 
 
 def install_hint(extra: str) -> str:

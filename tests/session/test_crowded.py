@@ -139,3 +139,12 @@ def test_measure_and_the_session_name_the_same_trigger():
     measured = refold.measure(ready.messages, window=WINDOW, tools=TOOLS)
     assert measured.trigger_tokens == ready.budget.trigger_tokens
     assert measured.should_compact == ready.budget.should_compact
+
+
+def test_the_warning_names_the_line_of_the_caller():
+    """However many calls of this package lie between: argument checks, drivers, steps."""
+    with refold.open("lines", window=2_000, store="memory:") as session:
+        system = {"role": "system", "content": "rule " * 1_500}
+        with pytest.warns(refold.RefoldWarning, match="little of the conversation") as caught:
+            session.prepare([system, {"role": "user", "content": "hi"}])
+    assert [each.filename for each in caught] == [__file__]

@@ -3,7 +3,6 @@
 import inspect
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -23,7 +22,7 @@ from refold.core.compaction.flow import Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
 from refold.core.tokens.units import parse_tokens
-from refold.errors import LogCorrupt, LogTooNew, RefoldError, RefoldWarning, StoreError
+from refold.errors import LogCorrupt, LogTooNew, RefoldError, StoreError, warn_caller
 from refold.policies import presets
 from refold.redaction.redact import Mode, SecretMemory, make_redactor
 from refold.session.events import EventQueue, Listeners
@@ -139,7 +138,7 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
         summariser = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
         problem = f"no price is known for {summariser}, so that a cap in dollars cannot be held"
         advice = "before it has answered: set max_summary_tokens_per_hour"
-        warnings.warn(f"{problem} {advice}", RefoldWarning, stacklevel=5)
+        warn_caller(f"{problem} {advice}")
     return caps
 
 
@@ -165,11 +164,9 @@ def _open_default(durability: Durability | None) -> Store:
     except (LogCorrupt, LogTooNew):
         raise
     except StoreError as error:
-        warnings.warn(
+        warn_caller(
             f"{error}: the session is kept in memory and is gone with this process; name a store to keep it"
             " (store=, REFOLD_STORE)",
-            RefoldWarning,
-            stacklevel=6,
         )
         return open_store("memory:")
 

@@ -1,6 +1,5 @@
 """Go on while the store fails, tell the caller and the listeners, and catch up when the store works again."""
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -9,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from refold.core.log.entries import ROOT, SAID, Entry, make_entry
-from refold.errors import Conflict, RefoldWarning, StoreError
+from refold.errors import Conflict, StoreError, warn_caller
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import StoreFailed, StoreRestored
 from refold.session.results import Observed, Ready
@@ -139,7 +138,7 @@ def report_failure(state: SessionState, result: Result) -> SessionFlow[Result]:
             session=state.name, at=state.now(), reason=str(log.failure.error), unsaved=log.unsaved
         )
         state.events.add(event)
-        warnings.warn(log.explanation, RefoldWarning, stacklevel=2)
+        warn_caller(log.explanation)
     if isinstance(result, str):
         return result
     if isinstance(result, Ready):

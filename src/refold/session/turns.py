@@ -3,7 +3,6 @@
 `call` is the program's own request: it takes the list to send and returns the response, or the chunks of one.
 """
 
-import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from refold.clients.http.sse import Event
 from refold.core.messages.plain_values import to_plain_value
 from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
-from refold.errors import Overflow, RefoldError, RefoldWarning, StoreError
+from refold.errors import Overflow, RefoldError, StoreError, warn_caller
 from refold.session.results import Observed
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def send(session: _Observer, call: Callable[[list[Any]], Any], messages: list[An
 
 def _warn_unobserved(error: StoreError) -> None:
     """Warn that a response was not taken in: it is paid for, so the caller gets it all the same."""
-    warnings.warn(f"the response was not observed: {error}", RefoldWarning, stacklevel=5)
+    warn_caller(f"the response was not observed: {error}")
 
 
 def _send_again(

@@ -4,7 +4,6 @@ The built-in table is package data, read at the first look and kept. `scripts/bu
 """
 
 import json
-import warnings
 from functools import lru_cache
 from types import EllipsisType
 from typing import Any
@@ -14,7 +13,7 @@ from refold.core.models.model_names import canonical_provider, parse_model_name,
 from refold.core.models.window_overlay import Overlay, apply_overlay, parse_overlay
 from refold.core.models.window_table import FALLBACK, Price, Table, Window
 from refold.core.tokens.units import parse_tokens
-from refold.errors import RefoldWarning, WindowUnknown
+from refold.errors import WindowUnknown, warn_caller
 
 __all__ = [
     "FALLBACK",
@@ -83,7 +82,7 @@ def lookup(
         taken = f"taking {window.tokens:,} tokens{usual}"
         known = "pass window= (at a terminal: --window, or add it to refold.toml)"
         text = f"no window is known for model {model[:200]!r}: {taken}; {known}"
-        warnings.warn(text, RefoldWarning, stacklevel=3)
+        warn_caller(text)
     return window
 
 

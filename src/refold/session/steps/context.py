@@ -3,7 +3,6 @@
 Where system prompt, tools and files leave little room, a session warns once and folds less often.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +12,7 @@ from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.core.tokens.calibration import Calibration
 from refold.core.tokens.units import format_count
-from refold.errors import RefoldWarning
+from refold.errors import warn_caller
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import ContextWarning
 from refold.session.state.accounting import SentRequest, UsageReport
@@ -189,7 +188,7 @@ def warn_of_crowding(state: SessionState, budget: Budget) -> None:
     )
     state.accounting.note_crowding()
     warn_listeners(state, budget, text)
-    warnings.warn(text, RefoldWarning, stacklevel=2)
+    warn_caller(text)
 
 
 def explain_wait(state: SessionState, budget: Budget) -> str:

@@ -1,7 +1,6 @@
 """Write a session as files and read it back without loss; the forms of the files are in `formats.systems`."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from refold.core.log.entries import ROOT, Entry, Kind, make_entry
 from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, changes_to_json, project
 from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
-from refold.errors import RefoldError, RefoldWarning
+from refold.errors import RefoldError, warn_caller
 from refold.formats.shared import canonical
 from refold.formats.shared.exported import Exported, ExportedFold
 from refold.formats.systems.file_forms import (
@@ -58,7 +57,7 @@ def keep_archive(state: SessionState) -> SessionFlow[None]:
     except RefoldError as error:
         why = f"the archive was not written: {error}"
         warn_listeners(state, (yield from context_state(state)).budget, why)
-        warnings.warn(why, RefoldWarning, stacklevel=2)
+        warn_caller(why)
 
 
 def _to_exported(state: SessionState) -> SessionFlow[Exported]:

@@ -1,6 +1,5 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -32,7 +31,7 @@ from refold.core.tokens.calibration import (
 )
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import Usage
-from refold.errors import Overflow, RefoldWarning, StoreError
+from refold.errors import Overflow, StoreError, warn_caller
 from refold.policies.default import add_floor
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
@@ -175,7 +174,7 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
         ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
         usage = None
     if ignored:
-        warnings.warn(ignored, RefoldWarning, stacklevel=2)
+        warn_caller(ignored)
     if usage is None:
         reason = ignored or "no usage was reported"
         return Observed(reason=reason, finish=response.finish, budget=budget)

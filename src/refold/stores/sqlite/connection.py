@@ -14,14 +14,13 @@ import os
 import random
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull, install_hint
+from refold.errors import LogCorrupt, StoreBusy, StoreError, StoreFull, install_hint, warn_caller
 from refold.stores import Durability
 from refold.stores.sqlite import driver, files, pages, schema
 from refold.stores.sqlite.driver import Driver, RawConnection, Row
@@ -79,11 +78,9 @@ class Connection:
         self.journal = "wal" if driver.safe_wal and files.supports_wal(path) else "truncate"
         if not driver.safe_wal and is_news:
             version = ".".join(map(str, driver.version))
-            warnings.warn(
+            warn_caller(
                 f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"
                 f" {install_hint('sqlite')}",
-                RefoldWarning,
-                stacklevel=4,
             )
         _OPEN.add(self)
         try:

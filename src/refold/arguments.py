@@ -240,7 +240,7 @@ def _to_plain_number(value: Any, kind: Any) -> Any:
     """Return a number of another library, or a whole one such as 0.8 * 200_000, as Python has it."""
     if kind is bool and type(value).__name__ in {"bool", "bool_"}:  # NumPy's own has no common base
         return bool(value)
-    if isinstance(value, bool) or kind not in {int, float}:
+    if kind not in {int, float} or isinstance(value, bool):
         return value
     if isinstance(value, Integral):
         return int(value)

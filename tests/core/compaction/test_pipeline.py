@@ -536,5 +536,7 @@ def test_each_accepted_stage_makes_it_smaller_and_each_other_leaves_it(data):
     for report in done.reports:
         assert report.tokens_before == size
         assert not report.accepted or report.tokens_after < size
-        size = report.tokens_after if report.accepted else size
+        # A cut of the last request that turns out to be in vain is taken back when all stages have run.
+        was_accepted = report.accepted or "is not enough" in report.reason
+        size = report.tokens_after if was_accepted else size
     assert done.tier == max((n for n, report in enumerate(done.reports, 1) if report.accepted), default=0)

@@ -131,6 +131,14 @@ class TestSaidTwice:
             assert got.text == "The plan is this.\n[... 80 lines left out, the call below has them]\nShall I?"
             assert got.calls[0].arguments == arguments, "so the call needs not be cut"
 
+    def test_a_call_that_is_cut_too_is_not_said_to_have_all(self):
+        text = "\n".join(self.PLAN)
+        message = calls(f"The plan.\n{text}", ToolCall("c1", "write", {"content": text}))
+        got = short(message, size(message) // 5)
+        assert got.text == "The plan.\n[... 40 lines left out, the cut call has some]"
+        assert "left out" in str(got.calls[0].arguments)
+        assert size(got) <= size(message) // 5
+
     def test_a_few_lines_and_other_words_stay(self):
         few = "\n".join(self.PLAN[:3])
         message = calls(f"{few}\n{PROSE}", ToolCall("c1", "write", {"content": few}))

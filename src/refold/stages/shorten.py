@@ -48,7 +48,8 @@ LEAST_REPEATED: Final = 6
 """Characters of a line that is recognised when it stands twice; shorter ones are braces and blank lines."""
 WORTH_A_MARK: Final = 4
 """Lines that stand twice from which on a marker is shorter."""
-IN_CALL: Final = "the call below has them"
+IN_CALL, IN_CUT_CALL = "the call below has them", "the cut call has some"
+"""What a marker says of lines that a call repeats; the second is shorter, so that a limit still holds."""
 RULES_TITLE: Final = "[rules from the part left out]"
 _MARKER: Final = re.compile(r"(\[\.\.\. \d{1,12} \w{1,12} left out(?:, [^\]\n]{0,80})?)((?: \.\.\.)?\])")
 
@@ -69,7 +70,8 @@ def shorten_message(message: Message, limit: int, counter: Counter, handle: str 
         if over <= 0:
             break
         aim -= over
-        short = name_handle(_shorten_parts(slim, size - aim, counter, shorten), handle)
+        short = _tell_cut_calls(_shorten_parts(slim, size - aim, counter, shorten), slim)
+        short = name_handle(short, handle)
     return short if counter.message(short) < size else slim
 
 
@@ -110,6 +112,19 @@ def _mark_run(run: Sequence[str]) -> Sequence[str]:
     """Return a marker for lines that stand elsewhere, or the lines where a marker would not be shorter."""
     repeats = sum(1 for line in run if len(_strip_line(line)) >= LEAST_REPEATED)
     return [mark_gap(len(run), "line", IN_CALL)] if repeats >= WORTH_A_MARK else run
+
+
+def _tell_cut_calls(message: Message, before: Message) -> Message:
+    """Say of lines that a call repeats that it was cut, if it was: a marker says only what is true."""
+    if message.calls == before.calls:
+        return message
+    parts = [
+        replace_part_text(part, part.text.replace(f"{IN_CALL}]", f"{IN_CUT_CALL}]"))
+        if isinstance(part, Text)
+        else part
+        for part in message.parts
+    ]
+    return replace(message, parts=tuple(parts))
 
 
 def _strip_line(line: str) -> str:

@@ -17,6 +17,11 @@ from refold.core.log.entries import ROOT as NO_PARENT
 from refold.core.log.entries import Entry, make_entry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+WORDS: Final = (
+    *("look", "here", "at", "the", "file", "and"),
+    *("port", "it", "please", "because", "of", "reasons"),
+)
+"""What the people in random conversations say."""
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # files that need no disk
 _SHOWN: Final = 20
 """So many faults are written down; the number of all of them stands beside."""

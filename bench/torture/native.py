@@ -22,24 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bench.processes import map_in_processes, split_in_batches
+from bench.torture.ground import WORDS
 
 import refold
 
 Item = dict[str, Any]
-WORDS: Final = (
-    "look",
-    "here",
-    "at",
-    "the",
-    "file",
-    "and",
-    "port",
-    "it",
-    "please",
-    "because",
-    "of",
-    "reasons",
-)
 LONG: Final = "it was looked at, changed and checked, " * 20
 KEYS: Final = {"key-1": "org-a", "key-2": "org-b"}
 """The organisation of each key; blocks belong to the organisation."""

@@ -12,28 +12,12 @@ from importlib.resources import files
 from typing import Any, Final
 
 from bench.processes import map_in_processes, split_in_batches
+from bench.torture import ground
 
 import refold
 
 TABLE: Final = json.loads(files("refold.formats.shared").joinpath("data/wire_kinds.json").read_text("utf-8"))
-WORDS: Final = [
-    "look",
-    "here",
-    "at",
-    "the",
-    "file",
-    "and",
-    "port",
-    "it",
-    "please",
-    "because",
-    "of",
-    "reasons",
-    "it",
-    "was",
-    "done",
-    "then",
-]
+WORDS: Final = [*ground.WORDS, "it", "was", "done", "then"]
 _BATCH: Final = 50
 """Histories that a process takes at a time."""
 Item = dict[str, Any]

@@ -141,9 +141,8 @@ def _find_staying(task: Task, cut: int) -> frozenset[int]:
     """Return the positions before a cut that no block may take: system messages, pins, the last request."""
     turns = find_user_turns(task.messages)
     stays = set(task.pinned) | set(turns[-1:])
-    if (
-        not task.shape.system_behind_user
-    ):  # there the block tells what they said, and which tools they changed
+    # Elsewhere the block tells what they said, and which tools they changed.
+    if not task.shape.system_behind_user:
         stays |= {at for at, message in enumerate(task.messages) if message.role == "system"}
     return frozenset(at for at in stays if at < cut and not task.messages[at].is_summary)
 

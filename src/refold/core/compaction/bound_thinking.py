@@ -164,12 +164,8 @@ def _remove_marks(blocks: Any) -> Any:
 def _to_json(value: Any) -> str:
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_to_fields)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # a tool of no known kind; it is at least told from others
-        return repr(value)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)  # a tool of no known kind; it is at least told from others
 
 
 def _to_fields(value: Any) -> Any:

@@ -16,7 +16,7 @@ from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.task import Step, Task
 from refold.core.log.view import MessageRange, Replacement
 from refold.core.messages.message import Message
-from refold.core.messages.unread import find_blocks, is_compaction, is_native
+from refold.core.messages.unread import find_blocks, is_compaction
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.responses import Response
 from refold.session.drivers import SessionFlow
@@ -113,8 +113,9 @@ def _is_unfolded(state: SessionState, place: int) -> bool:
 
 def _knows(state: SessionState, block: Message) -> bool:
     """True if a visible fold has put this block there."""
-    stored = (message for messages in state.position.fold_messages.values() for message in messages)
-    return any(is_native(message) and find_blocks(message) == find_blocks(block) for message in stored)
+    folds = state.position.fold_messages
+    stored = (folds[known.fold][known.place] for known in state.position.blocks)
+    return any(find_blocks(message) == find_blocks(block) for message in stored)
 
 
 def _build_task(state: SessionState, context: ContextState) -> SessionFlow[Task]:

@@ -193,7 +193,9 @@ class AsyncSession:
         second refusal, comes through as the provider's own.
         """
         ready = await self.prepare(messages, system=system, tools=tools)
-        return await turns.asend(self, call, ready.messages, say=messages is None if say is None else say)
+        return await turns.asend(
+            self, lambda view: call(view.messages or []), ready, say=messages is None if say is None else say
+        )
 
     async def stream(
         self,
@@ -216,7 +218,9 @@ class AsyncSession:
         ready = await self.prepare(messages, system=system, tools=tools)
         keeps = messages is None if say is None else say
         # Without `aclosing` a consumer that stops early would leave the inner generator open.
-        async with aclosing(turns.astream(self, call, ready.messages, say=keeps)) as chunks:
+        async with aclosing(
+            turns.astream(self, lambda view: call(view.messages or []), ready, say=keeps)
+        ) as chunks:
             async for chunk in chunks:
                 yield chunk
 

@@ -26,6 +26,7 @@ from refold.redaction.redact import SecretMemory
 from refold.session import aopen
 from refold.session import open as open_session
 from refold.session.async_session import AsyncSession
+from refold.session.events import Listener
 from refold.session.opening import find_store
 from refold.session.session import Session
 from refold.session.steps.load import SYSTEM
@@ -66,6 +67,7 @@ class Sessions:
         store: str | os.PathLike[str] | Store | None = None,
         options: Callable[[Any], Mapping[str, Any]] | None = None,
         max_open: int = MAX_OPEN,
+        on_event: Listener | None = None,
         **defaults: Any,
     ) -> None:
         """Open the store, and no session yet.
@@ -73,6 +75,7 @@ class Sessions:
         store      an address, a path or an open store, as for `open`
         options    gives the options of one session by its key, such as its model or its policy
         max_open   sessions that stay open
+        on_event   called with every event of every session
         defaults   the options of every session, as for `open`
         """
         if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
@@ -82,6 +85,7 @@ class Sessions:
         self._owns_store = store is None or isinstance(store, str | os.PathLike)
         self.store = find_store(store, defaults.pop("durability", None))
         self._options, self._defaults, self._max_open = options, defaults, max_open
+        self._on_event = on_event
         self._lock = threading.RLock()  # `options` may ask for another session
         self._open: OrderedDict[Hashable, Session] = OrderedDict()
         self._open_async: OrderedDict[Hashable, AsyncSession] = OrderedDict()
@@ -119,6 +123,8 @@ class Sessions:
             if place not in known:
                 options = {**self._defaults, **(self._options(key) if self._options is not None else {})}
                 known[place] = make(str(key), store=self.store, **options)
+                if self._on_event is not None:
+                    known[place].subscribe(self._on_event)
             known.move_to_end(place)
             unused = known.popitem(last=False)[1] if len(known) > self._max_open else None
             return known[place], unused

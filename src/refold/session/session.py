@@ -189,7 +189,9 @@ class Session:
         second refusal, comes through as the provider's own.
         """
         ready = self.prepare(messages, system=system, tools=tools)
-        return turns.send(self, call, ready.messages, say=messages is None if say is None else say)
+        return turns.send(
+            self, lambda view: call(view.messages or []), ready, say=messages is None if say is None else say
+        )
 
     def stream(
         self,
@@ -211,7 +213,7 @@ class Session:
         """
         ready = self.prepare(messages, system=system, tools=tools)
         keeps = messages is None if say is None else say
-        yield from turns.stream(self, call, ready.messages, say=keeps)
+        yield from turns.stream(self, lambda view: call(view.messages or []), ready, say=keeps)
 
     @check_arguments
     def compact(

@@ -69,7 +69,7 @@ def _module() -> Iterator[str]:
 
 def _testing() -> Iterator[str]:
     for name, value in sorted(vars(refold.testing).items()):
-        here = getattr(value, "__module__", "") == "refold.testing"
+        here = getattr(value, "__module__", "").startswith("refold.testing")
         if not name.startswith("_") and here and inspect.isfunction(value):
             yield signature(f"testing.{name}", value)
         elif not name.startswith("_") and here and inspect.isclass(value):

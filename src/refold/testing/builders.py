@@ -1,26 +1,4 @@
-"""Builders and checks for tests of code that uses refold; knows the core alone, no wire format.
-
-    history = [
-        system("You help."),
-        user("what is in a.py?"),
-        call("read", path="a.py"),          # an assistant message with one tool call, its id is c1
-        result("c1", "x = 1"),
-        assistant(thinking("easy"), "One line."),
-    ]
-    print(shape(history))                   # one line a message, for golden comparisons
-
-    system: You help.
-    user: what is in a.py?
-    assistant: -> read(path=a.py) #c1
-    tool #c1: x = 1
-    assistant: (thinks easy) | One line.
-
-A scripted model replaces a real one and remembers its questions:
-
-    model = Scripted(["first summary", TimeoutError("slow"), Answer(text="cut", finish="length")])
-    outcome = refold.compact(history, ask=model, force=True)
-    assert "a.py" in model.asked[0]
-"""
+"""Build messages, print them, and answer from a script; knows the core alone, no wire format."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -205,3 +205,12 @@ def test_the_model_that_serves_is_measured_against_unless_one_was_named():
     session = named.session("t")
     named.follow_model(session, "openai:gpt-4o")
     assert session.model == "anthropic:claude-sonnet-4-20250514"
+
+
+def test_a_window_of_the_framework_holds_where_no_table_has_the_model():
+    adapter = Adapter(format="openai", store="memory:")
+    session = adapter.session("t")
+    adapter.follow_model(session, "acme:one", window=50_000)
+    assert session.budget().window == 50_000
+    adapter.follow_model(session, "openai:gpt-4o", window=50_000)
+    assert session.budget().window == 128_000

@@ -13,7 +13,8 @@ from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
-from refold.errors import RefoldError
+from refold.core.models.windows import lookup
+from refold.errors import RefoldError, WindowUnknown
 from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
@@ -137,17 +138,34 @@ class Adapter:
     """How the framework's users name a conversation; each adapter says it in its own words."""
 
     def follow_model(
-        self, session: Session | AsyncSession, model: str | None, *, endpoint: str | None = None
+        self,
+        session: Session | AsyncSession,
+        model: str | None,
+        *,
+        endpoint: str | None = None,
+        window: int | None = None,
     ) -> None:
-        """Measure against the model that serves now, unless the caller has named one."""
+        """Measure against the model that serves now, unless the caller has named one.
+
+        window   the framework's own number, which is taken where no table has the model
+        """
         if model and self._model is None and session.model != model:
-            session.use(model=model, window=self._window, endpoint=endpoint)
+            believed = self._window or (None if is_listed(model) else window)
+            session.use(model=model, window=believed, endpoint=endpoint)
 
     @property
     def recall_tool(self) -> RecallTool:
         """The tool `recall` as a framework's user would define it."""
         function = schema("openai", self.recall_name)["function"]
         return RecallTool(function["name"], function["description"], function["parameters"])
+
+
+def is_listed(model: str) -> bool:
+    """True if a table has the window of a model."""
+    try:
+        return lookup(model, fallback=None).source != "provider default"
+    except WindowUnknown:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ Where several set the same thing, the environment wins over the file; a caller's
     [windows."my-model"]
     context = "128k"
     output = 8192
+
+    [serve]
+    port = 8377
 """
 
 import os
@@ -29,6 +32,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from refold.config.serve_settings import read_serve_table, read_serve_variables
 from refold.config.values import SETTINGS, choose_store, derive_settings, hide_password, parse_value
 from refold.core.compaction.policy import Policy
 from refold.core.models.model_names import parse_model_name
@@ -69,6 +73,8 @@ class Settings:
     """Windows of models, laid over every table."""
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The knobs that are set, by policy."""
+    serve: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the gateway that are set."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The source of each value: a variable's name or a file's path."""
 
@@ -93,6 +99,8 @@ def load(environment: Mapping[str, str] | None = None, folder: Path | None = Non
         if value := variables.get(variable, "").strip():
             settings = _with(settings, name, value, variable)
     settings = _read_knob_variables(settings, variables)
+    for name, (value, variable) in read_serve_variables(variables).items():
+        settings = _with_serve(settings, {name: value}, variable)
     values = {name: getattr(settings, name) for name in NAMES}
     for name, value, source in derive_settings(values, settings.sources):
         settings = replace(settings, **{name: value}, sources={**settings.sources, name: source})
@@ -136,7 +144,7 @@ def parse_settings(text: str, name: str = FILE) -> Settings:
         raise FormatError(f"is not TOML: {error}{hint}", path=name) from None
     except FormatError as error:
         raise FormatError(str(error), path=name) from None
-    known = (*NAMES, "windows")
+    known = (*NAMES, "windows", "serve")
     for key in values:
         if key not in known:
             near = get_close_matches(key, known, 1)
@@ -150,6 +158,7 @@ def parse_settings(text: str, name: str = FILE) -> Settings:
     for key in NAMES:
         if values.get(key) is not None:
             settings = _with(settings, key, values[key], name)
+    settings = _with_serve(settings, read_serve_table(values.get("serve", {}), name), name)
     if settings.store is not None and settings.store != hide_password(settings.store):
         raise FormatError("may hold no password: set REFOLD_STORE instead", path=f"{name}: store")
     return settings
@@ -241,6 +250,11 @@ def _with_knobs(settings: Settings, policy: str, knobs: Mapping[str, Any], sourc
     sources = {f"policy.{name}.{knob}": source for knob in knobs}
     table = {**settings.knobs_of(name), **knobs}
     return replace(settings, knobs={**settings.knobs, name: table}, sources={**settings.sources, **sources})
+
+
+def _with_serve(settings: Settings, values: Mapping[str, Any], source: str) -> Settings:
+    sources = {f"serve.{name}": source for name in values}
+    return replace(settings, serve={**settings.serve, **values}, sources={**settings.sources, **sources})
 
 
 def _read_text(path: Path) -> str:

@@ -15,6 +15,7 @@ from refold.cli.output.encoding import dumps
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import align_columns
 from refold.config import settings as config
+from refold.config.serve_settings import SERVE_SETTINGS, VARIABLE
 from refold.config.values import OTHER_VARIABLES, SETTINGS, hide_password
 from refold.policies import presets
 
@@ -65,7 +66,8 @@ def run(args: Namespace, screen: Screen) -> int:
     settings = config.load()
     if settings.policy is not None:
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
-    rows = {name: _setting_data(name, settings) for name in SETTINGS} | _knob_data(settings)
+    rows = {name: _setting_data(name, settings) for name in SETTINGS}
+    rows |= _knob_data(settings) | _serve_data(settings)
     if args.name is not None:
         name = _setting_name(args.name, rows)
         value = rows[name]["value"]
@@ -75,6 +77,7 @@ def run(args: Namespace, screen: Screen) -> int:
             screen.line(_format_value(value))
         return DONE if args.json or value is not None else REFUSED
     known = [*(row["variable"] for row in rows.values()), *OTHER_VARIABLES]
+    known += [f"{VARIABLE}{name.upper()}" for name in SERVE_SETTINGS]
     unknown = {
         name: next(iter(get_close_matches(name, known, 1)), None)
         for name in sorted(os.environ)
@@ -139,6 +142,19 @@ def _knob_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
         }
         for policy, table in settings.knobs.items()
         for knob, value in table.items()
+    }
+
+
+def _serve_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
+    """Return the settings of the gateway that are set, each under `serve.NAME`."""
+    return {
+        f"serve.{name}": {
+            "value": ", ".join(value) if isinstance(value, tuple) else value,
+            "source": settings.sources[f"serve.{name}"],
+            "variable": f"{VARIABLE}{name.upper()}",
+            "default": SERVE_SETTINGS[name].default,
+        }
+        for name, value in settings.serve.items()
     }
 
 

@@ -1,0 +1,110 @@
+"""The settings of `refold serve`: the table `[serve]` of refold.toml, and variables after `REFOLD_SERVE_`."""
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from refold.config.values import SettingInfo, parse_value
+from refold.errors import FormatError
+
+VARIABLE: Final = "REFOLD_SERVE_"
+TOKEN_VARIABLE: Final = "REFOLD_SERVE_TOKEN"  # noqa: S105  # the name of the variable
+_UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+def _read_text(value: Any) -> str:
+    return str(parse_value("store", value))
+
+
+def _read_port(value: Any) -> int:
+    text = str(value).strip()
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65_535:
+        raise FormatError("must be a number from 0 to 65535")
+    return int(text)
+
+
+def _read_count(value: Any) -> int:
+    return int(parse_value("memory_max_sessions", value))
+
+
+def _read_seconds(value: Any) -> float:
+    text = str(value).strip()
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", text) or float(text) <= 0:
+        raise FormatError("must be a number of seconds above 0")
+    return float(text)
+
+
+def _read_bytes(value: Any) -> int:
+    match = re.fullmatch(r"([0-9]{1,12})\s*([kmg]?)b?", str(value).strip().lower())
+    if isinstance(value, bool) or match is None or int(match[1]) < 1:
+        raise FormatError("must be a number of bytes, such as 64m")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _read_names(value: Any) -> tuple[str, ...]:
+    words = value if isinstance(value, list) else str(value).split(",")
+    if not all(isinstance(word, str) and word.strip() for word in words):
+        raise FormatError("must be a list of names")
+    return tuple(word.strip() for word in words)
+
+
+def _read_switch(value: Any) -> bool:
+    return bool(parse_value("memory_enabled", value))
+
+
+_Reader = Callable[[Any], Any]
+_ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
+    ("host", "the address to listen on", "127.0.0.1", _read_text),
+    ("port", "the port; 0: a free one", "8377", _read_port),
+    ("upstream_openai", "where requests in OpenAI's wires go", "https://api.openai.com/v1", _read_text),
+    ("upstream_anthropic", "where Anthropic's go", "https://api.anthropic.com/v1", _read_text),
+    ("allow_hosts", "further names by which it is called (header Host)", "none", _read_names),
+    ("allow_origins", "origins whose pages may call it", "none", _read_names),
+    ("strict_paths", "true: unknown paths are refused", "false", _read_switch),
+    ("header_seconds", "how long a caller may take for its headers", "10", _read_seconds),
+    ("body_seconds", "and for the body", "60", _read_seconds),
+    ("connect_seconds", "how long an upstream may take to be reached", "10", _read_seconds),
+    ("first_byte_seconds", "to begin its answer", "600", _read_seconds),
+    ("idle_seconds", "and between two pieces of it", "300", _read_seconds),
+    ("drain_seconds", "how long open answers may go on after SIGTERM", "30", _read_seconds),
+    ("max_body", "bytes of a request", "64m", _read_bytes),
+    ("max_requests", "requests at the same time", "4096", _read_count),
+)
+SERVE_SETTINGS: Final[Mapping[str, SettingInfo]] = {
+    name: SettingInfo(words, default, read) for name, words, default, read in _ROWS
+}
+"""Every setting of the gateway: in the file below `[serve]`, in the environment after `REFOLD_SERVE_`."""
+
+
+def read_serve_table(table: Any, source: str) -> dict[str, Any]:
+    """Read the table of a file; the source is for messages."""
+    if not isinstance(table, dict):
+        raise FormatError("must be a table: [serve]", path=f"{source}: serve")
+    values = {}
+    for name, value in table.items():
+        if name not in SERVE_SETTINGS:
+            near = get_close_matches(name, SERVE_SETTINGS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SERVE_SETTINGS)}"
+            text = f"set {TOKEN_VARIABLE} instead" if name == "token" else hint
+            raise FormatError(f"there is nothing called {name!r} to set; {text}", path=f"{source}: serve")
+        values[name] = parse_serve_value(name, value, f"{source}: serve.{name}")
+    return values
+
+
+def read_serve_variables(variables: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """Return what the environment sets, each with the name of its variable."""
+    found = {}
+    for name in SERVE_SETTINGS:
+        variable = f"{VARIABLE}{name.upper()}"
+        if text := variables.get(variable, "").strip():
+            found[name] = (parse_serve_value(name, text, variable), variable)
+    return found
+
+
+def parse_serve_value(name: str, value: Any, source: str) -> Any:
+    """Read one value; `FormatError` with its source if it is none."""
+    try:
+        return SERVE_SETTINGS[name].read(value)
+    except FormatError as error:
+        raise FormatError(str(error), path=source) from None

@@ -1,0 +1,138 @@
+"""Send a request to its upstream and pass the answer on, byte for byte; knows no history and no session."""
+
+import asyncio
+from collections.abc import AsyncIterable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from refold.gateway.headers import forward_response_headers
+from refold.gateway.options import GatewayOptions
+from refold.gateway.refusals import Refusal, write_error_event
+
+_ADDED_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+"""Headers that the client library would add where the caller sent none."""
+_KEPT_SECONDS: Final = 15.0
+"""Seconds that an unused connection to an upstream is kept. A server that closes one in the very moment in
+which it is used again costs the caller an error, since a request is never sent twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request as it goes upstream."""
+
+    method: str
+    address: str
+    headers: CIMultiDict[str]
+    body: bytes | AsyncIterable[bytes] | None = None
+
+
+class UpstreamClient:
+    """The connections to the upstreams. It follows no redirect, keeps no cookie, reads no proxy setting."""
+
+    def __init__(self) -> None:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS)
+        self._client = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_ADDED_HEADERS,
+            read_bufsize=2**17,
+            max_line_size=2**16,
+            max_field_size=2**16,
+        )
+
+    async def send(self, outgoing: Outgoing, options: GatewayOptions) -> aiohttp.ClientResponse:
+        """Send a request and return the answer as soon as its headers are there."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.connect_seconds)
+        try:
+            async with asyncio.timeout(options.first_byte_seconds):
+                return await self._client.request(
+                    outgoing.method,
+                    URL(outgoing.address, encoded=True),
+                    headers=outgoing.headers,
+                    data=outgoing.body,
+                    allow_redirects=False,
+                    timeout=timeout,
+                )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            raise Refusal(502, "connect", "the upstream cannot be reached") from None
+        except TimeoutError:
+            raise Refusal(504, "first-byte-deadline", "the upstream did not answer in time") from None
+        except (aiohttp.ClientError, OSError):
+            raise Refusal(502, "upstream", "the upstream closed the connection without an answer") from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+
+class Answer:
+    """An upstream's answer that is passed on; what was read of it already goes first."""
+
+    def __init__(self, upstream: aiohttp.ClientResponse, options: GatewayOptions, wire: str) -> None:
+        self.upstream, self._options, self._wire = upstream, options, wire
+        self.held: list[bytes] = []
+        self.lost = False
+        """True if the upstream was lost before the end."""
+        self._end = b""
+
+    @property
+    def is_stream(self) -> bool:
+        """True for a stream of events."""
+        return self.upstream.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+
+    async def read(self) -> bytes:
+        """Return the next piece; empty at the end, and where the upstream is lost or silent for too long."""
+        try:
+            async with asyncio.timeout(self._options.idle_seconds):
+                piece = await self.upstream.content.readany()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            self.lost = True
+            return b""
+        self._end = (self._end + piece)[-4:]
+        return piece
+
+    async def pass_on(
+        self,
+        request: web.BaseRequest,
+        own_headers: dict[str, str],
+        look: Callable[[bytes], None],
+    ) -> web.StreamResponse:
+        """Write the answer to the caller as it comes; `look` is given each piece behind its back."""
+        headers = forward_response_headers(self.upstream.raw_headers)
+        headers.update(own_headers)
+        response = web.StreamResponse(
+            status=self.upstream.status, reason=self.upstream.reason, headers=headers
+        )
+        await response.prepare(request)
+        for piece in self.held:
+            await response.write(piece)
+        while piece := await self.read():
+            look(piece)
+            await response.write(piece)
+        if self.lost:
+            await self._end_lost(request, response)
+        else:
+            await response.write_eof()
+        return response
+
+    async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Tell a reader of events that the rest is lost; inside an event, and else, the connection breaks."""
+        if self.is_stream and self._end.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
+            text = "the upstream was lost before the end of its answer"
+            await response.write(write_error_event(self._wire, "upstream-lost", text))
+            await response.write_eof()
+        elif request.transport is not None:
+            request.transport.abort()
+            with suppress(ConnectionError):
+                await response.write_eof()
+
+    def close(self) -> None:
+        """Close the connection if the answer is not at its end."""
+        self.upstream.close()

@@ -1,0 +1,97 @@
+"""What a gateway is told: where it listens, its upstreams, its deadlines and limits; checked when made."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from refold.errors import RefoldError
+
+LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+_LEAST_TOKEN: Final = 16
+"""Characters of a token that cannot be guessed in a lifetime over a network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """The options of a gateway. `check_options` says what is wrong with them."""
+
+    host: str = "127.0.0.1"
+    port: int = 8377
+    """0: a free one."""
+    upstream_openai: str = "https://api.openai.com/v1"
+    upstream_anthropic: str = "https://api.anthropic.com/v1"
+    token: str = field(default="", repr=False)
+    """What callers must send in `x-refold-token`; needed beyond this machine."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names in the header Host under which the gateway is called."""
+    allow_origins: tuple[str, ...] = ()
+    """Origins whose pages may call it; every other request with an Origin is refused."""
+    strict_paths: bool = False
+    """True: paths that neither interface has are refused instead of passed on."""
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    connect_seconds: float = 10.0
+    first_byte_seconds: float = 600.0
+    """As long as the SDKs themselves wait (`X-Stainless-Timeout: 600`)."""
+    idle_seconds: float = 300.0
+    """Seconds between two pieces of an answer."""
+    drain_seconds: float = 30.0
+    """Seconds that open answers get to end when the gateway is stopped."""
+    max_body: int = 64 * 1024 * 1024
+    """Bytes of a request's body; Anthropic's own limit is half of it."""
+    max_requests: int = 4_096
+    """Requests at the same time; a stream holds about 0.1 MB."""
+
+    def upstream(self, name: str) -> str:
+        """Return the address of an upstream."""
+        return self.upstream_anthropic if name == "anthropic" else self.upstream_openai
+
+
+OPTION_NAMES: Final = tuple(option.name for option in fields(GatewayOptions))
+
+
+def make_options(values: Mapping[str, Any]) -> GatewayOptions:
+    """Return checked options from settings; what is not named has its default."""
+    options = GatewayOptions(**{name: value for name, value in values.items() if value is not None})
+    check_options(options)
+    return options
+
+
+def check_options(options: GatewayOptions) -> None:
+    """Refuse options with which a gateway must not start."""
+    for name in ("upstream_openai", "upstream_anthropic"):
+        _check_address(name, getattr(options, name))
+    if not 0 <= options.port <= 65_535:
+        raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")
+    if not is_loopback(options.host) and not options.token:
+        raise RefoldError(
+            f"{options.host} can be reached from other machines: set REFOLD_SERVE_TOKEN, which callers send"
+            " in the header x-refold-token, or listen on 127.0.0.1"
+        )
+    if options.token and len(options.token) < _LEAST_TOKEN:
+        raise RefoldError(f"REFOLD_SERVE_TOKEN is too short: it needs {_LEAST_TOKEN} characters")
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine reaches the address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _check_address(name: str, address: str) -> None:
+    try:
+        parts = urlsplit(address)
+        port_is_good = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_good = False
+    shape = re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", address)
+    if shape is None or not port_is_good:
+        raise RefoldError(
+            f"{name} is no address of an upstream: write http://HOST:PORT/PATH or https://HOST/PATH, without"
+            " a user, a query or a fragment"
+        )

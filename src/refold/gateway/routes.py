@@ -1,0 +1,82 @@
+"""Where a request goes: the upstream, the path there, and whether its history may be folded; values only.
+
+A request can choose among the configured upstreams by its path and headers. It can never name a host: its
+path is appended behind the upstream's whole address.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Upstream: TypeAlias = Literal["openai", "anthropic"]
+
+_FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
+    "/chat/completions": ("openai", "openai"),
+    "/responses": ("openai", "responses"),
+    "/messages": ("anthropic", "anthropic"),
+    "/messages/count_tokens": ("anthropic", "anthropic"),
+}
+"""Paths whose requests hold a history: the upstream, and the format of the history."""
+_COUNTS: Final = "/messages/count_tokens"
+_PASSED: Final = re.compile(
+    r"/(models|embeddings|files|uploads|batches|images|audio|moderations|responses|completions|vector_stores"
+    r"|messages|complete|chat|conversations|organizations|skills|realtime|fine_tuning|containers|videos)(/.*)?"
+)
+"""Paths of the two interfaces that are passed on as they are, also where unknown paths are refused."""
+_PREFIXES: Final[Mapping[str, Upstream]] = {"/openai": "openai", "/anthropic": "anthropic"}
+_VERSION: Final = "/v1"
+_ENDS_WITH_VERSION: Final = re.compile(r"/v\d+[a-z0-9]*")
+_ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The place where a request goes."""
+
+    upstream: Upstream
+    path: str
+    """The path behind the version, such as `/chat/completions`."""
+    versioned: bool
+    """True if the caller's path had a version in front."""
+    wire: str = ""
+    """The format of the history; empty if the request has none that could be folded."""
+    counts: bool = False
+    """True for a request that only counts tokens."""
+    known: bool = False
+    """True for a path of one of the two interfaces."""
+
+
+def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
+    """Return where a request goes, by its path and else by the headers that only Anthropic's clients send.
+
+    >>> find_route("POST", "/anthropic/v1/messages", {}).wire
+    'anthropic'
+    """
+    named: Upstream | None = None
+    for prefix, upstream in _PREFIXES.items():
+        if path.startswith(f"{prefix}/"):
+            named, path = upstream, path.removeprefix(prefix)
+            break
+    versioned = path.startswith(f"{_VERSION}/")
+    path = path.removeprefix(_VERSION) if versioned else path
+    folded = _FOLDED.get(path)
+    if folded is not None and named in (None, folded[0]):
+        wire = folded[1] if method == "POST" else ""
+        return Route(folded[0], path, versioned, wire, counts=path == _COUNTS, known=True)
+    if named is None:
+        is_anthropic = path.startswith("/messages/") or any(name in headers for name in _ANTHROPIC_HEADERS)
+        named = "anthropic" if is_anthropic else "openai"
+    return Route(named, path, versioned, known=_PASSED.fullmatch(path) is not None)
+
+
+def join_address(base: str, route: Route) -> str:
+    """Return the address of a route at an upstream whose address ends with a version or stands before it.
+
+    >>> join_address("https://api.openai.com/v1", find_route("POST", "/chat/completions", {}))
+    'https://api.openai.com/v1/chat/completions'
+    """
+    base = base.rstrip("/")
+    is_versioned = _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None
+    needs_version = not is_versioned and (route.versioned or route.known)
+    return base + (_VERSION if needs_version else "") + route.path

@@ -1,0 +1,93 @@
+"""Run a gateway until a signal ends it: SIGTERM and SIGINT drain, SIGHUP takes other options."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from refold.errors import RefoldError
+from refold.gateway.options import GatewayOptions
+from refold.gateway.server import Gateway
+
+
+def serve(
+    gateway: Gateway, *, announce: Callable[[str], None], reload: Callable[[], GatewayOptions] | None = None
+) -> None:
+    """Serve in an event loop of its own until the process is asked to end.
+
+    announce   is given the first line, which says where the gateway listens, and later what a reload did
+    reload     returns the options anew; its error leaves the old ones in force
+    """
+    with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
+        runner.run(_serve(gateway, announce, reload))
+
+
+async def _serve(
+    gateway: Gateway, announce: Callable[[str], None], reload: Callable[[], GatewayOptions] | None
+) -> None:
+    try:
+        await gateway.start()
+    except OSError as error:
+        place = f"{gateway.options.host}:{gateway.options.port}"
+        raise RefoldError(f"cannot listen on {place}: {_describe(error)}") from None
+    stopping, hurried = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        (hurried if stopping.is_set() else stopping).set()
+
+    with suppress(NotImplementedError):  # on Windows Ctrl-C ends the loop itself
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+        if reload is not None:
+            loop.add_signal_handler(signal.SIGHUP, lambda: announce(_reload(gateway, reload)))
+    try:
+        announce(describe_address(gateway.address))
+        await stopping.wait()
+        await _drain_unless(gateway, hurried)
+    finally:
+        await gateway.close()
+
+
+def _describe(error: OSError) -> str:
+    """Return the system's own words; the event loop puts the address around them once more."""
+    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+
+
+async def _drain_unless(gateway: Gateway, hurried: asyncio.Event) -> None:
+    """Let open requests end; a second signal ends them."""
+    tasks = [asyncio.ensure_future(gateway.drain()), asyncio.ensure_future(hurried.wait())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _reload(gateway: Gateway, reload: Callable[[], GatewayOptions]) -> str:
+    try:
+        rest = gateway.use(reload())
+    except RefoldError as error:
+        return f"refold serve: the settings stay as they were: {error}"
+    return "refold serve: the settings were read again" + (f"; {rest}" if rest else "")
+
+
+def describe_address(address: str) -> str:
+    """Return the line that says where a gateway listens and how to point programs at it."""
+    return (
+        f"refold serve: {address}"
+        f" | Claude Code: ANTHROPIC_BASE_URL={address} claude"
+        f" | Codex: codex -c openai_base_url={address}/v1"
+        f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic)"
+    )
+
+
+def _find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the faster event loop if it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Any = uvloop.new_event_loop
+    return factory  # type: ignore[no-any-return]

@@ -1,0 +1,207 @@
+"""`Gateway`: listens, answers its own paths, and hands other requests to an exchange with an upstream."""
+
+import asyncio
+import logging
+from typing import Final, Protocol, Self
+
+from aiohttp import web
+
+from refold.gateway.admission import admit
+from refold.gateway.exchange import Exchange
+from refold.gateway.forwarding import UpstreamClient
+from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
+from refold.gateway.options import GatewayOptions, check_options
+from refold.gateway.refusals import Refusal
+from refold.gateway.routes import Route, find_route
+
+_LOGGER: Final = logging.getLogger("refold.gateway")
+_PROBES: Final = ("/healthz", "/readyz")
+_KEPT_SECONDS: Final = 75.0
+"""Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
+_MAX_HEADER: Final = 2**16
+_RETRY_SECONDS: Final = "1"
+_ENDING_SECONDS: Final = 1.0
+"""Seconds that a cancelled request gets to close its upstream."""
+
+
+class Gateway:
+    """One gateway in one event loop.
+
+    async with Gateway(GatewayOptions(port=0)) as gateway:
+        print(gateway.address)
+    """
+
+    def __init__(self, options: GatewayOptions | None = None) -> None:
+        self.options = options or GatewayOptions()
+        check_options(self.options)
+        self.metrics = Metrics()
+        self.draining = False
+        self._open = 0
+        self._idle: asyncio.Event | None = None
+        self._unheard: dict[object, asyncio.TimerHandle] = {}
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._server = web.Server(
+            self._handle,
+            handler_cancellation=True,  # a caller who leaves must not keep a model thinking
+            access_log=None,
+            logger=_make_silent_logger(),
+            keepalive_timeout=_KEPT_SECONDS,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+            auto_decompress=False,
+            lingering_time=0.5,
+            read_bufsize=2**17,
+        )
+        self._listener = await loop.create_server(
+            self._make_connection,
+            self.options.host.strip("[]"),
+            self.options.port,
+            start_serving=False,
+        )
+        self._client = UpstreamClient()
+        await self._listener.start_serving()
+
+    @property
+    def address(self) -> str:
+        """The address at which the gateway is reached."""
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def use(self, options: GatewayOptions) -> str:
+        """Take other options for the requests to come; returns what of them needs a restart, or ""."""
+        check_options(options)
+        before, self.options = self.options, options
+        moved = (before.host, before.port) != (options.host, options.port)
+        return "host and port change with a restart" if moved else ""
+
+    async def drain(self) -> None:
+        """Refuse new requests, and let those that are open end in time."""
+        self.draining = True
+        if self._idle is not None:
+            try:
+                async with asyncio.timeout(self.options.drain_seconds):
+                    await self._idle.wait()
+            except TimeoutError:
+                _LOGGER.warning("%d requests did not end in time and are closed", self._open)
+
+    async def close(self) -> None:
+        """Close everything at once; `drain` lets requests end before."""
+        self.draining = True
+        self._listener.close()
+        self._server.pre_shutdown()
+        for timer in self._unheard.values():
+            timer.cancel()
+        await self._server.shutdown(_ENDING_SECONDS if self._open else 0)
+        await self._client.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- connections ---------------------------------------------------------------------------------------
+
+    def _make_connection(self) -> asyncio.Protocol:
+        """Return the protocol of a new connection, which is closed if no request comes in time."""
+        connection = self._server()
+        loop = asyncio.get_running_loop()
+        self._unheard[connection] = loop.call_later(
+            self.options.header_seconds, self._close_unheard, connection
+        )
+        return connection
+
+    def _close_unheard(self, connection: "_Connection") -> None:
+        if self._unheard.pop(connection, None) is not None:
+            connection.force_close()
+
+    # -- requests ------------------------------------------------------------------------------------------
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; whatever goes wrong becomes an answer in the shape of its wire."""
+        timer = self._unheard.pop(request.protocol, None)
+        if timer is not None:
+            timer.cancel()
+        path = request.raw_path.partition("?")[0]
+        route = find_route(request.method, path, request.headers)
+        self._begin()
+        outcome = "client-gone"
+        try:
+            response = await self._answer(request, path, route)
+            outcome = describe_status(response.status)
+        except Refusal as refusal:
+            outcome = refusal.code
+            response = refusal.to_response(route.upstream)
+        except ConnectionError:
+            raise
+        except Exception:
+            outcome = "fault"
+            _LOGGER.exception("a request failed by a fault of the gateway")
+            fault = Refusal(500, "fault", "a fault of the gateway; its log has the place")
+            response = fault.to_response(route.upstream)
+        finally:
+            self._end()
+            self.metrics.requests.labels(route.wire or "other", "", outcome).inc()
+        return response
+
+    def _begin(self) -> None:
+        self._open += 1
+        self.metrics.open.inc()
+        if self._idle is not None:
+            self._idle.clear()
+
+    def _end(self) -> None:
+        self._open -= 1
+        self.metrics.open.dec()
+        if self._open == 0 and self._idle is not None:
+            self._idle.set()
+
+    async def _answer(self, request: web.BaseRequest, path: str, route: Route) -> web.StreamResponse:
+        options = self.options
+        admit(request, options, is_probe=path in _PROBES)
+        own = self._answer_own_path(request.method, path)
+        if own is not None:
+            return own
+        if self.draining:
+            raise Refusal(503, "draining", "the gateway is being stopped", Retry_After=_RETRY_SECONDS)
+        if self._open > options.max_requests:
+            raise Refusal(503, "busy", "too many requests at once", Retry_After=_RETRY_SECONDS)
+        if options.strict_paths and not route.known:
+            raise Refusal(404, "path", "neither interface has this path")
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            # Codex tries a WebSocket first: after 426 it goes on over HTTP, after 404 it tries 7 times.
+            raise Refusal(426, "websocket", "the gateway speaks HTTP; send the request without an upgrade")
+        return await Exchange(request, route, options, self._client, self.metrics).run()
+
+    def _answer_own_path(self, method: str, path: str) -> web.Response | None:
+        if method == "HEAD" and path == "/":  # Claude Code asks before its first request
+            return web.Response()
+        if method not in ("GET", "HEAD"):
+            return None
+        if path == "/healthz":
+            return web.Response(text="ok\n")
+        if path == "/readyz":
+            return web.Response(text="draining\n", status=503) if self.draining else web.Response(text="ok\n")
+        if path == "/metrics":
+            return web.Response(body=self.metrics.write(), headers={"Content-Type": CONTENT_TYPE})
+        return None
+
+
+class _Connection(Protocol):
+    """A connection of the HTTP server, as far as its deadline needs it."""
+
+    def force_close(self) -> None:
+        """Close it at once."""
+
+
+def _make_silent_logger() -> logging.Logger:
+    """Return a logger for the HTTP library: its lines about bad requests may hold parts of headers."""
+    logger = logging.Logger("refold.gateway.http")  # noqa: LOG001  # one that nobody else can configure
+    logger.disabled = True
+    return logger

@@ -1,0 +1,154 @@
+"""`refold serve` as a process: its first line, its settings, its signals."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from recording_upstream import LIMIT, answer_json, running_upstream
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+@pytest.fixture
+def upstream():
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@contextmanager
+def serving(folder, *args, **variables):
+    environment = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), **variables}
+    command = [sys.executable, "-m", "refold.cli", "serve", *args]
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def address_in(line: str) -> str:
+    return re.match(r"refold serve: (http://\S+) \|", line)[1]
+
+
+def ask(address: str) -> int:
+    request = urllib.request.Request(f"{address}/v1/messages", data=b"{}")
+    with urllib.request.urlopen(request, timeout=LIMIT) as reply:
+        return reply.status
+
+
+def test_one_line_says_where_and_how(tmp_path, upstream):
+    with serving(tmp_path, "--port", "0", "--upstream-anthropic", upstream.url) as process:
+        line = process.stdout.readline()
+        address = address_in(line)
+        assert f"ANTHROPIC_BASE_URL={address}" in line
+        assert f"codex -c openai_base_url={address}/v1" in line
+        assert f"base_url={address}/v1" in line
+        assert ask(address) == 200
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=LIMIT)
+        assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_settings_come_from_the_file_and_the_environment(tmp_path, upstream):
+    (tmp_path / "refold.toml").write_text(f'[serve]\nport = 1\nupstream_anthropic = "{upstream.url}"\n')
+    with serving(tmp_path, REFOLD_SERVE_PORT="0") as process:
+        assert ask(address_in(process.stdout.readline())) == 200
+    assert upstream.seen[0].path == "/v1/messages"
+
+
+def test_sigterm_lets_an_open_answer_end(tmp_path, upstream):
+    with serving(tmp_path, "--port", "0", "--upstream-anthropic", upstream.url) as process:
+        address = address_in(process.stdout.readline())
+
+        def stop_first(line):
+            process.send_signal(signal.SIGTERM)
+            answer_json({"late": True})(line)
+
+        upstream.script = [stop_first]
+        assert ask(address) == 200
+        assert process.wait(LIMIT) == 0
+
+
+def test_sighup_reads_the_settings_again(tmp_path, upstream):
+    file = tmp_path / "refold.toml"
+    file.write_text('[serve]\nport = 0\nupstream_anthropic = "http://127.0.0.1:9"\n')
+    with serving(tmp_path) as process:
+        address = address_in(process.stdout.readline())
+        file.write_text(f'[serve]\nport = 0\nupstream_anthropic = "{upstream.url}"\n')
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.readline() == "refold serve: the settings were read again\n"
+        assert ask(address) == 200
+        file.write_text("[serve]\nprot = 0\n")
+        process.send_signal(signal.SIGHUP)
+        line = process.stdout.readline()
+        assert line.startswith("refold serve: the settings stay as they were: ")
+        assert "did you mean port?" in line
+        assert ask(address) == 200
+
+
+@pytest.mark.parametrize(
+    ("args", "variables", "words"),
+    [
+        (["--port", "70000"], {}, "--port: must be a number from 0 to 65535"),
+        (["--host", "0.0.0.0"], {}, "REFOLD_SERVE_TOKEN"),
+        (["--upstream-openai", "nowhere"], {}, "upstream_openai is no address"),
+        ([], {"REFOLD_SERVE_MAX_BODY": "many"}, "REFOLD_SERVE_MAX_BODY: must be a number of bytes"),
+        ([], {"REFOLD_SERVE_IDLE_SECONDS": "0"}, "REFOLD_SERVE_IDLE_SECONDS: must be a number of seconds"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, args, variables, words):
+    with serving(tmp_path, *args, **variables) as process:
+        out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_a_port_in_use_is_one_line(tmp_path, upstream):
+    port = upstream.url.rpartition(":")[2]
+    with serving(tmp_path, "--port", port) as process:
+        _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 2
+    assert err.startswith(f"refold: cannot listen on 127.0.0.1:{port}: ")
+    assert err.count("\n") == 1
+
+
+def show_config(folder, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "refold.cli", "config", "--json"],
+        cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_settings_of_the_gateway_are_shown(tmp_path):
+    (tmp_path / "refold.toml").write_text(
+        '[serve]\nmax_body = "1m"\nallow_hosts = ["a.example", "b.example"]\n'
+    )
+    variables = {"REFOLD_SERVE_DRAIN_SECONDS": "2.5", "REFOLD_SERVE_TOKEN": "geheim-0123456789"}
+    shown = show_config(tmp_path, **variables)
+    rows = json.loads(shown.stdout)["settings"]
+    assert rows["serve.max_body"]["value"] == 1024 * 1024
+    assert rows["serve.allow_hosts"]["value"] == "a.example, b.example"
+    assert rows["serve.drain_seconds"]["source"] == "REFOLD_SERVE_DRAIN_SECONDS"
+    assert "geheim" not in shown.stdout + shown.stderr
+    assert shown.stderr == ""
+
+
+def test_every_setting_is_on_the_page_with_its_default(tmp_path):
+    page = PAGE.read_text(encoding="utf-8").partition("## The gateway")[2].partition("\n## ")[0]
+    defaults = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
+    variables = {f"REFOLD_SERVE_{name.upper()}": default for name, default in defaults.items()}
+    rows = json.loads(show_config(tmp_path, **variables).stdout)["settings"]
+    assert {name: rows[f"serve.{name}"]["default"] for name in defaults} == defaults
+    (tmp_path / "refold.toml").write_text("[serve]\nzzzzzz = 1\n")
+    names = show_config(tmp_path).stderr.strip().partition("; there are ")[2]
+    assert set(names.split(", ")) == set(defaults)

@@ -1,0 +1,374 @@
+"""Deadlines, limits, who may come in, and what becomes of a side that leaves."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+from recording_upstream import (
+    LIMIT,
+    answer_json,
+    connect,
+    post,
+    read_reply,
+    running_gateway,
+    running_upstream,
+    send,
+    stream,
+    write_request,
+)
+
+import refold
+from refold.gateway import Gateway, GatewayOptions
+
+
+@pytest.fixture
+def upstream():
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def gateway(upstream):
+    with running_gateway(upstream) as gateway:
+        yield gateway
+
+
+# -- deadlines and limits -----------------------------------------------------------------------------------
+
+
+def test_a_half_sent_header_is_closed(upstream):
+    with running_gateway(upstream, header_seconds=0.2) as gateway, connect(gateway) as connection:
+        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
+        assert connection.recv(10) == b""
+
+
+def test_a_request_in_time_outlives_the_deadline_of_headers(upstream):
+    waiting = threading.Event()
+    upstream.script = [lambda line: (waiting.wait(LIMIT), answer_json({})(line))]
+    with running_gateway(upstream, header_seconds=0.1) as gateway, connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        threading.Timer(0.4, waiting.set).start()
+        assert read_reply(connection).status == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
+def test_a_body_that_does_not_come_is_a_408(upstream, path):
+    with running_gateway(upstream, body_seconds=0.2) as gateway, connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "POST", path, b"{", [("Content-Length", "10")]))
+        reply = read_reply(connection)
+    assert (reply.status, reply.header("x-refold-error")) == (408, "body-deadline")
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_long_is_a_413(upstream, path, chunked):
+    body = b"x" * 2000
+    headers = [("x-api-key", "k")]
+    if chunked:
+        body, headers = b"7d0\r\n" + body + b"\r\n0\r\n\r\n", [*headers, ("Transfer-Encoding", "chunked")]
+    with running_gateway(upstream, max_body=1000) as gateway:
+        reply = send(gateway, "POST", path, body, headers)
+    assert (reply.status, reply.header("x-refold-error")) == (413, "body-size")
+    assert reply.json["type"] == "error"
+
+
+def test_an_upstream_that_is_not_there_is_a_502_in_the_shape_of_the_wire():
+    addresses = {"upstream_openai": "http://127.0.0.1:9/v1", "upstream_anthropic": "http://127.0.0.1:9"}
+    with running_gateway(**addresses) as gateway:
+        openai = post(gateway, "/v1/chat/completions", {})
+        anthropic = post(gateway, "/v1/messages", {})
+    assert (openai.status, openai.header("x-refold-error"), openai.json["error"]["code"]) == (
+        502,
+        "connect",
+        "connect",
+    )
+    assert anthropic.json == {
+        "type": "error",
+        "error": {"type": "api_error", "message": "refold: the upstream cannot be reached"},
+    }
+
+
+def test_an_upstream_that_is_silent_is_a_504(upstream):
+    upstream.script = [lambda line: line.wait_until_left()]
+    with running_gateway(upstream, first_byte_seconds=0.2) as gateway:
+        reply = post(gateway, "/v1/messages", {})
+    assert (reply.status, reply.header("x-refold-error")) == (504, "first-byte-deadline")
+    assert upstream.left.wait(LIMIT)
+
+
+def test_an_upstream_that_closes_without_an_answer_is_a_502_and_asked_once(gateway, upstream):
+    def leave(line):
+        raise ConnectionAbortedError
+
+    upstream.script = [leave]
+    reply = post(gateway, "/v1/messages", {})
+    assert (reply.status, reply.header("x-refold-error")) == (502, "upstream")
+    assert len(upstream.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [
+        ("/v1/messages", b'event: error\ndata: {"type": "error", "error": {"type": "api_error"'),
+        ("/v1/responses", b'event: error\ndata: {"type": "error", "code": "upstream-lost"'),
+        ("/v1/chat/completions", b'data: {"error": {"message": "refold: the upstream was lost'),
+    ],
+)
+def test_a_stream_that_is_lost_ends_with_an_error_event(gateway, upstream, path, event):
+    upstream.script = [stream(b"data: {}\n\n", end=False)]
+    reply = post(gateway, path, {})
+    assert reply.body.startswith(b"data: {}\n\n" + event)
+    assert reply.complete
+    assert len(upstream.seen) == 1
+
+
+def test_a_stream_that_is_lost_inside_an_event_breaks_off(gateway, upstream):
+    upstream.script = [stream(b"data: {}\n\ndata: {", end=False)]
+    reply = post(gateway, "/v1/messages", {})
+    assert (reply.body, reply.complete) == (b"data: {}\n\ndata: {", False)
+
+
+def test_a_stream_that_falls_silent_is_ended(upstream):
+    def fall_silent(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}\n\n")
+        line.wait_until_left()
+
+    upstream.script = [fall_silent]
+    with running_gateway(upstream, idle_seconds=0.2) as gateway:
+        reply = post(gateway, "/v1/messages", {})
+    assert b"upstream-lost" not in reply.body.splitlines()[0]
+    assert b"event: error" in reply.body
+    assert upstream.left.wait(LIMIT)
+
+
+def test_too_many_requests_at_once_are_refused(upstream):
+    waiting, begun = threading.Event(), threading.Event()
+    upstream.script = [lambda line: (begun.set(), waiting.wait(LIMIT), answer_json({})(line))]
+    with running_gateway(upstream, max_requests=1) as gateway, connect(gateway) as first:
+        first.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        assert begun.wait(LIMIT)
+        reply = post(gateway, "/v1/messages", {})
+        waiting.set()
+        assert read_reply(first).status == 200
+    assert (reply.status, reply.header("x-refold-error"), reply.header("retry-after")) == (503, "busy", "1")
+
+
+# -- who leaves ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_the_upstream_is_closed_when_the_caller_leaves(gateway, upstream, begins):
+    begun = threading.Event()
+
+    def think(line):
+        if begins:
+            line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}\n\n")
+        begun.set()
+        line.wait_until_left()
+
+    upstream.script = [think]
+    connection = connect(gateway)
+    connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+    assert begun.wait(LIMIT)
+    connection.close()
+    assert upstream.left.wait(LIMIT)
+
+
+def test_callers_who_leave_leave_nothing_behind(gateway, upstream):
+    begun = threading.Event()
+    upstream.script = [lambda line: (begun.set(), line.wait_until_left())]
+    for _ in range(60):
+        connection = connect(gateway)
+        connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        assert begun.wait(LIMIT)
+        connection.close()
+        assert upstream.left.wait(LIMIT)
+        begun.clear()
+        upstream.left.clear()
+    upstream.script = [answer_json({})]
+    assert post(gateway, "/v1/messages", {}).status == 200
+
+    async def count():
+        return len(asyncio.all_tasks())
+
+    gateway.call(gateway.gateway.drain)
+    open_now = gateway.gateway.metrics.registry.get_sample_value("refold_gateway_open_requests")
+    assert (open_now, upstream.connections <= 1) == (0, True)
+    assert gateway.call(count) <= 2  # this one, and a connection that is just being closed
+
+
+# -- who may come in ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:8377", 200),
+        ("evil.example", 403),
+        ("localhost/#@evil.example", 400),
+        ("localhost evil", 400),
+        ("localhost:99999999", 400),
+    ],
+)
+def test_only_known_hosts_are_answered(gateway, upstream, host, status):
+    assert send(gateway, "POST", "/v1/messages", b"{}", [("Host", host)]).status == status
+    assert len(upstream.seen) == (status == 200)
+
+
+def test_two_hosts_are_refused(gateway, upstream):
+    headers = [("Host", "localhost"), ("Host", "localhost")]
+    assert send(gateway, "POST", "/v1/messages", b"{}", headers).status == 400
+    assert not upstream.seen
+
+
+def test_pages_of_other_origins_are_refused(upstream):
+    with running_gateway(
+        upstream, allow_origins=("http://good.example",), allow_hosts=("gate.example",)
+    ) as gateway:
+        bad = send(gateway, "POST", "/v1/messages", b"{}", [("Origin", "http://evil.example")])
+        good = [("Origin", "http://good.example"), ("Host", "gate.example")]
+        assert send(gateway, "POST", "/v1/messages", b"{}", good).status == 200
+    assert (bad.status, bad.header("x-refold-error")) == (403, "origin")
+    assert bad.header("access-control-allow-origin") is None
+
+
+def test_a_request_line_cannot_name_a_host(gateway, upstream):
+    with connect(gateway) as connection:
+        connection.sendall(
+            b"POST http://evil.example/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+        )
+        reply = read_reply(connection)
+    assert (reply.status, reply.header("x-refold-error")) == (400, "target")
+    assert not upstream.seen
+
+
+def test_two_lengths_are_refused(gateway, upstream):
+    for headers in (
+        [("Content-Length", "2"), ("Content-Length", "3")],
+        [("Content-Length", "2"), ("Transfer-Encoding", "chunked")],
+    ):
+        assert send(gateway, "POST", "/v1/messages", b"{}", headers).status == 400
+    assert not upstream.seen
+
+
+def test_beyond_this_machine_a_token_is_needed(upstream):
+    with pytest.raises(refold.RefoldError, match="REFOLD_SERVE_TOKEN"):
+        Gateway(GatewayOptions(host="0.0.0.0"))
+    with pytest.raises(refold.RefoldError, match="too short"):
+        Gateway(GatewayOptions(host="0.0.0.0", token="short"))
+    token = "0123456789abcdef"
+    with running_gateway(upstream, host="0.0.0.0", token=token) as gateway:
+        without = post(gateway, "/v1/messages", {})
+        wrong = post(gateway, "/v1/messages", {}, x_refold_token=token[:-1])
+        right = post(gateway, "/v1/messages", {}, x_refold_token=token, Host="any.example")
+        assert [reply.status for reply in (without, wrong, right)] == [401, 401, 200]
+        assert send(gateway, "GET", "/metrics").status == 401
+        assert send(gateway, "GET", "/healthz").status == 200
+    assert len(upstream.seen) == 1
+    assert upstream.seen[0].header("x-refold-token") is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "api.openai.com",
+        "ftp://a",
+        "http://user:pw@a/",
+        "http://a/?key=1",
+        "http://a b",
+        "http://a:0",
+        "http://a:x",
+    ],
+)
+def test_an_upstream_is_an_address(address):
+    with pytest.raises(refold.RefoldError, match="upstream_openai"):
+        Gateway(GatewayOptions(upstream_openai=address))
+
+
+def test_unknown_paths_are_refused_where_that_is_wanted(upstream):
+    with running_gateway(upstream, strict_paths=True) as gateway:
+        statuses = [send(gateway, "GET", path).status for path in ("/v1/models", "/v1/nothing", "/admin")]
+    assert statuses == [200, 404, 404]
+
+
+# -- paths of the gateway's own -----------------------------------------------------------------------------
+
+
+def test_the_gateway_answers_its_own_paths(gateway, upstream):
+    assert send(gateway, "HEAD", "/").status == 200
+    assert send(gateway, "GET", "/healthz").body == b"ok\n"
+    assert send(gateway, "GET", "/readyz").status == 200
+    post(gateway, "/v1/messages", {})
+    numbers = send(gateway, "GET", "/metrics").body.decode()
+    assert 'refold_gateway_requests_total{model="",outcome="2xx",wire="anthropic"} 1.0' in numbers
+    assert len(upstream.seen) == 1
+
+
+def test_a_websocket_is_answered_with_426(gateway, upstream):
+    headers = [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "Bmx+9BvRetEOj5av3dpUww=="),
+    ]
+    with connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "GET", "/v1/responses", b"", headers))
+        reply = read_reply(connection)
+    assert (reply.status, reply.header("x-refold-error")) == (426, "websocket")
+    assert not upstream.seen
+
+
+def test_draining_refuses_new_requests_and_lets_open_ones_end(gateway, upstream):
+    waiting, begun = threading.Event(), threading.Event()
+    upstream.script = [lambda line: (begun.set(), waiting.wait(LIMIT), answer_json({"late": 1})(line))]
+    with connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        assert begun.wait(LIMIT)
+        draining = asyncio.run_coroutine_threadsafe(gateway.gateway.drain(), gateway.loop)
+        while send(gateway, "GET", "/readyz").status != 503:
+            pass
+        refused = post(gateway, "/v1/messages", {})
+        assert not draining.done()
+        waiting.set()
+        assert read_reply(connection).json == {"late": 1}
+        draining.result(LIMIT)
+    assert (refused.status, refused.header("x-refold-error")) == (503, "draining")
+
+
+def test_other_options_hold_for_the_requests_to_come(gateway, upstream):
+    with running_upstream() as other:
+        good = GatewayOptions(
+            port=gateway.gateway.options.port, upstream_openai=other.url, upstream_anthropic=other.url
+        )
+        assert gateway.gateway.use(good) == ""
+        post(gateway, "/v1/messages", {})
+        with pytest.raises(refold.RefoldError, match="upstream_openai"):
+            gateway.gateway.use(GatewayOptions(upstream_openai="nowhere"))
+        post(gateway, "/v1/messages", {})
+        assert (len(other.seen), len(upstream.seen)) == (2, 0)
+        assert "restart" in gateway.gateway.use(GatewayOptions(port=1))
+
+
+def test_keys_are_written_nowhere(gateway, upstream, caplog):
+    """Canary keys in three headers and the query, also in requests that fail."""
+    caplog.set_level(logging.DEBUG)
+    canary = "sk-canary-0123456789"
+    headers = [("Authorization", f"Bearer {canary}"), ("x-api-key", canary), ("Cookie", canary)]
+    path = f"/v1/messages?key={canary}"
+    replies = [send(gateway, "POST", path, b"{}", headers)]
+    gateway.gateway.use(GatewayOptions(upstream_anthropic="http://127.0.0.1:9", first_byte_seconds=1))
+    replies.append(send(gateway, "POST", path, b"{}", headers))
+    with connect(gateway) as connection:  # a header that the parser refuses
+        connection.sendall(
+            f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization\x00: {canary}\r\n\r\n".encode()
+        )
+        read_reply(connection)
+    assert upstream.seen[0].header("authorization") == f"Bearer {canary}"
+    numbers = send(gateway, "GET", "/metrics").body.decode()
+    assert (
+        canary
+        not in caplog.text + numbers + str([reply.headers for reply in replies]) + replies[1].body.decode()
+    )

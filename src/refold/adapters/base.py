@@ -17,12 +17,13 @@ from refold.core.models.windows import lookup
 from refold.errors import RefoldError, WindowUnknown
 from refold.session import turns
 from refold.session.async_session import AsyncSession
+from refold.session.chunks import ChunkReader, ProviderChunks
 from refold.session.events import Listener
 from refold.session.many import Sessions
 from refold.session.results import Ready
 from refold.session.session import Session
 from refold.session.steps.recall import NAME, OfferedWhen, schema
-from refold.session.turns import ChunkReader, View
+from refold.session.turns import View
 from refold.stores import Store
 
 N = TypeVar("N")
@@ -203,6 +204,8 @@ class Translated(Generic[N]):
         A message whose items all stand side by side comes back as the object that it was.
         """
         messages, origins = view.messages or [], view.origins
+        if origins == list(range(len(self.items))):  # nothing is folded; a long history takes most of the time
+            return list(self.natives)
         restored: list[N] = []
         made: list[Wire] = []
         at = 0
@@ -265,7 +268,7 @@ class Turn(Generic[N]):
         return turns.send(self.session, self._translate_call(call), self._prepare(), say=False, read=read)
 
     def stream(
-        self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = turns.ProviderChunks
+        self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = ProviderChunks
     ) -> Iterator[Any]:
         """Do the same as `send` with a stream; `reader` tells what the framework's chunks mean."""
         return turns.stream(
@@ -310,8 +313,15 @@ class AsyncTurn(Generic[N]):
             self.session, self._translate_call(call), await self._prepare(), say=False, read=read
         )
 
+    async def open(self, call: Callable[[list[N]], Any]) -> Any:
+        """Return what `call` opens with the view, such as a framework's stream, also after a refusal for size.
+
+        The caller observes it at its end.
+        """
+        return await turns.aopen_source(self.session, self._translate_call(call), await self._prepare())
+
     async def stream(
-        self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = turns.ProviderChunks
+        self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = ProviderChunks
     ) -> AsyncGenerator[Any, None]:
         """Do the same as `send` with a stream; `reader` tells what the framework's chunks mean."""
         from contextlib import aclosing  # imports asyncio, which is expensive

@@ -31,7 +31,7 @@ def write(answer: Written) -> dict[str, Any]:
 
 
 def stream(answer: Written) -> Iterator[dict[str, Any]]:
-    """Yield the events of an answer; the usage is split over the first and the last but one."""
+    """Yield the events of an answer; the first reports the input, the last but one all of the usage again."""
     start = {**write(answer), "content": [], "stop_reason": None}
     start["usage"] = {**_write_input(answer), "output_tokens": 1}
     yield {"type": "message_start", "message": start}
@@ -43,7 +43,7 @@ def stream(answer: Written) -> Iterator[dict[str, Any]]:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     ended = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
-    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": answer.usage.output}}
+    yield {"type": "message_delta", "delta": ended, "usage": write(answer)["usage"]}
     yield {"type": "message_stop"}
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from wire_cases import GEMINI
 
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
@@ -492,3 +494,30 @@ class TestRecognise:
     )
     def test_no_evidence(self, item):
         assert FORMAT.recognise(item) == ""
+
+
+GEMINI_PARTS = st.one_of(
+    st.builds(lambda text: {"text": text}, st.text(max_size=3)),
+    st.builds(
+        lambda field, name, more: {field: {"name": name, **more}},
+        st.sampled_from(["functionCall", "function_call", "functionResponse", "function_response"]),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from([{}, {"id": ""}, {"id": "x"}, {"id": "y"}, {"id": None}]),
+    ),
+    st.just({"text": "t", "functionCall": {"name": "a"}}),
+    st.just({"functionCall": None, "text": "t"}),
+    st.just({"videoMetadata": {}, "thoughtSignature": "c2ln"}),
+)
+GEMINI_CONTENTS = st.lists(
+    st.builds(
+        lambda role, parts: {"role": role, "parts": parts},
+        st.sampled_from(["user", "model", "function", "other"]),
+        st.lists(GEMINI_PARTS, max_size=3),
+    ),
+    max_size=8,
+)
+
+
+@given(GEMINI_CONTENTS, st.integers(0, 8))
+def test_contents_behind_others_read_as_they_do_in_the_whole_list(contents, cut):
+    assert FORMAT.parse_behind(contents[:cut], contents[cut:]) == parse(contents)[cut:]

@@ -10,7 +10,7 @@ from typing import Final
 from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.gemini.check import check
-from refold.formats.gemini.read import NAME, parse, recognise
+from refold.formats.gemini.read import NAME, parse, parse_behind, recognise
 from refold.formats.gemini.write import render
 
 SHAPE: Final = Shape(
@@ -29,4 +29,5 @@ FORMAT: Final = Format(
     render=render,
     check=check,
     positional=True,
+    parse_behind=parse_behind,
 )

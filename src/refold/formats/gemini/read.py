@@ -62,6 +62,37 @@ def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     return reading.read_items("Gemini", items, partial(_read_message, Positions()))
 
 
+def parse_behind(before: Sequence[Any], items: Sequence[Any]) -> tuple[Message, ...]:
+    """Read what stands behind items that `parse` has read: of those only the calls and results matter.
+
+    A session does this for every new message; to read the whole history each time is twenty times as slow.
+    """
+    positions = Positions()
+    for item in before:
+        _note_calls(positions, item)
+    return reading.read_items("Gemini", items, partial(_read_message, positions))
+
+
+def _note_calls(positions: Positions, item: dict[str, Any]) -> None:
+    """Note the calls and results of an item that was read before."""
+    if role_of_content(item) is None:
+        return
+    for value in item.get("parts") or ():
+        if len(value) == 1 and "text" in value:
+            continue
+        key = _find_kind(value)
+        if key in CALL_KEYS:
+            positions.call(value[key].get("id") or None, value[key]["name"])
+        elif key in RESPONSE_KEYS:
+            positions.result(value[key].get("id") or None, value[key]["name"])
+
+
+def _find_kind(value: dict[str, Any]) -> str | None:
+    """Return the field that says what a part is; None if there is none, or too many for one part."""
+    keys = [key for key in value if value[key] is not None and (key == "text" or key in KNOWN_KEYS)]
+    return keys[0] if len(keys) == 1 else None
+
+
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
     role_name = reading.optional_text(item, "role")
     role = role_of_content(item)
@@ -77,10 +108,9 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
 def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
     if len(value) == 1 and isinstance(text := value.get("text"), str):
         return Text(text)
-    keys = [key for key in value if value[key] is not None and (key == "text" or key in KNOWN_KEYS)]
-    if len(keys) != 1:  # no field that is known, or too many for one part
+    key = _find_kind(value)
+    if key is None:
         return Opaque(str(next(iter(value), "part")), value)
-    (key,) = keys
     extra = _fields_besides(value, key)
     if key == "text":
         text = reading.text_at(value, key)

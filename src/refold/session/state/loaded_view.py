@@ -127,9 +127,11 @@ class LoadedView:
 
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
         """Parse new items; together with the items before them if the format needs that."""
-        if self.wire.positional:
-            return self.wire.parse([*self.items, *items])[len(self.items) :]
-        return self.wire.parse(items)
+        if not self.wire.positional:
+            return self.wire.parse(items)
+        if self.wire.parse_behind is not None:
+            return self.wire.parse_behind(self.items, items)
+        return self.wire.parse([*self.items, *items])[len(self.items) :]
 
     def with_system(self, system: Sequence[Any], messages: Sequence[Message]) -> "LoadedView":
         """Return the view with other system messages in front."""

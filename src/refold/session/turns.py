@@ -7,30 +7,12 @@ The view has the messages and the origin of each, so that an adapter can send a 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
-from refold.clients.http.sse import Event
-from refold.core.messages.plain_values import to_plain_value
-from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
 from refold.errors import Overflow, RefoldError, StoreError, warn_caller
+from refold.session.chunks import ChunkReader, Chunks, ProviderChunks
 from refold.session.results import Observed, Ready
 
-if TYPE_CHECKING:
-    from refold.clients.http.wire import Wire
-
-_OPENING: Final = frozenset(
-    {"message_start", "ping", "response.created", "response.in_progress", "response.queued"}
-)
-"""Events before the first words. They are held back, so that a refusal right behind them can be recovered."""
-_FAILED: Final = frozenset({"error", "response.failed", "response.error"})
-_PROVIDERS: Final = {
-    "choices": "openai_chat",
-    "candidates": "gemini",
-    "usageMetadata": "gemini",
-    "response": "openai_responses",
-}
-"""Fields that only the chunks of one provider have."""
 View: TypeAlias = Ready | Observed
 """What is to be sent: prepared at first, observed after a refusal."""
 Call: TypeAlias = Callable[[View], Any]
@@ -53,86 +35,6 @@ class _AsyncObserver(Protocol):
         ...
 
 
-class ChunkReader(Protocol):
-    """What a session needs to know of the chunks of one stream."""
-
-    def find_refusal(self, chunk: Any) -> Any | None:
-        """Return what `observe` is to be given if the chunk is an error that may be recovered."""
-        ...
-
-    def is_opening(self, chunk: Any) -> bool:
-        """True if the chunk has no words yet: it is held back, since a refusal may follow."""
-        ...
-
-    def add(self, chunk: Any) -> None:
-        """Take in a chunk."""
-        ...
-
-    def assemble(self) -> Any:
-        """Return the response as it would come without streaming, as far as it came."""
-        ...
-
-
-class ProviderChunks:
-    """Reads the chunks of the providers' own wires."""
-
-    def __init__(self) -> None:
-        self._wire: Wire | None = None
-        self._state: dict[str, Any] = {}
-
-    def find_refusal(self, chunk: Any) -> Any | None:
-        """Return a chunk that is a refusal which can be recovered."""
-        data = _to_fields(chunk)
-        if data.get("type") not in _FAILED:
-            return None
-        is_known = overflow(data) is not None or find_block_refusal(data) or is_thinking_refusal(data)
-        return data if is_known else None
-
-    def is_opening(self, chunk: Any) -> bool:
-        """True for the events before the first words."""
-        return _to_fields(chunk).get("type") in _OPENING
-
-    def add(self, chunk: Any) -> None:
-        """Gather what a chunk says."""
-        data = _to_fields(chunk)
-        self._wire = self._wire or _find_wire(data)
-        if self._wire is not None:
-            with suppress(Exception):  # a chunk in an odd shape is passed on, and adds nothing
-                self._wire.gather(self._state, Event("", str(data.get("type") or "")), data)
-
-    def assemble(self) -> Any:
-        """Return the provider's response as far as it came."""
-        with suppress(Exception):
-            return None if self._wire is None else self._wire.assemble(self._state)
-        return None
-
-
-class _Chunks:
-    """The chunks of one stream: those that are held back, and the response that they make together."""
-
-    def __init__(self, reader: ChunkReader) -> None:
-        self.held: list[Any] = []
-        self.has_begun = False
-        self._reader = reader
-        self.assemble = reader.assemble
-
-    def find_refusal(self, chunk: Any) -> Any | None:
-        """Return a refusal that comes as a chunk, while no other chunk was passed on."""
-        return None if self.has_begun else self._reader.find_refusal(chunk)
-
-    def add(self, chunk: Any) -> list[Any]:
-        """Take a chunk, and return those that may be passed on."""
-        self._reader.add(chunk)
-        self.held.append(chunk)
-        return [] if not self.has_begun and self._reader.is_opening(chunk) else self.release()
-
-    def release(self) -> list[Any]:
-        """Return the chunks that were held back."""
-        held, self.held = self.held, []
-        self.has_begun = self.has_begun or bool(held)
-        return held
-
-
 @dataclass(frozen=True, slots=True)
 class _Begun:
     """A stream whose first chunks may be passed on."""
@@ -141,27 +43,8 @@ class _Begun:
     """What `call` returned; closed at the end."""
     rest: Any
     """An iterator of the chunks that are still to come."""
-    chunks: _Chunks
+    chunks: Chunks
     first: list[Any]
-
-
-def _to_fields(chunk: Any) -> dict[str, Any]:
-    plain = to_plain_value(chunk, {}, {})
-    return plain if isinstance(plain, dict) else {}
-
-
-def _find_wire(data: dict[str, Any]) -> "Wire | None":
-    """Return the wire that a chunk belongs to; None if the chunk does not show it."""
-    kind = str(data.get("type") or "")
-    module = next((name for key, name in _PROVIDERS.items() if key in data), "")
-    if kind.startswith("response."):
-        module = "openai_responses"
-    elif kind.startswith(("message_", "content_block_")):
-        module = "anthropic"
-    if not module:
-        return None
-    wire: Wire = import_module(f"refold.clients.providers.{module}").WIRE
-    return wire
 
 
 def send(session: _Observer, call: Call, view: View, *, say: bool, read: Read | None = None) -> Any:
@@ -223,6 +106,30 @@ def _send_again(session: _Observer, call: Call, view: View, *, say: bool, read: 
     with suppress(RefoldError):
         session.observe(read(response) if read else response, say=say)
     return response
+
+
+def open_source(session: _Observer, call: Call, view: View) -> Any:
+    """Return what `call` gives, after a refusal for size what a second call gives; it is not observed."""
+    while True:
+        try:
+            return call(view)
+        except Exception as error:
+            again = _observe_error(session, error)
+            if not again:
+                raise
+        view = again  # outside the handler, so that the next error has not this one as its context
+
+
+async def aopen_source(session: _AsyncObserver, call: Call, view: View) -> Any:
+    """Do the same as `open_source` in an event loop."""
+    while True:
+        try:
+            return await _await_response(call, view)
+        except Exception as error:
+            again = await _aobserve_error(session, error)
+            if not again:
+                raise
+        view = again
 
 
 async def asend(
@@ -293,9 +200,9 @@ def stream(
 
     The request is sent once more after a refusal for size, as long as no chunk has gone out.
     """
-    begun = _begin(session, call, view, _Chunks(reader()), is_last=False)
+    begun = _begin(session, call, view, Chunks(reader()), is_last=False)
     if isinstance(begun, Observed):
-        begun = _begin(session, call, begun, _Chunks(reader()), is_last=True)
+        begun = _begin(session, call, begun, Chunks(reader()), is_last=True)
     chunks, has_failed = begun.chunks, True
     try:
         yield from begun.first
@@ -311,7 +218,7 @@ def stream(
             session.observe(chunks.assemble(), say=say and not has_failed)
 
 
-def _begin(session: _Observer, call: Call, view: View, chunks: _Chunks, *, is_last: bool) -> Any:
+def _begin(session: _Observer, call: Call, view: View, chunks: Chunks, *, is_last: bool) -> Any:
     """Open a stream up to its first words; return what was observed if the turn is to be sent again."""
     source = None
     try:
@@ -345,9 +252,9 @@ async def astream(
     reader: Callable[[], ChunkReader] = ProviderChunks,
 ) -> AsyncGenerator[Any, None]:
     """Do the same as `stream` in an event loop; `call` may return the chunks or an awaitable of them."""
-    begun = await _abegin(session, call, view, _Chunks(reader()), is_last=False)
+    begun = await _abegin(session, call, view, Chunks(reader()), is_last=False)
     if isinstance(begun, Observed):
-        begun = await _abegin(session, call, begun, _Chunks(reader()), is_last=True)
+        begun = await _abegin(session, call, begun, Chunks(reader()), is_last=True)
     chunks, has_failed = begun.chunks, True
     try:
         for chunk in begun.first:
@@ -365,7 +272,7 @@ async def astream(
             await session.observe(chunks.assemble(), say=say and not has_failed)
 
 
-async def _abegin(session: _AsyncObserver, call: Call, view: View, chunks: _Chunks, *, is_last: bool) -> Any:
+async def _abegin(session: _AsyncObserver, call: Call, view: View, chunks: Chunks, *, is_last: bool) -> Any:
     """Do the same as `_begin` in an event loop."""
     source = None
     try:

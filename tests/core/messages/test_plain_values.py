@@ -182,3 +182,14 @@ class TestCalls:
         session.say(self.history(1)[1])
         session.say([self.history(1)[0]])
         assert [message["role"] for message in session.view()] == ["assistant", "user"]
+
+
+def test_a_model_with_a_value_of_another_type_is_read_without_a_warning():
+    """Clients put parsed answers into fields that are declared as something else; pydantic warns there."""
+    reply = Reply(role="assistant", content=[TextBlock(text="hi")])
+    reply.__dict__["stop_reason"] = {"parsed": 1}
+    reply.__pydantic_fields_set__.add("stop_reason")
+    with refold.open("quiet", store="memory:", window="8k", format="anthropic") as session:
+        ready = session.prepare([{"role": "user", "content": "hi"}, reply])
+        assert len(ready.messages) == 2
+        assert session.observe({"usage": {"input_tokens": 5}, "parsed": reply}).usage.input == 5

@@ -10,6 +10,8 @@ from refold.core.messages.message import Message
 
 _OPTIONS: Final = {"mode": "json", "by_alias": True}
 """How a pydantic model gives its JSON: under the provider's names."""
+_QUIET: Final = {**_OPTIONS, "warnings": False}
+"""The same where a model takes that option: pydantic warns about the parsed answers of the clients."""
 _KIND_FIELDS: Final = ("type", "role")
 """Fields that say what a value is; a model leaves them out where they have their default."""
 
@@ -60,9 +62,10 @@ def to_plain_messages(messages: Sequence[Any]) -> Sequence[Any]:
 
 def _dump(value: Any) -> dict[str, Any] | None:
     """Return the fields of an object; None if it has no way to give them."""
-    dumped = _call(value, "model_dump", _OPTIONS, exclude_unset=True)
-    if dumped is not None:
-        return dict(_add_kinds(dumped, _call(value, "model_dump", _OPTIONS)))
+    for options in (_QUIET, _OPTIONS):
+        dumped = _call(value, "model_dump", options, exclude_unset=True)
+        if dumped is not None:
+            return dict(_add_kinds(dumped, _call(value, "model_dump", options)))
     for name in ("model_dump", "to_dict"):
         if (dumped := _call(value, name, {})) is not None:
             return dumped

@@ -77,6 +77,9 @@ _USAGE: Final = ("usage", "usageMetadata", "usage_metadata")
 _MODEL: Final = ("model", "modelVersion", "model_version")
 _UNBOUND: Final = frozenset({"thinking_dropped", "thinking_mismatch_allowed"})
 """What Anthropic has done to thinking behind a changed prefix."""
+_DUMP: Final = {"mode": "json", "by_alias": True, "exclude_unset": True}
+"""How a model gives its JSON. Where it takes the option, it does not warn: pydantic would, about the parsed
+answers of the clients."""
 _MAX_DEPTH: Final = 100
 """Arguments of tools are nested a few levels; a deeper value is hostile or goes in a circle."""
 _MAX_VALUES: Final = 200_000
@@ -316,7 +319,7 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
         return {}
     if callable(dump := getattr(type(value), "model_dump", None)):
         # A model's own JSON is what the provider sent, under the provider's names.
-        for options in ({"mode": "json", "by_alias": True, "exclude_unset": True}, {}):
+        for options in ({**_DUMP, "warnings": False}, _DUMP, {}):
             with suppress(TypeError):
                 dumped = dump(value, **options)
                 if isinstance(dumped, Mapping):

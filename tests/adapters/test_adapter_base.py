@@ -214,3 +214,13 @@ def test_a_window_of_the_framework_holds_where_no_table_has_the_model():
     assert session.budget().window == 50_000
     adapter.follow_model(session, "openai:gpt-4o", window=50_000)
     assert session.budget().window == 128_000
+
+
+def test_a_session_is_measured_against_the_model_that_served_it_in_an_event_loop():
+    adapter = Adapter(format="openai", store="memory:")
+
+    async def serve():
+        adapter.follow_model(await adapter.asession("t"), "openai:gpt-4o")
+
+    asyncio.run(serve())
+    assert adapter.session("t").model == "openai:gpt-4o"

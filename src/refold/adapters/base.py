@@ -6,6 +6,7 @@ from items that a fold made or changed. Everything else comes back as the very o
 """
 
 import os
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.chunks import ChunkReader, ProviderChunks
 from refold.session.events import Listener
-from refold.session.many import Sessions
+from refold.session.many import MAX_OPEN, Sessions
 from refold.session.results import Ready
 from refold.session.session import Session
 from refold.session.steps.recall import NAME, OfferedWhen, schema
@@ -88,6 +89,7 @@ class Adapter:
             **(options or {}),
         }
         self._store, self._on_event = store, on_event
+        self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -99,7 +101,11 @@ class Adapter:
 
         key   may be left out where the adapter was made with one
         """
-        return self.sessions.get(self.find_key(key))
+        session = self.sessions.get(self.find_key(key))
+        served = self._served.get(session.name)
+        if served is not None and session.model != served["model"]:  # it was followed in an event loop
+            session.use(**served)
+        return session
 
     async def asession(self, key: str | None = None) -> AsyncSession:
         """Return the session of a key for an event loop."""
@@ -152,7 +158,11 @@ class Adapter:
         """
         if model and self._model is None and session.model != model:
             believed = self._window or (None if is_listed(model) else window)
-            session.use(model=model, window=believed, endpoint=endpoint)
+            served = {"model": model, "window": believed, "endpoint": endpoint}
+            session.use(**served)
+            self._served[session.name] = served
+            if len(self._served) > MAX_OPEN:
+                self._served.popitem(last=False)
 
     @property
     def recall_tool(self) -> RecallTool:
@@ -204,7 +214,7 @@ class Translated(Generic[N]):
         A message whose items all stand side by side comes back as the object that it was.
         """
         messages, origins = view.messages or [], view.origins
-        if origins == list(range(len(self.items))):  # nothing is folded; a long history takes most of the time
+        if origins == list(range(len(self.items))):  # nothing is folded: the owners need not be found
             return list(self.natives)
         restored: list[N] = []
         made: list[Wire] = []
@@ -314,7 +324,7 @@ class AsyncTurn(Generic[N]):
         )
 
     async def open(self, call: Callable[[list[N]], Any]) -> Any:
-        """Return what `call` opens with the view, such as a framework's stream, also after a refusal for size.
+        """Return what `call` opens with the view, such as a stream, also after a refusal for size.
 
         The caller observes it at its end.
         """

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from refold.gateway import Gateway, GatewayOptions
+from refold.gateway import Gateway, GatewayOptions, HistoryOptions
 
 LIMIT = 30.0
 """Seconds after which a test gives up; nothing is measured by it."""
@@ -181,13 +181,15 @@ class Running:
 
 
 @contextmanager
-def running_gateway(upstream: Upstream | None = None, *more: Any, **options: Any) -> Iterator[Running]:
+def running_gateway(
+    upstream: Upstream | None = None, histories: HistoryOptions | None = None, **options: Any
+) -> Iterator[Running]:
     if upstream is not None:
         options = {"upstream_openai": f"{upstream.url}/v1", "upstream_anthropic": upstream.url, **options}
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    running = Running(Gateway(GatewayOptions(port=0, **options), *more), loop, 0)
+    running = Running(Gateway(GatewayOptions(port=0, **options), histories), loop, 0)
     running.call(running.gateway.start)
     running.port = int(running.gateway.address.rpartition(":")[2])
     try:

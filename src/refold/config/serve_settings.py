@@ -68,6 +68,7 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("first_byte_seconds", "to begin its answer", "600", _read_seconds),
     ("idle_seconds", "and between two pieces of it", "300", _read_seconds),
     ("drain_seconds", "how long open answers may go on after SIGTERM", "30", _read_seconds),
+    ("fold_seconds", "how long a request may wait for its history", "20", _read_seconds),
     ("max_body", "bytes of a request", "64m", _read_bytes),
     ("max_requests", "requests at the same time", "4096", _read_count),
 )

@@ -6,12 +6,12 @@ Needs the extra `serve`; `GatewayOptions` alone does not.
 from typing import TYPE_CHECKING, Any
 
 from refold.errors import RefoldError, install_hint
-from refold.gateway.options import GatewayOptions
+from refold.gateway.options import GatewayOptions, HistoryOptions
 
 if TYPE_CHECKING:
     from refold.gateway.server import Gateway
 
-__all__ = ["Gateway", "GatewayOptions"]
+__all__ = ["Gateway", "GatewayOptions", "HistoryOptions"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
+from refold.gateway.history.turns import Turn
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FAMILIES: Final = re.compile(r"claude|gpt|codex|o\d|gemini|llama|qwen|mistral|deepseek|grok")
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -45,6 +47,13 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+
+    def note_turn(self, wire: str, turn: Turn) -> None:
+        """Count what was done to a history."""
+        self.folds.labels(wire, turn.fold).inc()
+        if turn.tokens is not None:
+            for side, tokens in zip(("received", "sent"), turn.tokens, strict=True):
+                self.tokens.labels(wire, side).inc(tokens)
 
     def write(self) -> bytes:
         """Return all numbers as text."""

@@ -2,12 +2,16 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from refold.calls.summariser import AskTarget
+from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
+from refold.policies import presets
+from refold.stores import Store
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _LEAST_TOKEN: Final = 16
@@ -50,7 +54,21 @@ class GatewayOptions:
         return self.upstream_anthropic if name == "anthropic" else self.upstream_openai
 
 
-OPTION_NAMES: Final = tuple(option.name for option in fields(GatewayOptions))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """How histories are kept and folded; they hold as long as the gateway runs."""
+
+    store: str | Store | None = None
+    """Where the sessions rest, as for `refold.open`."""
+    policy: str = "refold"
+    make_policy: Callable[[str], Policy] = presets.get
+    """Returns a policy by its name, with the operator's own knobs and windows."""
+    window: int | None = None
+    """The window of every model, where the operator knows better."""
+    ask: AskTarget = None
+    """Who writes summaries; nobody by default."""
+    fold_seconds: float = 20.0
+    """Seconds that a request waits for its history; then it goes on as it came."""
 
 
 def make_options(values: Mapping[str, Any]) -> GatewayOptions:

@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from typing import Final, Protocol, Self
 
 from aiohttp import web
 
 from refold.gateway.admission import admit
-from refold.gateway.exchange import Exchange
+from refold.gateway.exchange import Exchange, Surroundings
+from refold.gateway.faults import describe_fault
 from refold.gateway.forwarding import UpstreamClient
+from refold.gateway.history.conversations import Conversations
 from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
-from refold.gateway.options import GatewayOptions, check_options
+from refold.gateway.options import GatewayOptions, HistoryOptions, check_options
 from refold.gateway.refusals import Refusal
-from refold.gateway.routes import Route, find_route
+from refold.gateway.routes import find_route
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")
@@ -31,8 +34,16 @@ class Gateway:
         print(gateway.address)
     """
 
-    def __init__(self, options: GatewayOptions | None = None) -> None:
+    def __init__(
+        self, options: GatewayOptions | None = None, histories: HistoryOptions | None = None
+    ) -> None:
+        """Check the options; nothing is opened yet.
+
+        histories   how histories are kept and folded; without it every request goes on as it came
+        """
         self.options = options or GatewayOptions()
+        self._history_options = histories
+        self._histories: Conversations | None = None
         check_options(self.options)
         self.metrics = Metrics()
         self.draining = False
@@ -41,11 +52,25 @@ class Gateway:
         self._unheard: dict[object, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
-        """Begin to listen."""
-        loop = asyncio.get_running_loop()
+        """Open the store and begin to listen; what fails leaves nothing open."""
         self._idle = asyncio.Event()
         self._idle.set()
-        self._server = web.Server(
+        async with AsyncExitStack() as opened:
+            if self._history_options is not None:
+                self._histories = Conversations(self._history_options)
+                opened.push_async_callback(self._histories.close)
+                await self._histories.is_ready()
+            self._client = UpstreamClient()
+            opened.push_async_callback(self._client.close)
+            self._server = self._make_server()
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._make_connection, self.options.host.strip("[]"), self.options.port
+            )
+            opened.push_async_callback(self._stop_listening)
+            self._opened = opened.pop_all()
+
+    def _make_server(self) -> web.Server:
+        return web.Server(
             self._handle,
             handler_cancellation=True,  # a caller who leaves must not keep a model thinking
             access_log=None,
@@ -57,14 +82,6 @@ class Gateway:
             lingering_time=0.5,
             read_bufsize=2**17,
         )
-        self._listener = await loop.create_server(
-            self._make_connection,
-            self.options.host.strip("[]"),
-            self.options.port,
-            start_serving=False,
-        )
-        self._client = UpstreamClient()
-        await self._listener.start_serving()
 
     @property
     def address(self) -> str:
@@ -92,12 +109,14 @@ class Gateway:
     async def close(self) -> None:
         """Close everything at once; `drain` lets requests end before."""
         self.draining = True
+        await self._opened.aclose()
+
+    async def _stop_listening(self) -> None:
         self._listener.close()
         self._server.pre_shutdown()
         for timer in self._unheard.values():
             timer.cancel()
         await self._server.shutdown(_ENDING_SECONDS if self._open else 0)
-        await self._client.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -130,24 +149,26 @@ class Gateway:
             timer.cancel()
         path = request.raw_path.partition("?")[0]
         route = find_route(request.method, path, request.headers)
+        around = Surroundings(self.options, self._client, self.metrics, self._histories)
+        exchange = Exchange(request, route, around)
         self._begin()
         outcome = "client-gone"
         try:
-            response = await self._answer(request, path, route)
+            response = await self._answer(exchange, path)
             outcome = describe_status(response.status)
         except Refusal as refusal:
             outcome = refusal.code
             response = refusal.to_response(route.upstream)
         except ConnectionError:
             raise
-        except Exception:
+        except Exception as error:  # noqa: BLE001  # a caller gets an answer in the shape of its wire
             outcome = "fault"
-            _LOGGER.exception("a request failed by a fault of the gateway")
+            _LOGGER.error("a request failed by a fault of the gateway: %s", describe_fault(error))  # noqa: TRY400  # an error's message may quote a text
             fault = Refusal(500, "fault", "a fault of the gateway; its log has the place")
             response = fault.to_response(route.upstream)
         finally:
             self._end()
-            self.metrics.requests.labels(route.wire or "other", "", outcome).inc()
+            self.metrics.requests.labels(route.wire or "other", exchange.model, outcome).inc()
         return response
 
     def _begin(self) -> None:
@@ -162,24 +183,24 @@ class Gateway:
         if self._open == 0 and self._idle is not None:
             self._idle.set()
 
-    async def _answer(self, request: web.BaseRequest, path: str, route: Route) -> web.StreamResponse:
-        options = self.options
+    async def _answer(self, exchange: Exchange, path: str) -> web.StreamResponse:
+        options, request = exchange.around.options, exchange.request
         admit(request, options, is_probe=path in _PROBES)
-        own = self._answer_own_path(request.method, path)
+        own = await self._answer_own_path(request.method, path)
         if own is not None:
             return own
         if self.draining:
             raise Refusal(503, "draining", "the gateway is being stopped", Retry_After=_RETRY_SECONDS)
         if self._open > options.max_requests:
             raise Refusal(503, "busy", "too many requests at once", Retry_After=_RETRY_SECONDS)
-        if options.strict_paths and not route.known:
+        if options.strict_paths and not exchange.route.known:
             raise Refusal(404, "path", "neither interface has this path")
         if request.headers.get("Upgrade", "").lower() == "websocket":
             # Codex tries a WebSocket first: after 426 it goes on over HTTP, after 404 it tries 7 times.
             raise Refusal(426, "websocket", "the gateway speaks HTTP; send the request without an upgrade")
-        return await Exchange(request, route, options, self._client, self.metrics).run()
+        return await exchange.run()
 
-    def _answer_own_path(self, method: str, path: str) -> web.Response | None:
+    async def _answer_own_path(self, method: str, path: str) -> web.Response | None:
         if method == "HEAD" and path == "/":  # Claude Code asks before its first request
             return web.Response()
         if method not in ("GET", "HEAD"):
@@ -187,10 +208,18 @@ class Gateway:
         if path == "/healthz":
             return web.Response(text="ok\n")
         if path == "/readyz":
-            return web.Response(text="draining\n", status=503) if self.draining else web.Response(text="ok\n")
+            trouble = await self._find_trouble()
+            return web.Response(text=f"{trouble or 'ok'}\n", status=503 if trouble else 200)
         if path == "/metrics":
             return web.Response(body=self.metrics.write(), headers={"Content-Type": CONTENT_TYPE})
         return None
+
+    async def _find_trouble(self) -> str:
+        """Return why no requests should be sent here; "" if they may."""
+        if self.draining:
+            return "draining"
+        is_ready = self._histories is None or await self._histories.is_ready()
+        return "" if is_ready else "the store does not answer"
 
 
 class _Connection(Protocol):

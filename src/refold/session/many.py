@@ -205,21 +205,23 @@ def find_session(
     format: str | None = None,  # noqa: A002  # the word users know
     hint: str | None = None,
     redact: Callable[[Any], Any] | None = None,
+    names: Sequence[str] | None = None,
 ) -> SessionMatch | None:
     """Return the session that shares most with a list; None if the list begins a conversation.
 
     hint     a session that the caller believes it is; it is preferred, and needs to share no answer
     redact   removes secrets, as the sessions do before they store a message
+    names    names of the messages behind the system messages, where they are known
     """
     items = to_plain_messages(messages)
     wire = choose_format(items, format)
     start = next((at for at, item in enumerate(items) if not is_system(wire, item)), len(items))
     body = items[start:]
-    for prefix in ("", AS_WRITTEN):  # logs of the first version have other names
-        names = _name_messages(body, prefix, redact)
-        if shared := _count_known(store, names):
+    for prefix in ("", AS_WRITTEN) if names is None else ("",):  # logs of the first version have other names
+        chain = names or _name_messages(body, prefix, redact)
+        if shared := _count_known(store, chain):
             parsed = wire.parse(body[:shared])
-            sessions = [found.session for found in store.locate([names[shared - 1]])[names[shared - 1]]]
+            sessions = [found.session for found in store.locate([chain[shared - 1]])[chain[shared - 1]]]
             if hint not in sessions:  # then one with the same system messages, then the youngest
                 sessions = [session for session in sessions if _may_go_on(store, session, parsed)]
                 alike = (session for session in sessions if _read_system(store, session) == items[:start])

@@ -2,14 +2,23 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from refold.cli.exit_status import DONE, WrongUse
+from refold.cli.input.raw import parse_size
+from refold.cli.input.stores import store_address
+from refold.cli.options.common import POLICY_HELP, STORE_HELP, WINDOW_HELP
+from refold.cli.options.knobs import refuse_unknown_policy
+from refold.cli.options.remote import open_summariser
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
 from refold.config.serve_settings import TOKEN_VARIABLE, parse_serve_value
+from refold.core.compaction.policy import Policy
 from refold.errors import install_hint
-from refold.gateway.options import GatewayOptions, make_options
+from refold.gateway.options import GatewayOptions, HistoryOptions, make_options
+from refold.policies import presets
 
 EXAMPLES: Final = """\
   refold serve
@@ -17,12 +26,14 @@ EXAMPLES: Final = """\
   ANTHROPIC_BASE_URL=http://127.0.0.1:8377 claude
 """
 NOTE: Final = """\
-Requests go to the upstream byte for byte, and answers back. The settings of
-the table [serve] in refold.toml and of REFOLD_SERVE_... say the rest; beyond
-this machine REFOLD_SERVE_TOKEN is needed. SIGTERM lets open answers end,
-SIGHUP reads the settings again. Needs the extra serve. docs/gateway.md
+Histories that fill their window are folded in passing; all else goes to the
+upstream byte for byte, and so do answers back. The table [serve] in
+refold.toml and REFOLD_SERVE_... set deadlines and limits; beyond this machine
+REFOLD_SERVE_TOKEN is needed. SIGTERM lets open answers end, SIGHUP reads the
+settings of the gateway again. Needs the extra serve. docs/gateway.md
 """
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
+_FOLD_SECONDS: Final = "fold_seconds"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,6 +43,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--port", metavar="NUMBER", help="8377 by default; 0: a free one")
     add("--upstream-openai", metavar="URL", help="where requests in OpenAI's wires go")
     add("--upstream-anthropic", metavar="URL", help="where requests in Anthropic's wire go")
+    add = parser.add_argument_group("the histories").add_argument
+    add("--store", metavar="ADDRESS", help=STORE_HELP)
+    add("--policy", metavar="NAME", help=POLICY_HELP)
+    add("--window", metavar="SIZE", help=WINDOW_HELP)
+    add("--ask", metavar="WHO", help="who summarises, by address; none for nobody")
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -47,14 +63,43 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(line)
         screen.flush()
 
-    serve(Gateway(options), announce=announce, reload=lambda: _read_options(args))
+    with _open_histories(args) as histories:
+        serve(Gateway(options, histories), announce=announce, reload=lambda: _read_options(args))
     return DONE
 
 
 def _read_options(args: Namespace) -> GatewayOptions:
     """Return the gateway's options: arguments over variables over the file."""
-    values = dict(config.load().serve)
+    values: dict[str, Any] = dict(config.load().serve)
+    values.pop(_FOLD_SECONDS, None)
     for name in _OPTIONS:
         if (value := getattr(args, name)) is not None:
             values[name] = parse_serve_value(name, value, "--" + name.replace("_", "-"))
     return make_options({**values, "token": os.environ.get(TOKEN_VARIABLE, "").strip()})
+
+
+@contextmanager
+def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
+    """Yield how histories are kept and folded; refuses wrong values at once."""
+    settings = config.load()
+    window = parse_size(args.window, "--window") if args.window else settings.window
+    policy = args.policy or settings.policy or "refold"
+    refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources.get("policy", "policy"))
+
+    def make_policy(name: str) -> Policy:
+        return config.apply_settings(presets.get(name, **settings.knobs_of(name)), settings)
+
+    client = open_summariser(args.ask if args.ask is not None else settings.ask)
+    seconds = settings.serve.get(_FOLD_SECONDS)
+    try:
+        yield HistoryOptions(
+            store=store_address(args),
+            policy=policy,
+            make_policy=make_policy,
+            window=None if window is None else int(window),
+            ask=client,
+            **({} if seconds is None else {"fold_seconds": seconds}),
+        )
+    finally:
+        if client is not None:
+            client.close()

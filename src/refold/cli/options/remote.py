@@ -41,7 +41,7 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
     if policy is not None:
         refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources["policy"])
     with ExitStack() as stack:
-        client = _open_summariser(args.ask if args.ask is not None else settings.ask)
+        client = open_summariser(args.ask if args.ask is not None else settings.ask)
         if client is not None:
             stack.callback(client.close)
         defaults = Defaults(
@@ -56,7 +56,7 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
         yield stack.enter_context(closing(open_store(store_address(args)))), defaults
 
 
-def _open_summariser(address: str | None) -> Client | None:
+def open_summariser(address: str | None) -> Client | None:
     """Return the client that summarises; a program cannot, because its output would mix with the protocol."""
     if address is None or address.strip() == NOBODY:
         return None

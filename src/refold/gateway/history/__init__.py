@@ -1,0 +1,1 @@
+"""Histories in requests: how they are split, named, found in the store, and written again with folds."""

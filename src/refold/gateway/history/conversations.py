@@ -1,0 +1,179 @@
+"""Histories of requests: found by their messages, kept in sessions, folded in passing.
+
+Session calls may wait for a store or a model, so they run in threads. The calls of one conversation run one
+after the other, in the order of its requests. Whatever goes wrong here, the request goes on as it came.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
+from typing import Any, Final, TypeVar
+
+from refold import formats
+from refold.errors import RefoldError, StoreError
+from refold.gateway.faults import describe_fault
+from refold.gateway.history.known_conversations import Conversation, KnownConversations
+from refold.gateway.history.memo import MessageMemo, NamedHistory
+from refold.gateway.history.session_calls import HistoryRequest, SessionCalls
+from refold.gateway.history.split import SplitBody, split_body
+from refold.gateway.history.turns import Turn
+from refold.gateway.options import HistoryOptions
+
+T = TypeVar("T")
+_LOGGER: Final = logging.getLogger("refold.gateway")
+_THREADS: Final = 16
+"""Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
+_INLINE_BYTES: Final = 1024 * 1024
+"""Bodies up to this size are split in the event loop, which takes about 3 ms; larger ones in a thread."""
+_USUAL_WINDOW: Final = 128_000
+_BYTES_PER_TOKEN: Final = 4
+
+
+class Conversations:
+    """All conversations over one store."""
+
+    def __init__(self, options: HistoryOptions) -> None:
+        self._options = options
+        self._memo = MessageMemo()
+        self._calls = SessionCalls(options, self._memo)
+        self._known = KnownConversations()
+        self._finding = asyncio.Lock()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def is_ready(self) -> bool:
+        """Return whether the store answers; if it does not, histories go on unmodified until it does."""
+        return await self._work(self._calls.check_store)
+
+    async def close(self) -> None:
+        """Wait for what runs, and close the sessions and the store."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._options.fold_seconds)
+        await self._work(self._calls.close)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def prepare(self, request: HistoryRequest) -> Turn:
+        """Return what to send for a request; nothing that goes wrong here stops it."""
+        if request.hints.bypass:
+            return Turn(fold="bypassed")
+        try:
+            return await self._prepare(request)
+        except StoreError as error:
+            self._calls.breaker.note_failure(time.monotonic())
+            _LOGGER.warning("the store failed (%s): a history went on unmodified", describe_fault(error))
+            return Turn(fold="bypassed;store")
+        except TimeoutError:
+            return Turn(fold="bypassed;deadline")
+        except (RefoldError, ValueError, RecursionError):  # a list that nobody can read
+            return Turn(fold="none")
+        except Exception as error:  # noqa: BLE001  # the request must go on
+            _LOGGER.warning("a history went on unmodified by a fault: %s", describe_fault(error))
+            return Turn(fold="bypassed;fault")
+
+    def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> None:
+        """Take in the usage of an answer, behind the caller's back."""
+        if turn.conversation is not None and answer is not None:
+            self._keep(self._observe_in_order(turn.conversation, wire, answer))
+
+    async def _prepare(self, request: HistoryRequest) -> Turn:
+        if len(request.body) <= _INLINE_BYTES:
+            split, history = self._read(request)
+        else:
+            split, history = await self._work(self._read, request)
+        if split is None or history is None or not history.names:
+            return Turn(fold="none", model="" if split is None else split.model)
+        if request.counts:
+            return self._count(split, history)
+        if not history.has_answer and not self._is_large(request):
+            return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
+        conversation = self._find_open(request, history)
+        if conversation is None:
+            if not self._calls.breaker.allows(time.monotonic()):
+                return Turn(fold="bypassed;store", model=split.model)
+            conversation = await self._find_stored(request, history)
+        task = self._keep(self._prepare_in_order(conversation, request, split, history))
+        async with asyncio.timeout(self._options.fold_seconds):
+            return await asyncio.shield(task)
+
+    def _read(self, request: HistoryRequest) -> tuple[SplitBody | None, NamedHistory | None]:
+        """Split a body and name its messages; only new messages are read."""
+        split = split_body(request.body, request.wire)
+        if split is None or split.is_elsewhere:
+            return split, None
+        return split, self._memo.read_history(formats.get(request.wire), split.items)
+
+    def _is_large(self, request: HistoryRequest) -> bool:
+        """True if a history without an answer is above half of the window: soon it may not fit."""
+        window = self._options.window or _USUAL_WINDOW
+        return len(request.body) > window * _BYTES_PER_TOKEN / 2
+
+    def _count(self, split: SplitBody, history: NamedHistory) -> Turn:
+        """Count what would be sent, where the conversation is known and folded; no session is made."""
+        conversation = self._known.find(history.names)
+        plan = None if conversation is None else conversation.plan
+        if conversation is not None and plan is not None:
+            planned = conversation.planned
+            place = planned - history.fixed - 1
+            if planned <= len(split.items) and history.names[place] in conversation.tips:
+                body = split.write([*plan, *range(planned, len(split.items))])
+                return Turn(fold="ready", body=body, model=split.model)
+        return Turn(fold="none", model=split.model)
+
+    # -- finding -------------------------------------------------------------------------------------------
+
+    def _find_open(self, request: HistoryRequest, history: NamedHistory) -> Conversation | None:
+        """Return the conversation that the caller names, or that ends where the history goes on."""
+        named, policy = request.hints.session, request.hints.policy
+        found = self._get(named, request) if named else self._known.find(history.names)
+        if found is not None and policy:
+            found.policy = policy
+        return found
+
+    async def _find_stored(self, request: HistoryRequest, history: NamedHistory) -> Conversation:
+        """Return the conversation that shares most with the history; a new one if none does."""
+        async with self._finding:  # two requests of one new conversation must not become two sessions
+            found = self._find_open(request, history)
+            if found is None:
+                hint = request.hints.client
+                name = await self._work(self._calls.search, request.wire, history, hint)
+                found = self._get(name or hint or f"gateway-{token_hex(8)}", request)
+                self._known.add_tip(found, history.names[-1])
+            return found
+
+    def _get(self, name: str, request: HistoryRequest) -> Conversation:
+        return self._known.get(name, request.hints.policy or self._options.policy)
+
+    # -- in the order of a conversation --------------------------------------------------------------------
+
+    async def _prepare_in_order(
+        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
+    ) -> Turn:
+        async with conversation.lock:
+            turn = await self._work(self._calls.prepare, conversation, request, split, history)
+            self._known.add_tip(conversation, history.names[-1])
+            return turn
+
+    async def _observe_in_order(self, conversation: Conversation, wire: str, answer: dict[str, Any]) -> None:
+        async with conversation.lock:
+            try:
+                await self._work(self._calls.observe, conversation, wire, answer)
+            except RefoldError as error:
+                _LOGGER.warning("usage was not recorded (%s)", describe_fault(error))
+
+    async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *arguments)
+
+    def _keep(self, work: Any) -> asyncio.Task[Any]:
+        """Start a task that goes on although nobody may wait for it."""
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # who waited has it; else nobody is left to be told

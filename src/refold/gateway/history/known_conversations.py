@@ -1,0 +1,75 @@
+"""The conversations that are in memory, found by the ends of their histories without the store."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from refold.gateway.history.split import Part
+
+_MOST: Final = 4_096
+"""Conversations that are remembered by their last messages; others are found in the store again."""
+_NEWEST_NAMES: Final = 64
+"""Messages that a request may have added since the one before it, where it is found without the store."""
+_TIPS: Final = 4
+"""Ends of a conversation that are remembered: a client that goes back and forth has a few branches."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation, as far as the gateway remembers it."""
+
+    name: str
+    policy: str
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a call of its session runs; requests get it in their order."""
+    tips: deque[str] = field(default_factory=deque)
+    """Names of the last messages of its latest requests."""
+    window: int | None = None
+    plan: tuple[Part, ...] | None = None
+    """How the last request was written; None if it went on as it came."""
+    planned: int = 0
+    """Number of messages that the plan is for."""
+    crowding: tuple[Any, ...] = ()
+    """What was measured for crowding, and the result."""
+    was_crowded: bool = False
+    """True once it was said that system prompt and tools leave too little room."""
+
+
+class KnownConversations:
+    """Conversations by name, and by the names of their last messages."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._by_tip: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, name: str, policy: str) -> Conversation:
+        """Return the conversation of a name, made with this policy if it is new."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = Conversation(name, policy)
+        self._known.move_to_end(name)
+        while len(self._known) > _MOST:
+            for tip in self._known.popitem(last=False)[1].tips:
+                self._by_tip.pop(tip, None)
+        return known
+
+    def find(self, names: Sequence[str]) -> Conversation | None:
+        """Return the conversation that ended at one of the newest messages of a list."""
+        for name in reversed(names[-_NEWEST_NAMES:]):
+            if name in self._by_tip:
+                return self._known.get(self._by_tip[name])
+        return None
+
+    def add_tip(self, conversation: Conversation, name: str) -> None:
+        """Remember where a conversation ends now."""
+        if name in conversation.tips:
+            return
+        conversation.tips.append(name)
+        self._by_tip[name] = conversation.name
+        if len(conversation.tips) > _TIPS:
+            self._by_tip.pop(conversation.tips.popleft(), None)

@@ -1,0 +1,188 @@
+"""Calls of sessions and their store, as they run in threads: open, search, prepare, observe."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from refold.calls.measure import measure
+from refold.core.compaction.budget import CROWDED
+from refold.core.compaction.policy import Policy
+from refold.errors import StoreError
+from refold.gateway.faults import describe_fault
+from refold.gateway.history.hints import Hints
+from refold.gateway.history.known_conversations import Conversation
+from refold.gateway.history.memo import MessageMemo, NamedHistory
+from refold.gateway.history.split import SplitBody
+from refold.gateway.history.store_breaker import StoreBreaker
+from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
+from refold.gateway.options import HistoryOptions
+from refold.session.many import Sessions, find_session
+from refold.session.opening import find_store
+from refold.session.session import Session
+from refold.stores import Store
+
+_LOGGER: Final = logging.getLogger("refold.gateway")
+_LONG_CONTEXT: Final = ("context-1m", 1_000_000)
+"""The beginning of Anthropic's beta header for a window of a million tokens."""
+_NOBODY: Final = "refold-gateway"
+"""The name of a session that does not exist, to ask whether the store answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """A request with a history, as far as its handling depends on it."""
+
+    wire: str
+    body: bytes
+    hints: Hints
+    endpoint: str
+    """The address of the upstream: windows are learned for each."""
+    betas: str = ""
+    counts: bool = False
+    """True if it only counts tokens."""
+
+
+class SessionCalls:
+    """The sessions over one store; each method may wait for it."""
+
+    def __init__(self, options: HistoryOptions, memo: MessageMemo) -> None:
+        self.options, self.breaker = options, StoreBreaker()
+        self._memo = memo
+        self._store: Store | None = None
+        self._sessions: dict[tuple[str, str], Sessions] = {}
+
+    def check_store(self) -> bool:
+        """Return whether the store answers."""
+        try:
+            self._open_store().head(_NOBODY)
+        except StoreError as error:
+            self.breaker.note_failure(time.monotonic())
+            _LOGGER.warning("the store does not answer (%s): histories are not folded", describe_fault(error))
+            return False
+        self.breaker.note_success()
+        return True
+
+    def close(self) -> None:
+        """Close the sessions, and the store if it was opened here."""
+        for sessions in self._sessions.values():
+            try:
+                sessions.close()
+            except StoreError as error:
+                _LOGGER.warning("messages were not stored (%s)", describe_fault(error))
+        if self._store is not None and self._store is not self.options.store:
+            self._store.close()
+
+    def search(self, wire: str, history: NamedHistory, hint: str) -> str | None:
+        """Return the name of the session that shares most with a history."""
+        store, names = self._open_store(), history.names
+        found = find_session(store, history.values, format=wire, hint=hint or None, names=names)
+        self.breaker.note_success()
+        return None if found is None else found.name
+
+    def prepare(
+        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
+    ) -> Turn:
+        """Take a history in and return what to send."""
+        system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
+        window = self._find_window(request)
+        if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
+            return Turn(fold="bypassed;crowded", model=split.model)
+        session = self._open_session(conversation, request, split.model, window)
+        ready = session.prepare(history.values, system=system, tools=tools)
+        fold = "made" if ready.fold else "ready"
+        view = View(ready.messages, ready.origins, ready.budget.used, fold)
+        return _make_turn(conversation, split, view, _count_saved(session))
+
+    def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
+        """Take in what an answer told of its usage."""
+        self._get_session(conversation, wire).observe(answer)
+
+    def _is_crowded(
+        self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
+    ) -> bool:
+        """True if system prompt and tools leave so little room that one fold would follow the other."""
+        known = conversation.crowding
+        if known and known[0] is system and known[1] is tools and known[2:4] == (split.model, window):
+            return bool(known[4])
+        budget = measure(
+            [{"role": "user", "content": "."}],
+            model=split.model,
+            window=window,
+            system=system,
+            tools=tools,
+            policy=self._make_policy(conversation.policy),
+            format=split.wire,
+        )
+        crowded = budget.used > CROWDED * budget.room
+        conversation.crowding = (system, tools, split.model, window, crowded)
+        if crowded and not conversation.was_crowded:
+            conversation.was_crowded = True
+            sizes = f"{budget.used:,} of the {budget.room:,} tokens that fit"
+            _LOGGER.warning("system prompt and tools take %s: a conversation is not folded", sizes)
+        return crowded
+
+    def _open_store(self) -> Store:
+        if self._store is None:
+            self._store = find_store(self.options.store, None)
+        return self._store
+
+    def _make_policy(self, name: str) -> Policy:
+        return self.options.make_policy(name)
+
+    def _get_session(self, conversation: Conversation, wire: str) -> Session:
+        key = (conversation.policy, wire)
+        sessions = self._sessions.get(key)
+        if sessions is None:
+            sessions = self._sessions[key] = Sessions(
+                store=self._open_store(),
+                policy=self._make_policy(conversation.policy),
+                format=wire,
+                ask=self.options.ask,
+                ask_timeout=self.options.fold_seconds,
+                background=self.options.ask is not None,
+            )
+        return sessions.get(conversation.name)
+
+    def _open_session(
+        self, conversation: Conversation, request: HistoryRequest, model: str, window: int | None
+    ) -> Session:
+        """Return the session of a conversation, with the model and the window of this request."""
+        session = self._get_session(conversation, request.wire)
+        settings = session.state.settings
+        if (settings.model, settings.endpoint, conversation.window) != (model, request.endpoint, window):
+            session.use(model=model, window=window, endpoint=request.endpoint)
+            conversation.window = window
+        return session
+
+    def _find_window(self, request: HistoryRequest) -> int | None:
+        """Return the window that is not the model's usual one: the operator's, or that of a beta header."""
+        if self.options.window is not None:
+            return self.options.window
+        beta, tokens = _LONG_CONTEXT
+        return tokens if any(part.strip().startswith(beta) for part in request.betas.split(",")) else None
+
+
+def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: int | None) -> Turn:
+    """Return the turn for a view; where no fold shortens it, the caller's own bytes go on.
+
+    saved   tokens that the standing folds save; None if none stands
+    """
+    plan, used = plan_view(view), view.used
+    is_folded = saved is not None and not is_unchanged(plan, len(split.items))
+    conversation.plan, conversation.planned = (plan, len(split.items)) if is_folded else (None, 0)
+    return Turn(
+        fold=view.fold if is_folded else "none",
+        body=split.write(plan) if is_folded else None,
+        tokens=(used + (saved or 0) if is_folded else used, used),
+        model=split.model,
+        conversation=conversation,
+        split=split,
+    )
+
+
+def _count_saved(session: Session) -> int | None:
+    """Return the tokens that the standing folds save; None if none stands."""
+    state = session.state
+    sizes = [state.accounting.fold_sizes[fold.name] for fold in state.shortening_folds() if fold.standing]
+    return sum(before - after for before, after in sizes) if sizes else None

@@ -1,0 +1,95 @@
+"""Split a request into its fields and its messages without reading them, and put one together again.
+
+The caller's own bytes are kept: a message that no fold concerns goes on as it was written, so that a cached
+prefix cannot move.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+_LISTS: Final[Mapping[str, str]] = {"openai": "messages", "anthropic": "messages", "responses": "input"}
+"""The field with the history, by wire."""
+_SYSTEM: Final[Mapping[str, str]] = {"anthropic": "system", "responses": "instructions"}
+"""The field with the system prompt; in the chat wire it stands among the messages."""
+_ELSEWHERE: Final = ("previous_response_id", "conversation")
+"""Fields that say that a part of the history is at the provider."""
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError)
+
+Part = bytes | int
+"""A message of a view: the bytes that a fold made, or the place of the caller's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBody:
+    """The parts of a request, as the caller wrote them."""
+
+    fields: Mapping[str, msgspec.Raw]
+    """Every field but the history, in the caller's order."""
+    key: str
+    """The name of the field with the history."""
+    items: Sequence[msgspec.Raw]
+    wire: str
+
+    @property
+    def model(self) -> str:
+        """The model that the request names."""
+        model = self.read("model")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if a part of the history is at the provider, so that this list is not all of it."""
+        return any(self.read(name) for name in _ELSEWHERE)
+
+    @property
+    def system(self) -> msgspec.Raw | None:
+        """The system prompt, unread."""
+        return self.fields.get(_SYSTEM.get(self.wire, ""))
+
+    @property
+    def tools(self) -> msgspec.Raw | None:
+        """The tools, unread."""
+        return self.fields.get("tools")
+
+    def read(self, name: str) -> Any:
+        """Return the value of a field; None if there is none."""
+        raw = self.fields.get(name)
+        return None if raw is None else json.loads(bytes(raw))
+
+    def write(self, parts: Sequence[Part]) -> bytes:
+        """Return the request with another history, which stands last: what is new is then at the end."""
+        fields = [json.dumps(name).encode() + b":" + bytes(raw) for name, raw in self.fields.items()]
+        items = self.items
+        history = b",".join(part if isinstance(part, bytes) else bytes(items[part]) for part in parts)
+        fields.append(json.dumps(self.key).encode() + b":[" + history + b"]")
+        return b"{" + b",".join(fields) + b"}"
+
+
+def split_body(body: bytes, wire: str) -> SplitBody | None:
+    """Return the parts of a body; None if it is no request with a list of messages.
+
+    >>> split = split_body(b'{"model": "m", "messages": [{"role": "user"}, 2], "n": 1}', "openai")
+    >>> split.write([b'"folded"', 1])
+    b'{"model":"m","n":1,"messages":["folded",2]}'
+    """
+    key = _LISTS[wire]
+    try:
+        fields = _FIELDS.decode(body)
+        raw = fields.pop(key, None)
+        return None if raw is None else SplitBody(fields, key, _ITEMS.decode(raw), wire)
+    except _UNREADABLE:
+        return None
+
+
+def write_message(message: Any) -> bytes:
+    """Return a message that a fold made as JSON, the same bytes each time."""
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a character, as some programs cut texts
+        return json.dumps(message, separators=(",", ":")).encode()

@@ -1,0 +1,66 @@
+"""The history of one request on its way: what is sent in its place, and what the caller is told of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from refold.gateway.history.split import Part, SplitBody, write_message
+
+if TYPE_CHECKING:
+    from refold.gateway.history.known_conversations import Conversation
+
+FOLD_HEADER: Final = "x-refold-fold"
+TOKENS_HEADER: Final = "x-refold-tokens"
+SESSION_HEADER: Final = "x-refold-session"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a session wants to be sent."""
+
+    messages: Sequence[Any]
+    origins: Sequence[int | None]
+    """For each message its place in the caller's list; None where a fold made or changed it."""
+    used: int
+    """Tokens of the whole request."""
+    fold: str
+    """What the caller is told, if a fold stands in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What became of the history of a request."""
+
+    fold: str
+    """none, ready, made, failed or bypassed, with the reason behind a semicolon."""
+    body: bytes | None = None
+    """The body with the folded history; None: the caller's own goes on."""
+    tokens: tuple[int, int] | None = None
+    """The size of the history with system prompt and tools: as it came, and as it goes on."""
+    model: str = ""
+    conversation: "Conversation | None" = None
+    """The conversation that it belongs to; None if no session was made for it."""
+    split: SplitBody | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that tell the caller of it."""
+        headers = {FOLD_HEADER: self.fold}
+        if self.tokens is not None:
+            headers[TOKENS_HEADER] = f"{self.tokens[0]};{self.tokens[1]}"
+        if self.conversation is not None:
+            headers[SESSION_HEADER] = self.conversation.name
+        return headers
+
+
+def plan_view(view: View) -> tuple[Part, ...]:
+    """Return how a view is written: by the caller's own bytes wherever a message is the caller's own."""
+    return tuple(
+        write_message(message) if place is None else place
+        for message, place in zip(view.messages, view.origins, strict=True)
+    )
+
+
+def is_unchanged(plan: Sequence[Part], count: int) -> bool:
+    """True if a view is the caller's own list of that length."""
+    return len(plan) == count and all(part == place for place, part in enumerate(plan))

@@ -1,0 +1,75 @@
+"""Read the usage from an answer that passes by; only events with usage are parsed."""
+
+import json
+from typing import Any, Final
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of an answer that are looked at; a longer one tells no usage. Answers of models have some 100 kB."""
+_USAGE: Final = b'"usage"'
+_KEPT: Final = ("model", "stop_reason", "status")
+
+
+class UsageReader:
+    """Sees the pieces of one answer and gathers what it says of its usage."""
+
+    def __init__(self, *, is_stream: bool) -> None:
+        self._is_stream = is_stream
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._found: dict[str, Any] = {}
+
+    def feed(self, piece: bytes) -> None:
+        """Look at a piece of the answer."""
+        self._size += len(piece)
+        if self._size > MAX_BYTES and not self._is_stream:
+            self._pieces.clear()
+            return
+        self._pieces.append(piece)
+        if self._is_stream and (b"\n\n" in piece or b"\r" in piece or b"\n" in piece[:1]):
+            self._read_events()
+
+    def finish(self) -> dict[str, Any] | None:
+        """Return the answer as far as `observe` needs it; None if it told no usage."""
+        text = b"".join(self._pieces)
+        self._pieces.clear()
+        if self._is_stream:
+            self._read_event(text)
+        elif self._size <= MAX_BYTES and _USAGE in text:
+            self._take(_parse(text))
+        return self._found if self._found.get("usage") else None
+
+    def _read_events(self) -> None:
+        """Read the events that are complete; the rest waits for more."""
+        text = b"".join(self._pieces).replace(b"\r\n", b"\n")
+        whole, mark, rest = text.rpartition(b"\n\n")
+        if len(rest) > MAX_BYTES:
+            rest = b""
+        self._pieces = [rest] if rest else []
+        if mark and _USAGE in whole:
+            for event in whole.split(b"\n\n"):
+                self._read_event(event)
+
+    def _read_event(self, event: bytes) -> None:
+        if _USAGE not in event or b'"usage":null' in event:
+            return
+        lines = (line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
+        self._take(_parse(b"\n".join(lines)))
+
+    def _take(self, value: Any) -> None:
+        """Take over what a JSON answer or an event tells; events of one stream add to each other."""
+        if not isinstance(value, dict):
+            return
+        for part in (value.get("message"), value.get("response"), value, value.get("delta")):
+            if isinstance(part, dict):
+                self._found |= {name: part[name] for name in _KEPT if isinstance(part.get(name), str)}
+                usage = part.get("usage")
+                if isinstance(usage, dict):
+                    known = {name: number for name, number in usage.items() if number is not None}
+                    self._found["usage"] = {**self._found.get("usage", {}), **known}
+
+
+def _parse(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,300 @@
+"""Conversations are known by their messages, and what is not folded goes on byte for byte."""
+
+import gzip
+import json
+import logging
+import random
+
+import pytest
+from client_bodies import ClaudeCode, Codex, Opencode, Request
+from recording_upstream import answer_json, post, running_gateway, running_upstream, send, stream
+from test_gateway_passing import EXAMPLES, make_body
+
+import refold
+from refold.gateway import HistoryOptions
+from refold.stores import open_store
+
+
+@pytest.fixture
+def upstream():
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+@pytest.fixture
+def gateway(upstream, store):
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        yield gateway
+
+
+def play(gateway, upstream, request: Request, **more: str):
+    """Send a request of a client; whatever happens to its history, nothing is folded yet."""
+    body = request.bytes
+    reply = send(gateway, "POST", request.path, body, [*request.headers.items(), *more.items()])
+    assert reply.status == 200
+    assert upstream.seen[-1].body == body
+    return reply
+
+
+def sizes(store) -> dict[str, int]:
+    """Messages of each session on all branches."""
+    counts: dict[str, int] = {}
+    for name, _, entry in store.salvage():
+        counts[name] = counts.get(name, 0) + (entry.kind == "said")
+    return counts
+
+
+CLIENTS = [ClaudeCode(), ClaudeCode(opus=True), Codex(), Opencode()]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_conversation_is_one_session_without_branches(gateway, upstream, store, client):
+    """Marks move, blocks become strings, arguments are written anew, ids are added; the chain holds."""
+    names = {play(gateway, upstream, client.request(steps)).header("x-refold-session") for steps in range(6)}
+    assert len(names - {None}) == 1
+    last = client.request(5).body
+    fixed = {"Codex": 2, "Opencode": 1}.get(type(client).__name__, 0)
+    assert sizes(store) == {(names - {None}).pop(): len(last.get("messages", last.get("input"))) - fixed}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_new_gateway_finds_the_conversation_in_the_store(upstream, store, client):
+    names = set()
+    for steps in (2, 3, 4):
+        with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+            request = client.request(steps)
+            headers = {
+                name: value for name, value in request.headers.items() if "session" not in name.lower()
+            }
+            names.add(
+                play(gateway, upstream, Request(request.path, headers, request.body)).header(
+                    "x-refold-session"
+                )
+            )
+    assert len(names) == 1
+    assert len(sizes(store)) == 1
+
+
+def test_a_user_turn_that_comes_back_as_a_string_is_no_branch(gateway, upstream, store):
+    client = ClaudeCode()
+    for request in (client.request(2), client.request(2, user_turn=True), client.continued(2, 1)):
+        play(gateway, upstream, request)
+    assert list(sizes(store).values()) == [len(client.continued(2, 1).body["messages"])]
+
+
+def test_side_requests_and_counts_make_no_session(gateway, upstream, store):
+    client = ClaudeCode()
+    for request in (client.title(), client.request(0), client.count(0), client.count(3), Opencode().title()):
+        reply = play(gateway, upstream, request)
+        assert reply.header("x-refold-fold") == "none"
+        assert reply.header("x-refold-session") is None
+    assert sizes(store) == {}
+
+
+def test_sub_agents_are_sessions_of_their_own(gateway, upstream, store):
+    """All of them carry the session id of the main conversation."""
+    clients = [
+        ClaudeCode(),
+        ClaudeCode(agent="a15ab9c5", task="Look at the tests"),
+        ClaudeCode(agent="ae5ef2b8", task="Look at the docs"),
+    ]
+    for steps in range(3):
+        for client in clients:
+            play(gateway, upstream, client.request(steps))
+    session = clients[0].session
+    assert set(sizes(store)) == {
+        f"claude-code:{session}",
+        f"claude-code:{session}:a15ab9c5",
+        f"claude-code:{session}:ae5ef2b8",
+    }
+    assert set(sizes(store).values()) == {5}
+
+
+def test_many_conversations_that_begin_alike_are_not_merged(gateway, upstream, store):
+    """One system prompt, one first message, no ids: each is a session as soon as a model has answered."""
+    count = 40
+    for number in range(count):
+        messages = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": f"Hello, you are {number}."},
+        ]
+        for more in range(2):
+            body = {"model": "gpt-4o", "messages": [*messages, {"role": "user", "content": "And now?"}]}
+            play(gateway, upstream, Request("/v1/chat/completions", {}, body))
+            messages += [
+                {"role": "user", "content": "And now?"},
+                {"role": "assistant", "content": f"This: {more}."},
+            ]
+    assert sorted(sizes(store).values()) == [5] * count
+
+
+def test_another_day_is_the_same_conversation(gateway, upstream, store):
+    play(gateway, upstream, ClaudeCode().request(4))
+    play(gateway, upstream, ClaudeCode(date="2026-11-16").request(5))
+    assert list(sizes(store).values()) == [len(ClaudeCode().request(5).body["messages"])]
+
+
+def test_an_edit_is_a_branch_of_the_same_session(gateway, upstream, store):
+    first = play(gateway, upstream, Opencode().request(3))
+    edited = Opencode().request(3)
+    edited.body["messages"][-1]["content"] = "It failed."
+    second = play(gateway, upstream, Request(edited.path, {}, edited.body))
+    assert first.header("x-refold-session") == second.header("x-refold-session")
+    assert list(sizes(store).values()) == [8]  # seven, and one on the branch
+
+
+def test_a_caller_may_name_its_session(gateway, upstream, store):
+    reply = play(gateway, upstream, Opencode().request(2), **{"x-refold-session": "my.task:1"})
+    assert reply.header("x-refold-session") == "my.task:1"
+    assert set(sizes(store)) == {"my.task:1"}
+    assert upstream.seen[-1].header("x-refold-session") is None
+    refused = post(gateway, "/v1/messages", {}, x_refold_session="../etc/passwd")
+    assert (refused.status, refused.header("x-refold-error")) == (400, "session")
+    refused = post(gateway, "/v1/messages", {}, x_refold_policy="/etc/passwd")
+    assert (refused.status, refused.header("x-refold-error")) == (400, "policy")
+
+
+def test_a_bypass_leaves_no_trace(gateway, upstream, store):
+    reply = play(gateway, upstream, ClaudeCode().request(3), **{"x-refold-bypass": "1"})
+    assert reply.header("x-refold-fold") == "bypassed"
+    assert sizes(store) == {}
+
+
+def test_a_history_at_the_provider_is_not_ours(gateway, upstream, store):
+    for field, value in (("previous_response_id", "resp_1"), ("conversation", {"id": "conv_1"})):
+        request = Codex().request(3)
+        play(gateway, upstream, Request(request.path, request.headers, {**request.body, field: value}))
+    request = Codex().request(3)
+    request.body["input"].insert(4, {"type": "item_reference", "id": "rs_0"})
+    play(gateway, upstream, request)
+    assert sizes(store) == {}
+
+
+def test_compressed_histories_are_read_and_passed_on_as_they_came(gateway, upstream, store):
+    zstandard = pytest.importorskip("zstandard")
+    plain = ClaudeCode().request(2).bytes
+    for encoding, packed in (("gzip", gzip.compress(plain)), ("zstd", zstandard.compress(plain))):
+        headers = [("Content-Encoding", encoding), *ClaudeCode().headers.items()]
+        reply = send(gateway, "POST", "/v1/messages", packed, headers)
+        assert reply.header("x-refold-session") == f"claude-code:{ClaudeCode().session}"
+        assert upstream.seen[-1].body == packed
+    assert list(sizes(store).values()) == [5]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_small_body_cannot_fill_the_memory(upstream, encoding):
+    zstandard = pytest.importorskip("zstandard")
+    pack = gzip.compress if encoding == "gzip" else zstandard.compress
+    with running_gateway(upstream, HistoryOptions(store="memory:"), max_body=1_000_000) as gateway:
+        reply = send(
+            gateway, "POST", "/v1/messages", pack(b" " * 50_000_000), [("Content-Encoding", encoding)]
+        )
+    assert (reply.status, reply.header("x-refold-error")) == (413, "body-size")
+    assert not upstream.seen
+
+
+@pytest.mark.filterwarnings("default::refold.errors.RefoldWarning")  # models that nobody knows
+def test_fuzzed_bodies_arrive_to_the_byte_beside_a_store(gateway, upstream):
+    rng = random.Random(18)
+    paths = ["/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/messages/count_tokens"]
+    for _ in range(EXAMPLES):
+        body = make_body(rng)
+        reply = send(gateway, "POST", rng.choice(paths), body)
+        assert (reply.status, upstream.seen[-1].body) == (200, body)
+        assert reply.header("x-refold-fold") == "none"
+
+
+def test_deep_nesting_goes_through(gateway, upstream, store):
+    body = b'{"messages": [{"role": "assistant", "content": ' + b"[" * 5000 + b"]" * 5000 + b"}]}"
+    assert send(gateway, "POST", "/v1/messages", body).status == 200
+    assert upstream.seen[-1].body == body
+    assert sizes(store) == {}
+
+
+# -- usage --------------------------------------------------------------------------------------------------
+
+ANTHROPIC = [
+    {
+        "type": "message_start",
+        "message": {
+            "model": "claude-sonnet-4-5",
+            "usage": {"input_tokens": 700, "cache_read_input_tokens": 50, "output_tokens": 1},
+        },
+    },
+    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": 'the word "usage" in a text'}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 33}},
+]
+RESPONSES = [
+    {"type": "response.created", "response": {"model": "gpt-5", "usage": None}},
+    {
+        "type": "response.completed",
+        "response": {
+            "model": "gpt-5",
+            "status": "completed",
+            "usage": {"input_tokens": 750, "output_tokens": 33},
+        },
+    },
+]
+CHAT = [
+    {"model": "gpt-4o", "choices": [{"delta": {"content": "x"}}], "usage": None},
+    {"model": "gpt-4o", "choices": [], "usage": {"prompt_tokens": 750, "completion_tokens": 33}},
+]
+
+
+@pytest.mark.parametrize(
+    ("client", "events"), [(ClaudeCode(), ANTHROPIC), (Codex(), RESPONSES), (Opencode(), CHAT)]
+)
+@pytest.mark.parametrize("form", ["whole", "bytes", "crlf"])
+def test_usage_is_read_from_a_stream_however_it_is_cut(upstream, store, client, events, form):
+    text = "".join(f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n" for event in events)
+    data = text.replace("\n", "\r\n").encode() if form == "crlf" else text.encode()
+    pieces = [data[at : at + 1] for at in range(len(data))] if form == "bytes" else [data]
+    upstream.script = [stream(*pieces)]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        reply = play(gateway, upstream, client.request(3))
+        assert reply.body == data
+        name = reply.header("x-refold-session")
+    totals = refold.open(name, store=store).stats().totals
+    assert (totals.requests, totals.input, totals.output) == (1, 750, 33)
+
+
+def test_usage_is_read_from_json_and_not_from_errors(upstream, store):
+    usage = {"model": "gpt-4o", "choices": [], "usage": {"prompt_tokens": 750, "completion_tokens": 33}}
+    upstream.script = [answer_json(usage), answer_json(usage, status=429)]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        name = play(gateway, upstream, Opencode().request(3)).header("x-refold-session")
+        limited = send(gateway, "POST", "/v1/chat/completions", Opencode().request(3).bytes)
+        assert limited.status == 429
+    assert refold.open(name, store=store).stats().totals.requests == 1
+
+
+def test_texts_and_keys_are_written_to_no_log(gateway, upstream, store, caplog):
+    caplog.set_level(logging.DEBUG)
+    client = ClaudeCode(task="canary-words")
+    headers = [*client.headers.items(), ("Authorization", "Bearer canary-key")]
+    path = "/v1/messages?key=canary-query"
+    for steps in (1, 2):
+        assert send(gateway, "POST", path, client.request(steps).bytes, headers).status == 200
+    bad = {"model": "claude-sonnet-4-5", "messages": [{"role": "assistant", "content": {"canary-words": 1}}]}
+    post(gateway, "/v1/messages", bad)
+    assert "canary" not in caplog.text
+    assert b"canary" not in send(gateway, "GET", "/metrics").body
+    stored = str([entry for _, _, entry in store.salvage()])
+    assert "canary-words" in stored
+    assert "canary-key" not in stored
+    assert "canary-query" not in stored
+
+
+def test_the_store_is_part_of_being_ready(upstream, tmp_path):
+    with running_gateway(upstream, HistoryOptions(store=f"sqlite:{tmp_path}/sessions.db")) as gateway:
+        assert send(gateway, "GET", "/readyz").status == 200
+    (tmp_path / "file").write_text("")
+    with running_gateway(upstream, HistoryOptions(store=f"sqlite:{tmp_path}/file/sessions.db")) as gateway:
+        assert send(gateway, "GET", "/readyz").status == 503
+        reply = play(gateway, upstream, ClaudeCode().request(2))
+        assert reply.header("x-refold-fold") == "bypassed;store"

@@ -150,6 +150,16 @@ class TestGroups:
             history = sized(*[60, 340] * 20, groups=[2] * 20, actions=frozenset(range(0, 40, 2)))
             assert plan(history, goal).start % 2 == 0
 
+    def test_results_that_the_model_has_not_read_stay_with_their_calls(self):
+        """Several results may be one large message, as with Gemini and Anthropic."""
+        for goal in range(300, 4_000, 50):
+            history = sized(*[60, 340] * 20, 90, 760, groups=[2] * 21, actions=frozenset(range(0, 42, 2)))
+            assert plan(history, goal).start <= 40
+
+    def test_an_answer_may_leave(self):
+        history = sized(*[340] * 3, 90, 760, groups=[1, 1, 1, 2], actions=frozenset({3, 4}))
+        assert plan(history, 300).start == 5
+
     def test_system_messages_that_lead_are_no_part_of_the_view_s_tail(self):
         history = sized(50, 10, 10, 10, head=1, guarded=frozenset({0}), fixed=frozenset({0}))
         assert plan(history, 1_000).start == 1

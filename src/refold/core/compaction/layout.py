@@ -116,6 +116,9 @@ class _Planner:
         legal = history.cuts.legal
         last = bisect_left(legal, len(history.sizes))
         self.starts = legal[bisect_left(legal, history.head) : last][::-1]
+        self.ends_unread = len(history.sizes) - 1 not in history.actions
+        """True if the model has not answered the newest messages, such as the results of its calls: they are
+        shown, be it in part. Without them it would make the same calls again."""
         self.groups: list[_Group] = []
         """The groups that were measured so far, the newest first."""
 
@@ -160,6 +163,9 @@ class _Planner:
                 break
             group = self._group(number)
             shown = [share.limit(level) for share in group.shares]
+            if not number and self.ends_unread:
+                parts = [max(limit, share.least) for limit, share in zip(shown, group.shares, strict=True)]
+                shown = parts if sum(parts) <= self.free else shown
             if any(limit < share.least for limit, share in zip(shown, group.shares, strict=True)):
                 break
             size = sum(shown)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from refold import presets
+    from refold.adapters.clients import wrap
     from refold.calls.compact import acompact, compact
     from refold.calls.measure import count, fit_files, fit_text, measure
     from refold.calls.outcome import Outcome, Plan, Receipt, Repaired
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES: Final = {
+    "refold.adapters.clients": "wrap",
     "refold.calls.compact": "acompact compact",
     "refold.calls.measure": "count fit_files fit_text measure",
     "refold.calls.outcome": "Outcome Plan Receipt Repaired",
@@ -205,4 +207,5 @@ __all__ = [
     "validate",
     "window",
     "work",
+    "wrap",
 ]

@@ -1,0 +1,114 @@
+"""Requests of the `openai` and `anthropic` clients: where the history stands in them, and their answers."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from refold.session.turns import View
+
+_RAW: Final = "X-Stainless-Raw-Response"
+"""The header by which both clients ask themselves for a raw response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the history stands in the requests of one path."""
+
+    history: str
+    system: str = ""
+    reports_usage: bool = True
+    """False if the usage of a stream must be asked for."""
+
+
+DOORS: Final = {
+    "/chat/completions": Door("messages", reports_usage=False),
+    "/responses": Door("input", "instructions"),
+    "/v1/messages": Door("messages", "system"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """One request of a client."""
+
+    arguments: dict[str, Any]
+    """The arguments of `post` beside the path."""
+    field: str
+    """The name of the history in the body."""
+    items: list[Any]
+    beside: dict[str, Any]
+    """System prompt and tools, as `prepare` takes them."""
+    hides_usage: bool
+    """True if the chunk with the usage was asked for by us, so that it is not shown."""
+
+    @classmethod
+    def of(cls, door: Door, sent: Mapping[str, Any], arguments: dict[str, Any]) -> "ClientRequest":
+        """Read a request; a history that is no list is made one, since it is read twice."""
+        body = {**sent}
+        history, tools = body[door.history], body.get("tools") or None
+        items = history
+        if isinstance(history, str):
+            items = [{"role": "user", "content": history}]
+        elif not isinstance(history, list):
+            items = body[door.history] = list(history)
+        if tools is not None and not isinstance(tools, list):
+            tools = body["tools"] = list(tools)
+        options = body.get("stream_options") or {}
+        hides_usage = bool(
+            arguments.get("stream") and not door.reports_usage and "include_usage" not in options
+        )
+        if hides_usage:
+            body["stream_options"] = {**options, "include_usage": True}
+        beside = {"system": body.get(door.system) or None, "tools": tools}
+        return cls({**arguments, "body": body}, door.history, items, beside, hides_usage)
+
+    @property
+    def is_streamed(self) -> bool:
+        """True if the answer comes as events."""
+        return bool(self.arguments.get("stream"))
+
+    @property
+    def raw(self) -> str:
+        """How a raw response is asked for; "stream" if its body is not read yet, "" if none is asked for."""
+        headers = (self.arguments.get("options") or {}).get("headers") or {}
+        return str(headers.get(_RAW) or "")
+
+    def with_view(self, view: View) -> dict[str, Any]:
+        """Return the arguments with a view as the history."""
+        if view.messages is self.items:
+            return self.arguments  # also a text as it was given
+        return {**self.arguments, "body": {**self.arguments["body"], self.field: view.messages}}
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An answer that the client could not parse for its caller, such as JSON that was cut off."""
+
+    answer: Any
+    error: Exception
+
+
+def read_error(error: Exception) -> Unread | None:
+    """Return the answer that an error of the client is about; None if it is about none."""
+    answer = getattr(error, "completion", None)
+    return None if answer is None else Unread(answer, error)
+
+
+def read_answer(response: Any) -> Any:
+    """Return what is observed of a response."""
+    if isinstance(response, Unread):
+        return response.answer
+    body = getattr(response, "http_response", None)
+    if body is None:
+        return response
+    with suppress(ValueError):  # a body that is no JSON has no usage
+        return body.json()
+    return None
+
+
+def give_back(response: Any) -> Any:
+    """Return a response to the client; raises the client's error for an answer that it could not parse."""
+    if isinstance(response, Unread):
+        raise response.error
+    return response

@@ -216,15 +216,18 @@ class Opencode:
     task: str = "Build every module"
     words: int = 40
     model: str = "gpt-4o"
+    restless: bool = True
+    """True: the system prompt changes with every request, and the newest arguments are written otherwise."""
 
     def request(self, steps: int) -> Request:
         messages: list[Any] = [
-            {"role": "system", "content": f"You are opencode. Today is day {steps}."},
+            {"role": "system", "content": f"You are opencode. Today is day {steps * self.restless}."},
             {"role": "user", "content": self.task},
         ]
         for step in range(1, steps + 1):
             arguments = json.dumps(
-                {"command": f"make m{step}"}, separators=(",", ":") if step < steps else None
+                {"command": f"make m{step}"},
+                separators=None if self.restless and step == steps else (",", ":"),
             )
             function = {"name": "bash", "arguments": arguments}
             messages += [

@@ -28,6 +28,8 @@ _THREADS: Final = 16
 """Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
 _INLINE_BYTES: Final = 1024 * 1024
 """Bodies up to this size are split in the event loop, which takes about 3 ms; larger ones in a thread."""
+_CLOSING_SECONDS: Final = 10.0
+"""Seconds that session calls get to end when the gateway is closed."""
 _USUAL_WINDOW: Final = 128_000
 _BYTES_PER_TOKEN: Final = 4
 
@@ -51,7 +53,7 @@ class Conversations:
     async def close(self) -> None:
         """Wait for what runs, and close the sessions and the store."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._options.fold_seconds)
+            await asyncio.wait(self._tasks, timeout=_CLOSING_SECONDS)
         await self._work(self._calls.close)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -60,39 +62,42 @@ class Conversations:
         if request.hints.bypass:
             return Turn(fold="bypassed")
         try:
-            return await self._prepare(request)
-        except StoreError as error:
-            self._calls.breaker.note_failure(time.monotonic())
-            _LOGGER.warning("the store failed (%s): a history went on unmodified", describe_fault(error))
-            return Turn(fold="bypassed;store")
-        except TimeoutError:
-            return Turn(fold="bypassed;deadline")
+            if len(request.body) <= _INLINE_BYTES:
+                split, history = self._read(request)
+            else:
+                split, history = await self._work(self._read, request)
         except (RefoldError, ValueError, RecursionError):  # a list that nobody can read
             return Turn(fold="none")
+        if split is None or history is None or not history.names:
+            return Turn(fold="none", model="" if split is None else split.model)
+        if request.counts:
+            return self._go_on(split, history) or Turn(fold="none", model=split.model)
+        if not history.has_answer and not self._is_large(request):
+            return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
+        try:
+            return await self._prepare(request, split, history)
+        except StoreError as error:
+            self._calls.breaker.note_failure(time.monotonic())
+            _LOGGER.warning("the store failed (%s): a history was not taken in", describe_fault(error))
+            reason = "store"
+        except TimeoutError:
+            reason = "deadline"
         except Exception as error:  # noqa: BLE001  # the request must go on
-            _LOGGER.warning("a history went on unmodified by a fault: %s", describe_fault(error))
-            return Turn(fold="bypassed;fault")
+            _LOGGER.warning("a history was not taken in by a fault: %s", describe_fault(error))
+            reason = "fault"
+        return self._go_on(split, history, reason) or Turn(fold=f"bypassed;{reason}", model=split.model)
 
     def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> None:
         """Take in the usage of an answer, behind the caller's back."""
         if turn.conversation is not None and answer is not None:
             self._keep(self._observe_in_order(turn.conversation, wire, answer))
 
-    async def _prepare(self, request: HistoryRequest) -> Turn:
-        if len(request.body) <= _INLINE_BYTES:
-            split, history = self._read(request)
-        else:
-            split, history = await self._work(self._read, request)
-        if split is None or history is None or not history.names:
-            return Turn(fold="none", model="" if split is None else split.model)
-        if request.counts:
-            return self._count(split, history)
-        if not history.has_answer and not self._is_large(request):
-            return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
+    async def _prepare(self, request: HistoryRequest, split: SplitBody, history: NamedHistory) -> Turn:
+        """Find the conversation of a history, and have its session say what to send."""
         conversation = self._find_open(request, history)
         if conversation is None:
             if not self._calls.breaker.allows(time.monotonic()):
-                return Turn(fold="bypassed;store", model=split.model)
+                return Turn(fold="bypassed;store", model=split.model)  # it is tried again by and by
             conversation = await self._find_stored(request, history)
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
         async with asyncio.timeout(self._options.fold_seconds):
@@ -110,17 +115,19 @@ class Conversations:
         window = self._options.window or _USUAL_WINDOW
         return len(request.body) > window * _BYTES_PER_TOKEN / 2
 
-    def _count(self, split: SplitBody, history: NamedHistory) -> Turn:
-        """Count what would be sent, where the conversation is known and folded; no session is made."""
+    def _go_on(self, split: SplitBody, history: NamedHistory, reason: str = "") -> Turn | None:
+        """Return the last view of a known conversation and what came since; asks no session.
+
+        None if the conversation is not in memory or was not folded.
+        """
         conversation = self._known.find(history.names)
-        plan = None if conversation is None else conversation.plan
-        if conversation is not None and plan is not None:
-            planned = conversation.planned
-            place = planned - history.fixed - 1
-            if planned <= len(split.items) and history.names[place] in conversation.tips:
-                body = split.write([*plan, *range(planned, len(split.items))])
-                return Turn(fold="ready", body=body, model=split.model)
-        return Turn(fold="none", model=split.model)
+        if conversation is None or conversation.plan is None:
+            return None
+        planned, place = conversation.planned, conversation.planned - history.fixed - 1
+        if not 0 <= place < len(history.names) or history.names[place] != conversation.planned_tip:
+            return None
+        body = split.write([*conversation.plan, *range(planned, len(split.items))])
+        return Turn(fold=f"ready;{reason}" if reason else "ready", body=body, model=split.model)
 
     # -- finding -------------------------------------------------------------------------------------------
 

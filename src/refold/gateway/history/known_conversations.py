@@ -31,6 +31,8 @@ class Conversation:
     """How the last request was written; None if it went on as it came."""
     planned: int = 0
     """Number of messages that the plan is for."""
+    planned_tip: str = ""
+    """Name of the last one of them."""
     crowding: tuple[Any, ...] = ()
     """What was measured for crowding, and the result."""
     was_crowded: bool = False

@@ -25,6 +25,8 @@ from refold.stores import Store
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _LONG_CONTEXT: Final = ("context-1m", 1_000_000)
 """The beginning of Anthropic's beta header for a window of a million tokens."""
+_SHARE_OF_MODEL: Final = 0.75
+"""Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
 _NOBODY: Final = "refold-gateway"
 """The name of a session that does not exist, to ask whether the store answers."""
 
@@ -92,6 +94,7 @@ class SessionCalls:
         ready = session.prepare(history.values, system=system, tools=tools)
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold)
+        conversation.planned_tip = history.names[-1]
         return _make_turn(conversation, split, view, _count_saved(session))
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
@@ -139,7 +142,7 @@ class SessionCalls:
                 policy=self._make_policy(conversation.policy),
                 format=wire,
                 ask=self.options.ask,
-                ask_timeout=self.options.fold_seconds,
+                ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
                 background=self.options.ask is not None,
             )
         return sessions.get(conversation.name)

@@ -1,0 +1,259 @@
+"""Histories that fill their window are folded in passing; between folds the forwarded list only grows."""
+
+import json
+import logging
+import threading
+from itertools import pairwise
+
+import pytest
+from client_bodies import ClaudeCode, Codex, Opencode
+from recording_upstream import LIMIT, running_gateway, running_upstream, send
+
+import refold
+from refold.gateway import HistoryOptions
+from refold.stores import open_store
+
+WINDOW = 30_000
+STEPS = 36
+CLIENTS = [
+    pytest.param(ClaudeCode(words=500), "anthropic", id="claude-code"),
+    pytest.param(ClaudeCode(words=500, opus=True), "anthropic", id="claude-code-opus"),
+    pytest.param(Codex(words=500), "responses", id="codex"),
+    pytest.param(Opencode(words=500, restless=False), "openai", id="opencode"),
+]
+SUMMARY = (
+    "The user wants every module built and to hear what failed. The first modules were built with make; each wrote its"
+    " log to /tmp/build-N.log without a warning. Nothing has failed so far. The next step is the next module."
+)
+
+
+@pytest.fixture
+def upstream():
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+@pytest.fixture
+def gateway(upstream, store):
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        yield gateway
+
+
+def play(gateway, request):
+    reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+    assert reply.status == 200
+    return reply
+
+
+def without_marks(value):
+    """A message without cache marks; clients write a marked text as a block."""
+    if isinstance(value, dict):
+        value = {name: without_marks(item) for name, item in value.items() if name != "cache_control"}
+        is_text = "role" in value and isinstance(value.get("content"), str)
+        return {**value, "content": [{"type": "text", "text": value["content"]}]} if is_text else value
+    return [without_marks(item) for item in value] if isinstance(value, list) else value
+
+
+def history_of(body):
+    return body["input"] if "input" in body else body["messages"]
+
+
+@pytest.mark.parametrize(("client", "wire"), CLIENTS)
+def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
+    """Tool steps to the end: each list fits and is valid, and begins with the one before it, but for folds."""
+    folds = []
+    for steps in range(STEPS):
+        reply = play(gateway, client.request(steps))
+        folds.append(reply.header("x-refold-fold"))
+        before, after = map(int, (reply.header("x-refold-tokens") or "0;0").split(";"))
+        assert after <= before
+        assert after < WINDOW
+    lists = [without_marks(history_of(seen.json)) for seen in upstream.seen]
+    for messages in lists:
+        assert refold.validate(messages, format=wire) == []
+        assert refold.count(messages) < WINDOW
+    assert folds.count("made") in range(2, 8)
+    for fold, (last, now) in zip(folds[1:], pairwise(lists), strict=True):
+        assert (now[: len(last)] == last) == (fold != "made")
+    whole = [len(client.request(steps).bytes) for steps in range(STEPS)]
+    assert len(upstream.seen[-1].body) < whole[-1] / 2
+
+
+@pytest.mark.parametrize(("client", "wire"), CLIENTS)
+def test_a_view_is_the_callers_own_bytes_around_the_fold(gateway, upstream, client, wire):
+    """Other fields as they were sent, the kept messages to the byte, the history last."""
+    for steps in range(STEPS):
+        request = client.request(steps)
+        body = json.dumps(request.body, indent=1, ensure_ascii=False).encode()  # nobody's usual JSON
+        assert send(gateway, "POST", request.path, body, list(request.headers.items())).status == 200
+    sent, key = upstream.seen[-1].body, "input" if wire == "responses" else "messages"
+    others = {name: value for name, value in upstream.seen[-1].json.items() if name != key}
+    assert others == {name: value for name, value in request.body.items() if name != key}
+    assert list(upstream.seen[-1].json)[-1] == key
+    fields, items = body.decode(), history_of(request.body)
+    for item in items[-6:]:
+        start = fields.index(json.dumps(item, indent=1, ensure_ascii=False).replace("\n", "\n  "))
+        raw = fields[
+            start : start + len(json.dumps(item, indent=1, ensure_ascii=False).replace("\n", "\n  "))
+        ]
+        assert raw.encode() in sent
+    assert upstream.seen[-1].header("content-length") == str(len(sent))
+
+
+def test_a_compressed_history_is_sent_as_text_once_it_is_folded(gateway, upstream):
+    import gzip
+
+    client = ClaudeCode(words=500)
+    headers = [*client.headers.items(), ("Content-Encoding", "gzip")]
+    reply = send(gateway, "POST", "/v1/messages", gzip.compress(client.request(STEPS).bytes), headers)
+    assert reply.header("x-refold-fold") == "made"
+    assert upstream.seen[-1].header("content-encoding") is None
+    assert len(upstream.seen[-1].body) < len(client.request(STEPS).bytes) / 2
+
+
+def test_each_summary_is_asked_for_once_and_behind_the_callers_back(upstream, store):
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return SUMMARY
+
+    client = ClaudeCode(words=500)
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW, ask=ask)) as gateway:
+        for steps in range(STEPS):
+            reply = play(gateway, client.request(steps))
+        name = reply.header("x-refold-session")
+    folds = refold.open(name, store=store).folds()
+    assert len(folds) >= 2
+    assert {fold.stages for fold in folds} == {("summarize",)}
+    assert len(asked) == len(folds)
+    assert reply.header("x-refold-fold") == "ready"
+
+
+def test_another_day_keeps_every_fold(upstream, store):
+    """The date is in the first message: nothing is summarised again, and the model sees the new date."""
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return SUMMARY
+
+    for date in ("2026-11-15", "2026-11-16"):
+        client = ClaudeCode(words=500, date=date)
+        with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW, ask=ask)) as gateway:
+            for steps in (16, 17, 18):
+                reply = play(gateway, client.request(steps))
+        if date == "2026-11-15":
+            before, first = len(asked), [fold.name for fold in open_folds(store, reply)]
+            assert first
+    assert [fold.name for fold in open_folds(store, reply)][: len(first)] == first
+    assert len(asked) == before
+    assert b"2026-11-16" in upstream.seen[-1].body
+    assert b"2026-11-15" not in upstream.seen[-1].body
+    assert len(store.sessions()) == 1
+
+
+def open_folds(store, reply):
+    return refold.open(reply.header("x-refold-session"), store=store).folds()
+
+
+def test_another_process_sends_the_same_view(upstream, store):
+    client = Codex(words=500)
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        for steps in range(20, 23):
+            play(gateway, client.request(steps))
+    last = history_of(upstream.seen[-1].json)
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        reply = play(gateway, client.request(23))
+    now = history_of(upstream.seen[-1].json)
+    assert reply.header("x-refold-fold") == "ready"
+    assert now[: len(last)] == last
+
+
+def test_counting_counts_what_would_be_sent_and_stores_nothing(gateway, upstream, store):
+    client = ClaudeCode(words=500)
+    for steps in (20, 21):
+        play(gateway, client.request(steps))
+    view, stored = upstream.seen[-1].json["messages"], len(list(store.salvage()))
+    reply = play(gateway, client.count(22))
+    counted = upstream.seen[-1].json
+    assert reply.header("x-refold-fold") == "ready"
+    assert without_marks(counted["messages"])[: len(view)] == without_marks(view)
+    assert len(counted["messages"]) == len(view) + 2
+    assert len(list(store.salvage())) == stored
+
+
+def test_the_window_follows_the_beta_header(upstream, store):
+    """A million tokens by a header, although the body names the same model."""
+    small, large = (
+        ClaudeCode(words=16_000),
+        ClaudeCode(words=16_000, betas="claude-code-20250219,context-1m-2025-08-07"),
+    )
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        assert play(gateway, large.request(5)).header("x-refold-fold") == "none"
+        assert upstream.seen[-1].body == large.request(5).bytes
+        assert play(gateway, small.request(5)).header("x-refold-fold") == "made"
+
+
+def test_where_system_and_tools_fill_the_window_nothing_is_folded(upstream, store, caplog):
+    client = ClaudeCode(words=500)
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        for steps in (20, 21, 22):
+            request = client.request(steps)
+            request.body["system"] = [{"type": "text", "text": "Rule: keep the order of things. " * 3000}]
+            reply = play(gateway, request)
+            assert reply.header("x-refold-fold") == "bypassed;crowded"
+            assert upstream.seen[-1].body == request.bytes
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "is not folded" in caplog.text
+
+
+def test_a_system_message_among_the_messages_stays_one(gateway, upstream):
+    client = ClaudeCode(opus=True)
+    for steps in range(4):
+        request = client.request(steps)
+        play(gateway, request)
+        assert upstream.seen[-1].body == request.bytes
+        assert upstream.seen[-1].json["messages"][1]["role"] == "system"
+
+
+def test_a_policy_can_be_chosen(gateway, upstream, store):
+    client = ClaudeCode(words=500)
+    headers = [*client.headers.items(), ("x-refold-policy", "codebuddy")]
+    reply = send(gateway, "POST", "/v1/messages", client.request(STEPS).bytes, headers)
+    assert reply.header("x-refold-fold") == "made"
+    (fold,) = open_folds(store, reply)
+    assert fold.stages == ("strip",)
+
+
+def test_a_summary_that_is_late_is_done_without(upstream, store):
+    """The summariser has a share of the deadline; then the history is folded without a model."""
+    late, begun = threading.Event(), threading.Event()
+
+    def ask(question):
+        begun.set()
+        late.wait(LIMIT)
+        return SUMMARY
+
+    options = HistoryOptions(store=store, window=WINDOW, ask=ask, fold_seconds=2.0)
+    client = ClaudeCode(words=500)
+    with running_gateway(upstream, options) as gateway:
+        for steps in range(12, 26):
+            reply = play(gateway, client.request(steps))
+        assert begun.is_set()
+        assert reply.header("x-refold-fold") != "none"
+        assert len(upstream.seen[-1].body) < len(client.request(25).bytes)
+        late.set()
+
+
+def test_a_history_that_takes_too_long_goes_on_as_it_came(upstream, store):
+    options = HistoryOptions(store=store, window=WINDOW, fold_seconds=0.000_001)
+    with running_gateway(upstream, options) as gateway:
+        request = ClaudeCode(words=500).request(30)
+        assert play(gateway, request).header("x-refold-fold") == "bypassed;deadline"
+        assert upstream.seen[-1].body == request.bytes

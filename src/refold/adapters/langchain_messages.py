@@ -1,0 +1,183 @@
+"""LangChain's messages as chat items and back; a function of the message alone.
+
+LangChain mixes shapes: content may hold the blocks of any provider, and tool calls stand beside it once more.
+Here each has one place: calls in `tool_calls`, thinking in `thinking_blocks`, media as OpenAI writes it.
+Items are only measured and stored. What is sent is LangChain's own message, unless a fold changed it.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from refold.adapters.base import Bridge, Wire
+
+MADE: Final[Mapping[str, str]] = {"lc_source": "summarization"}
+"""The mark with which LangChain's own middleware tells a summary from what a user said."""
+_THINKING: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_CALLS: Final = frozenset(
+    {"tool_use", "tool_call", "function_call", "tool_call_chunk", "invalid_tool_call", "input_json_delta"}
+)
+"""Blocks of content that say once more what `tool_calls` says: Anthropic, LangChain's own, Responses."""
+_MEDIA: Final = frozenset({"image", "file", "audio", "video", "document", "media"})
+_to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""`json.dumps` makes a new encoder for each call where an option is given."""
+
+
+def to_wire(message: AnyMessage) -> tuple[Wire, ...]:
+    """Return the chat item of a message."""
+    item: Wire = _WRITERS.get(message.type, _write_user)(message)
+    if message.name:
+        item["name"] = message.name
+    return (item,)
+
+
+def _write_user(message: AnyMessage) -> Wire:
+    return {"role": "user", "content": _write_content(message.content)}
+
+
+def _write_system(message: AnyMessage) -> Wire:
+    return {"role": "system", "content": _write_content(message.content)}
+
+
+def _write_result(message: ToolMessage) -> Wire:
+    item = {
+        "role": "tool",
+        "tool_call_id": message.tool_call_id,
+        "content": _write_content(message.content),
+    }
+    if message.status == "error":
+        item["status"] = "error"
+    return item
+
+
+def _write_assistant(message: AIMessage) -> Wire:
+    content = message.content
+    item: Wire = {"role": "assistant", "content": content}
+    if not isinstance(content, str):
+        _fill_blocks(item, content)
+    if message.tool_calls:
+        item["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": _to_json(call["args"])},
+            }
+            for call in message.tool_calls
+        ]
+    version = message.response_metadata.get("output_version")
+    if version:
+        item["output_version"] = version
+    return item
+
+
+def _fill_blocks(item: Wire, content: Sequence[Any]) -> None:
+    """Put each block of an answer in its place."""
+    blocks = [block for block in content if isinstance(block, str) or block.get("type") not in _CALLS]
+    thinking = [block for block in blocks if _is_thinking(block)]
+    item["content"] = _write_content([block for block in blocks if not _is_thinking(block)])
+    if thinking:
+        item["thinking_blocks"] = thinking
+        item["reasoning_content"] = "\n".join(filter(None, map(_read_thinking, thinking)))
+
+
+def _is_thinking(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _THINKING
+
+
+def _read_thinking(block: Mapping[str, Any]) -> str:
+    """Return the words of a block; those of Responses stand in its summary."""
+    text = block.get("thinking") or block.get("reasoning")
+    if isinstance(text, str):
+        return text
+    parts = block.get("summary") or block.get("content") or ()
+    return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+
+
+def _write_content(content: Any) -> Any:
+    """Return content that is text or a list of blocks as a chat item has it."""
+    if isinstance(content, str):
+        return content
+    return [_write_block(block) for block in content]
+
+
+def _write_block(block: Any) -> Any:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    return _write_media(block) if block.get("type") in _MEDIA else block
+
+
+def _write_media(block: Wire) -> Wire:
+    """Return a picture, a sound or a document as OpenAI writes it; what names no data stays as it is.
+
+    Media are measured by what they are. As a block that nobody understands they would count as text, and a
+    picture would fill the window.
+    """
+    source = block.get("source")
+    fields = {**block, **source} if isinstance(source, dict) else block
+    kind = block["type"]
+    media = fields.get("mime_type") or fields.get("media_type") or ("image/png" if kind == "image" else "")
+    data = fields.get("base64") or fields.get("data")
+    url = f"data:{media};base64,{data}" if isinstance(data, str) else fields.get("url")
+    if not isinstance(url, str):
+        return block
+    if kind == "image" or media.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if media.startswith("audio/") and isinstance(data, str):
+        encoding = media.removeprefix("audio/")
+        return {"type": "input_audio", "input_audio": {"data": data, "format": encoding}}
+    name = fields.get("filename") or fields.get("title") or kind
+    return {"type": "file", "file": {"filename": name, "file_data": url}}
+
+
+_WRITERS: Final[Mapping[str, Callable[[Any], Wire]]] = {
+    "human": _write_user,
+    "ai": _write_assistant,
+    "AIMessageChunk": _write_assistant,
+    "tool": _write_result,
+    "ToolMessageChunk": _write_result,
+    "system": _write_system,
+    "SystemMessageChunk": _write_system,
+}
+"""By the message's `type`; every other kind is the user's."""
+
+
+def from_wire(items: Sequence[Wire]) -> list[AnyMessage]:
+    """Make messages of what a fold made or changed."""
+    return [_read_item(item) for item in items]
+
+
+def _read_item(item: Wire) -> AnyMessage:
+    role, content, name = item["role"], item.get("content") or "", item.get("name")
+    if role == "tool":
+        status = "error" if item.get("status") == "error" else "success"
+        return ToolMessage(content, tool_call_id=item["tool_call_id"], name=name, status=status)
+    if role == "assistant":
+        return _read_assistant(item, content, name)
+    if role == "system":
+        return SystemMessage(content, name=name)
+    return HumanMessage(content, name=name, additional_kwargs=dict(MADE))
+
+
+def _read_assistant(item: Wire, content: Any, name: str | None) -> AIMessage:
+    thinking = item.get("thinking_blocks")
+    if thinking:
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
+        content = [*thinking, *(blocks or ())]
+    version = item.get("output_version")
+    return AIMessage(
+        content,
+        name=name,
+        tool_calls=[_read_call(call) for call in item.get("tool_calls") or ()],
+        response_metadata={"output_version": version} if version else {},
+    )
+
+
+def _read_call(call: Wire) -> dict[str, Any]:
+    function = call["function"]
+    arguments = json.loads(function["arguments"] or "{}")
+    return {"id": call["id"], "name": function["name"], "args": arguments, "type": "tool_call"}
+
+
+BRIDGE: Final[Bridge[AnyMessage]] = Bridge(to_wire, from_wire)

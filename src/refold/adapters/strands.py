@@ -1,0 +1,281 @@
+"""Strands Agents: `RefoldConversationManager` sends the view, and leaves `agent.messages` whole.
+
+Strands' own managers change the agent's list. This one stands in their place and never touches it: it wraps
+the model for the time of each call, and the wrapper sends the view. Strands 1.62 has a public door for that
+(middleware); in older versions the agent's model is replaced before a call and put back behind it.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from strands import tool
+from strands.agent.conversation_manager import ConversationManager, SlidingWindowConversationManager
+from strands.hooks import AfterModelCallEvent, AgentInitializedEvent, BeforeModelCallEvent
+from strands.models import Model
+from strands.types.tools import ToolContext
+
+from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen
+from refold.adapters.model_client import ModelClient
+from refold.adapters.strands_messages import (
+    BRIDGE,
+    AnswerChunks,
+    Native,
+    add_blocks,
+    find_endpoint,
+    name_model,
+    read_config,
+    split_added,
+)
+from refold.calls.summariser import AskTarget
+from refold.core.compaction.flow import Answer, Ask
+from refold.core.compaction.policy import Policy
+from refold.core.tokens.responses import read_response
+from refold.errors import RefoldError
+from refold.session.events import Listener
+from refold.session.results import Observed, Ready
+from refold.session.session import Session
+from refold.stores import Store
+
+_PARAMS: Final = ("params", "additional_request_fields", "additional_args")
+"""Fields of a model's configuration that are passed on to the provider."""
+_AGENT_ID: Final = "default"
+"""The id of an agent that was given none."""
+
+
+class RefoldConversationManager(Adapter, ConversationManager):
+    """Keep a Strands agent inside its context window; `agent.messages` stays whole."""
+
+    key_advice = "give the agent a session_manager"
+
+    def __init__(
+        self,
+        key: Key | None = None,
+        *,
+        policy: str | Policy = "refold",
+        ask: AskTarget | Model = None,
+        store: str | os.PathLike[str] | Store | None = None,
+        window: int | str | None = None,
+        model: str | None = None,
+        max_dollars: float | str | None = None,
+        recall: RecallWhen = "always",
+        recall_name: str = "recall",
+        on_event: Listener | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make a manager for one agent or many.
+
+        key   the session's key, or a callable from the agent to it; else the id of the agent's session
+              manager, with the agent's id behind it if it was given one
+        ask   as for `refold.open`, or a model of Strands
+        The other options are those of every adapter.
+        """
+        Adapter.__init__(
+            self,
+            format="converse",
+            policy=policy,
+            ask=_open_summariser(ask),
+            store=store,
+            window=window,
+            model=model,
+            max_dollars=max_dollars,
+            recall=recall,
+            recall_name=recall_name,
+            key=key,
+            on_event=on_event,
+            options=options,
+        )
+        ConversationManager.__init__(self)
+        self.recall = None if recall is False else self._make_recall()
+        self._tools: WeakKeyDictionary[Session, list[Any]] = WeakKeyDictionary()
+
+    def register_hooks(self, registry: Any, **kwargs: Any) -> None:
+        """Ask Strands to be called when the agent is made, and around each call of its model."""
+        super().register_hooks(registry, **kwargs)
+        registry.add_callback(AgentInitializedEvent, self._attach)
+        registry.add_callback(BeforeModelCallEvent, self._begin_call)
+        registry.add_callback(AfterModelCallEvent, self._end_call)
+
+    def apply_management(self, agent: Any, **kwargs: Any) -> None:
+        """Do nothing: the agent's list stays whole."""
+
+    def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:  # noqa: ARG002  # as Strands calls it
+        """Fold now; a refusal comes here only when a folded request was refused as well, and is raised."""
+        if e is not None:
+            raise e
+        self.session(self.find_agent_key(agent)).compact()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state of a default manager that has removed nothing.
+
+        Strands refuses a state that another class has saved, so this one can be restored with or without us.
+        """
+        return SlidingWindowConversationManager().get_state()
+
+    def restore_from_session(self, state: dict[str, Any]) -> None:  # noqa: ARG002  # as Strands calls it
+        """Take the whole history, whatever manager has saved the session."""
+        self.removed_message_count = 0
+
+    def find_agent_key(self, agent: Any) -> str:
+        """Return the key of an agent's session."""
+        found = getattr(getattr(agent, "_session_manager", None), "session_id", None)
+        part = agent.agent_id if self._key is None and agent.agent_id != _AGENT_ID else None
+        return self.find_key(found, part, request=agent)
+
+    def _make_recall(self) -> Any:
+        parts = self.recall_tool
+
+        @tool(
+            name=parts.name,
+            description=parts.description,
+            inputSchema={"json": dict(parts.parameters)},
+            context=True,
+        )
+        def recall(tool_context: ToolContext, query: str = "", handle: str = "") -> str:
+            session = self.session(self.find_agent_key(tool_context.agent))
+            return session.answer_recall({"query": query, "handle": handle})
+
+        return recall
+
+    def _attach(self, event: AgentInitializedEvent) -> None:
+        """Check the agent's key, offer it `recall`, and stand at its model's door."""
+        agent = event.agent
+        self.find_agent_key(agent)
+        if self.recall is not None:
+            known = agent.tool_registry.registry.get(self.recall_name)
+            if known is None:
+                agent.tool_registry.register_tool(self.recall)
+            elif known is not self.recall:
+                raise RefoldError(
+                    f"the agent has a tool {self.recall_name!r} of its own: pass recall_name= or recall=False"
+                )
+        if hasattr(agent, "add_middleware"):
+            from strands.middleware import InvokeModelStage  # not in versions before 1.62
+
+            agent.add_middleware(InvokeModelStage.Input, self._wrap_model)
+
+    def _wrap_model(self, context: Any) -> Any:
+        return context.replace(model=_ModelDoor(self, context.agent, context.model))
+
+    def _begin_call(self, event: BeforeModelCallEvent) -> None:
+        agent = event.agent
+        self._refuse_others(event)
+        if not hasattr(agent, "add_middleware") and not isinstance(agent.model, _ModelDoor):
+            agent.model = cast("Any", _ModelDoor(self, agent, agent.model))
+
+    def _end_call(self, event: AfterModelCallEvent) -> None:
+        if isinstance(event.agent.model, _ModelDoor):
+            event.agent.model = event.agent.model.inner
+
+    def _refuse_others(self, event: BeforeModelCallEvent) -> None:
+        """Refuse what would shorten the conversation beside us."""
+        agent = event.agent
+        callbacks = agent.hooks.get_callbacks_for(event)
+        managers = [agent.conversation_manager, *(getattr(call, "__self__", None) for call in callbacks)]
+        for other in managers:
+            if isinstance(other, ConversationManager) and other is not self:
+                raise RefoldError(
+                    f"{type(other).__name__} would change the messages beside Refold: "
+                    "give the agent one conversation_manager only"
+                )
+        config = read_config(agent.model)
+        for name in _PARAMS:
+            if "context_management" in (config.get(name) or {}):
+                raise RefoldError(
+                    f"the provider would compact beside Refold: remove context_management from its {name}"
+                )
+
+    def open_session(self, agent: Any, model: Any) -> Session:
+        """Return the session of an agent, measured against the model that serves now."""
+        session = self.session(self.find_agent_key(agent))
+        window = getattr(model, "context_window_limit", None)
+        self.follow_model(session, name_model(model), window=window, endpoint=find_endpoint(model))
+        return session
+
+    def choose_specs(self, session: Session, specs: Sequence[Any]) -> list[Any]:
+        """Return the tools to offer: `recall` from the first fold on, if the user wants it so."""
+        if self.recall_when != "folded" or session.recall_tool(when="folded") is not None:
+            return list(specs)
+        return [spec for spec in specs if spec["name"] != self.recall_name]
+
+    def list_tools(self, session: Session, specs: Sequence[Any]) -> list[Any]:
+        """Return tools as Converse has them; the same list while they are the same, which is counted once."""
+        tools = [{"toolSpec": spec} for spec in specs]
+        if tools != self._tools.get(session):
+            self._tools[session] = tools
+        return self._tools[session]
+
+
+class _ThreadedSession:
+    """A session for whichever event loop is running: Strands starts one for each call of an agent."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def prepare(self, messages: Sequence[Any], *, system: Any, tools: Any) -> Ready:
+        return await asyncio.to_thread(self._session.prepare, messages, system=system, tools=tools)
+
+    async def observe(self, answer: Any, *, say: bool = False) -> Observed:
+        return await asyncio.to_thread(self._session.observe, answer, say=say)
+
+
+class _ModelDoor:
+    """An agent's model for one call: it is given the whole history, and sends the view."""
+
+    def __init__(self, manager: RefoldConversationManager, agent: Any, inner: Any) -> None:
+        self._manager, self._agent, self.inner = manager, agent, inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def stream(
+        self, messages: list[Native], tool_specs: Any = None, system_prompt: Any = None, **more: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Stream the answer to the view; a refusal for size is answered with a smaller one."""
+        manager = self._manager
+        session = await asyncio.to_thread(manager.open_session, self._agent, self.inner)
+        specs = manager.choose_specs(session, tool_specs or ())
+        said, added = split_added(messages, more.get("dynamic_trailing_blocks", 0))
+        turn = AsyncTurn(
+            cast("Any", _ThreadedSession(session)),
+            BRIDGE,
+            said,
+            system=system_prompt or more.get("system_prompt_content"),
+            tools=manager.list_tools(session, specs),
+        )
+
+        def call(view: list[Native]) -> Any:
+            return self.inner.stream(add_blocks(view, added), specs or None, system_prompt, **more)
+
+        async with aclosing(turn.stream(call, AnswerChunks)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+async def _ask_model(model: Any, name: str, question: Ask) -> Answer:
+    """Ask a model of Strands plainly: without tools or hooks of an agent."""
+    messages = [{"role": "user", "content": [{"text": question.text}]}]
+    chunks = AnswerChunks()
+    async for chunk in model.stream(messages, None, question.system or None):
+        chunks.add(chunk)
+    response = read_response(chunks.assemble())
+    usage = response.usage
+    return Answer(
+        text=chunks.text,
+        finish=response.finish,
+        model=name,
+        input_tokens=None if usage is None else usage.input,
+        output_tokens=None if usage is None else usage.output,
+    )
+
+
+def _open_summariser(ask: Any) -> Any:
+    """Return a model of Strands as a client, and anything else as it is."""
+    if not isinstance(ask, Model):
+        return ask
+    name = name_model(ask)
+    return ModelClient(name, partial(_ask_model, ask, name))

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -11,6 +12,7 @@ from refold.gateway.headers import forward_request_headers
 from refold.gateway.history.conversations import Conversations
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
+from refold.gateway.history.refused import read_refusal
 from refold.gateway.history.session_calls import HistoryRequest
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.usage import UsageReader
@@ -18,6 +20,8 @@ from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
 from refold.gateway.refusals import Refusal
 from refold.gateway.routes import Route, join_address
+
+_FIRST_BAD_STATUS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +41,17 @@ class Exchange:
     def __init__(self, request: web.BaseRequest, route: Route, around: Surroundings) -> None:
         self.request, self.route, self.around = request, route, around
         self._since = asyncio.get_running_loop().time()
+        self._answers: list[Answer] = []
         self.model = ""
         """The family of the model, once it is known."""
 
     async def run(self) -> web.StreamResponse:
         """Pass the request on, and its answer back."""
-        if not self.route.wire:
-            return await self._pass_other()
-        body = await read_body(self.request, self.around.options)
-        turn = await self._prepare(body)
-        self.model = find_family(turn.model) if turn.model else ""
-        outgoing = self._make_outgoing(body if turn.body is None else turn.body)
-        if turn.body is not None:
-            outgoing.headers.popall("Content-Encoding", None)  # it came compressed and goes on as text
-        return await self._pass_answer(await self._send(outgoing), turn)
+        try:
+            return await (self._pass_history() if self.route.wire else self._pass_other())
+        finally:
+            for answer in self._answers:
+                answer.close()
 
     async def _pass_other(self) -> web.StreamResponse:
         """Pass on what has no history, body and all, as it comes."""
@@ -65,10 +66,29 @@ class Exchange:
             if body is not None and body.refusal is not None:
                 raise body.refusal from None
             raise
-        try:
-            return await answer.pass_on(request, {}, lambda _piece: None)
-        finally:
-            answer.close()
+        return await answer.pass_on(request, {}, lambda _piece: None)
+
+    async def _pass_history(self) -> web.StreamResponse:
+        """Pass on a request with a history; one that is refused for its size is folded and sent once more."""
+        body = await read_body(self.request, self.around.options)
+        turn = await self._prepare(body)
+        self.model = find_family(turn.model) if turn.model else ""
+        answer = await self._send(self._make_outgoing(turn.body or body, is_text=turn.body is not None))
+        refusal = await _read_refusal(answer, turn)
+        if refusal is not None:
+            answer, turn = await self._send_again(answer, turn, refusal)
+        return await self._pass_answer(answer, turn)
+
+    async def _send_again(self, answer: Answer, turn: Turn, refusal: Any) -> tuple[Answer, Turn]:
+        """Fold harder and send once more; what is refused then goes to the caller in the upstream's words."""
+        histories = self.around.histories
+        harder = None if histories is None else await histories.recover(turn, self.route.wire, refusal)
+        if harder is None or harder.body is None:
+            return answer, replace(turn, fold="failed")
+        answer.close()
+        again = await self._send(self._make_outgoing(harder.body, is_text=True))
+        is_refused = await _read_refusal(again, harder) is not None
+        return again, replace(harder, fold="failed") if is_refused else harder
 
     async def _prepare(self, body: bytes) -> Turn:
         """Return what becomes of the history in a body."""
@@ -81,32 +101,44 @@ class Exchange:
             return Turn(fold="none")
         endpoint = self.around.options.upstream(route.upstream)
         betas = headers.get("anthropic-beta", "")
-        turn = await histories.prepare(
-            HistoryRequest(route.wire, text, hints, endpoint, betas, counts=route.counts)
-        )
-        self.around.metrics.note_turn(route.wire, turn)
-        return turn
+        history = HistoryRequest(route.wire, text, hints, endpoint, betas, counts=route.counts)
+        return await histories.prepare(history)
 
-    def _make_outgoing(self, body: bytes | None) -> Outgoing:
+    def _make_outgoing(self, body: bytes | None, *, is_text: bool = False) -> Outgoing:
+        """Return the request for the upstream.
+
+        is_text   True if the body is plain text, although it may have come compressed
+        """
         request, route = self.request, self.route
         _, mark, query = request.raw_path.partition("?")
         address = join_address(self.around.options.upstream(route.upstream), route) + mark + query
         headers = forward_request_headers(request.raw_headers, reads_answer=bool(route.wire))
+        if is_text:
+            headers.popall("Content-Encoding", None)
         return Outgoing(request.method, address, headers, body)
 
     async def _send(self, outgoing: Outgoing) -> Answer:
         upstream = await self.around.client.send(outgoing, self.around.options)
         seconds = asyncio.get_running_loop().time() - self._since
         self.around.metrics.first_byte.labels(self.route.wire or "other").observe(seconds)
-        return Answer(upstream, self.around.options, self.route.wire)
+        answer = Answer(upstream, self.around.options, self.route.wire)
+        self._answers.append(answer)
+        return answer
 
     async def _pass_answer(self, answer: Answer, turn: Turn) -> web.StreamResponse:
         """Pass the answer on, and have its usage recorded however it ends."""
+        self.around.metrics.note_turn(self.route.wire, turn)
         reader = UsageReader(is_stream=answer.is_stream)
-        histories, is_good = self.around.histories, answer.upstream.status < 300
+        histories, is_good = self.around.histories, answer.status < _FIRST_BAD_STATUS
         try:
             return await answer.pass_on(self.request, turn.headers, reader.feed)
         finally:
-            answer.close()
             if histories is not None and is_good:
                 histories.observe(turn, self.route.wire, reader.finish())
+
+
+async def _read_refusal(answer: Answer, turn: Turn) -> Any | None:
+    """Return a refusal that can be recovered; the history must be that of a session."""
+    if turn.conversation is None:
+        return None
+    return await read_refusal(answer, is_folded=turn.body is not None)

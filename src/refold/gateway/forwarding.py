@@ -98,6 +98,25 @@ class Answer:
         self._end = (self._end + piece)[-4:]
         return piece
 
+    @property
+    def status(self) -> int:
+        """The upstream's status."""
+        return self.upstream.status
+
+    async def hold(self, *, seconds: float, max_bytes: int, look: Callable[[bytes], bool]) -> bytes:
+        """Hold pieces back until `look` is true of one, a bound is reached or the answer ends."""
+        size = 0
+        try:
+            async with asyncio.timeout(seconds):
+                while size < max_bytes and (piece := await self.read()):
+                    self.held.append(piece)
+                    size += len(piece)
+                    if look(piece):
+                        break
+        except TimeoutError:
+            pass  # the caller has waited long enough for the first piece
+        return b"".join(self.held)
+
     async def pass_on(
         self,
         request: web.BaseRequest,
@@ -112,6 +131,7 @@ class Answer:
         )
         await response.prepare(request)
         for piece in self.held:
+            look(piece)
             await response.write(piece)
         while piece := await self.read():
             look(piece)

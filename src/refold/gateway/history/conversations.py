@@ -92,6 +92,21 @@ class Conversations:
         if turn.conversation is not None and answer is not None:
             self._keep(self._observe_in_order(turn.conversation, wire, answer))
 
+    async def recover(self, turn: Turn, wire: str, refusal: Any) -> Turn | None:
+        """Return a smaller request after a refusal; None if there is none."""
+        if turn.conversation is None:
+            return None
+        task = self._keep(self._recover_in_order(turn.conversation, turn, wire, refusal))
+        try:
+            async with asyncio.timeout(self._options.fold_seconds):
+                recovered: Turn | None = await asyncio.shield(task)
+                return recovered
+        except TimeoutError:
+            return None
+        except Exception as error:  # noqa: BLE001  # the upstream's own error tells more
+            _LOGGER.warning("a refused history was not folded: %s", describe_fault(error))
+            return None
+
     async def _prepare(self, request: HistoryRequest, split: SplitBody, history: NamedHistory) -> Turn:
         """Find the conversation of a history, and have its session say what to send."""
         conversation = self._find_open(request, history)
@@ -162,6 +177,12 @@ class Conversations:
             turn = await self._work(self._calls.prepare, conversation, request, split, history)
             self._known.add_tip(conversation, history.names[-1])
             return turn
+
+    async def _recover_in_order(
+        self, conversation: Conversation, turn: Turn, wire: str, refusal: Any
+    ) -> Turn | None:
+        async with conversation.lock:
+            return await self._work(self._calls.recover, conversation, turn, wire, refusal)
 
     async def _observe_in_order(self, conversation: Conversation, wire: str, answer: dict[str, Any]) -> None:
         async with conversation.lock:

@@ -31,6 +31,8 @@ class Conversation:
     """How the last request was written; None if it went on as it came."""
     planned: int = 0
     """Number of messages that the plan is for."""
+    requests: int = 0
+    """Requests that its session has prepared."""
     planned_tip: str = ""
     """Name of the last one of them."""
     crowding: tuple[Any, ...] = ()

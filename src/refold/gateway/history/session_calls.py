@@ -95,7 +95,20 @@ class SessionCalls:
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold)
         conversation.planned_tip = history.names[-1]
+        conversation.requests += 1
         return _make_turn(conversation, split, view, _count_saved(session))
+
+    def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
+        """Fold harder after a refusal; None if that is not possible, or another request came in between."""
+        if turn.split is None or turn.number != conversation.requests:
+            return None
+        session = self._get_session(conversation, wire)
+        observed = session.observe(refusal)
+        if not observed.send_again or observed.messages is None:
+            return None
+        used = 0 if observed.budget is None else observed.budget.used
+        view = View(observed.messages, observed.origins, used, "made")
+        return _make_turn(conversation, turn.split, view, _count_saved(session) or 0)
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
@@ -181,6 +194,7 @@ def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: 
         model=split.model,
         conversation=conversation,
         split=split,
+        number=conversation.requests,
     )
 
 

@@ -41,6 +41,8 @@ class Turn:
     conversation: "Conversation | None" = None
     """The conversation that it belongs to; None if no session was made for it."""
     split: SplitBody | None = None
+    number: int = 0
+    """Number of the request in its conversation: the places of its messages hold until the next one."""
 
     @property
     def headers(self) -> dict[str, str]:

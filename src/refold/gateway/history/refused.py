@@ -1,0 +1,98 @@
+"""Find out whether an upstream refuses a history, before a byte of its answer has gone to the caller.
+
+A refusal comes as an error, or inside a stream that began with 200. There the events before the first words
+are held back for a moment, so that a refusal right behind them can still be answered by a smaller request.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from refold.clients.http.sse import SseParser
+from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
+from refold.session.chunks import ProviderChunks
+
+HELD_SECONDS: Final = 2.0
+HELD_BYTES: Final = 64 * 1024
+"""The most that is held back: a model that thinks for long is not to look as if nothing came."""
+_ERROR_BYTES: Final = 1024 * 1024
+_ERROR_SECONDS: Final = 30.0
+_NEVER_SIZE: Final = frozenset({401, 403, 404, 408, 409, 429})
+"""Statuses that say something else, whatever their words are."""
+
+
+class HeldAnswer(Protocol):
+    """An answer whose first pieces can be held back."""
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        ...
+
+    @property
+    def is_stream(self) -> bool:
+        """True for a stream of events."""
+        ...
+
+    async def hold(self, *, seconds: float, max_bytes: int, look: Callable[[bytes], bool]) -> bytes:
+        """Hold pieces back until `look` is true of one, and return them."""
+        ...
+
+
+async def read_refusal(answer: HeldAnswer, *, is_folded: bool) -> Any | None:
+    """Return a refusal that a smaller or simpler request may answer, as `observe` takes it; else None.
+
+    is_folded   True if the upstream got a view of ours: then it may refuse what a fold has left behind
+    """
+    if answer.status >= 400:  # RFC 9110: the client's or the server's error
+        if answer.status in _NEVER_SIZE or answer.is_stream:
+            return None
+        text = await answer.hold(seconds=_ERROR_SECONDS, max_bytes=_ERROR_BYTES, look=lambda _piece: False)
+        return _read_error(text, is_folded=is_folded)
+    if not answer.is_stream:
+        return None
+    reader = _FirstEvents(is_folded=is_folded)
+    await answer.hold(seconds=HELD_SECONDS, max_bytes=HELD_BYTES, look=reader.look)
+    return reader.refusal
+
+
+def _read_error(text: bytes, *, is_folded: bool) -> Any | None:
+    value = _parse(text)
+    error = value if value is not None else text.decode("utf-8", "replace")
+    return error if _is_refusal(error, is_folded=is_folded) else None
+
+
+def _is_refusal(error: Any, *, is_folded: bool) -> bool:
+    if overflow(error) is not None:
+        return True
+    return is_folded and bool(find_block_refusal(error) or is_thinking_refusal(error))
+
+
+class _FirstEvents:
+    """Reads the events of a stream up to the first words."""
+
+    def __init__(self, *, is_folded: bool) -> None:
+        self.refusal: Any | None = None
+        self._is_folded = is_folded
+        self._parser, self._chunks = SseParser(), ProviderChunks()
+
+    def look(self, piece: bytes) -> bool:
+        """Return whether the words have begun, or the stream has failed."""
+        for event in self._parser.feed(piece):
+            value = _parse(event.data.encode("utf-8", "surrogatepass"))
+            if not isinstance(value, dict):
+                return True
+            is_error = "error" in value and "choices" not in value
+            if is_error or self._chunks.find_refusal(value) is not None:
+                self.refusal = value if _is_refusal(value, is_folded=self._is_folded) else None
+                return True
+            if not self._chunks.is_opening(value):
+                return True
+        return False
+
+
+def _parse(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,240 @@
+"""A refusal for size is answered by one harder fold and one more request, before a byte has gone out."""
+
+import json
+import threading
+
+import pytest
+from client_bodies import ClaudeCode, Codex, Opencode
+from recording_upstream import (
+    LIMIT,
+    Line,
+    answer,
+    answer_json,
+    connect,
+    running_gateway,
+    running_upstream,
+    send,
+    stream,
+    write_request,
+)
+
+import refold
+from refold.gateway import HistoryOptions
+from refold.stores import open_store
+
+LIMIT_TOKENS = 20_000
+STEPS = 26
+"""Tool steps of a history of about 30,000 tokens, which fits the usual windows."""
+
+
+@pytest.fixture
+def upstream():
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+@pytest.fixture
+def gateway(upstream, store):
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        yield gateway
+
+
+def event(value) -> bytes:
+    return f"event: {value.get('type', '')}\ndata: {json.dumps(value)}\n\n".encode()
+
+
+ANTHROPIC_TEXT = f"prompt is too long: {30_500} tokens > {LIMIT_TOKENS} maximum"
+OPENAI_TEXT = (
+    f"This model's maximum context length is {LIMIT_TOKENS} tokens. However, your messages resulted in 30500 tokens."
+    " Please reduce the length of the messages."
+)
+ANTHROPIC = {"type": "error", "error": {"type": "invalid_request_error", "message": ANTHROPIC_TEXT}}
+OPENAI = {
+    "error": {
+        "message": OPENAI_TEXT,
+        "type": "invalid_request_error",
+        "param": "messages",
+        "code": "context_length_exceeded",
+    }
+}
+FAILED = {
+    "type": "response.failed",
+    "response": {"status": "failed", "error": {"code": "context_length_exceeded", "message": OPENAI_TEXT}},
+}
+CREATED = {"type": "response.created", "response": {"id": "r", "status": "in_progress", "usage": None}}
+START = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 5}}}
+REFUSALS = [
+    pytest.param(ClaudeCode(words=500), answer_json(ANTHROPIC, status=400), id="anthropic-400"),
+    pytest.param(ClaudeCode(words=500), answer_json(ANTHROPIC, status=413), id="anthropic-413"),
+    pytest.param(
+        ClaudeCode(words=500),
+        stream(event(START), event({"type": "ping"}), event(ANTHROPIC)),
+        id="anthropic-stream",
+    ),
+    pytest.param(Opencode(words=500), answer_json(OPENAI, status=400), id="chat-400"),
+    pytest.param(
+        Opencode(words=500), stream(b"data: " + json.dumps(OPENAI).encode() + b"\n\n"), id="chat-stream"
+    ),
+    pytest.param(Codex(words=500), answer_json(OPENAI, status=400), id="responses-400"),
+    pytest.param(Codex(words=500), stream(event(CREATED) + event(FAILED)), id="responses-stream"),
+]
+
+
+def play(gateway, request):
+    return send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+
+
+@pytest.mark.parametrize(("client", "refuse"), REFUSALS)
+def test_the_caller_sees_a_success(gateway, upstream, client, refuse):
+    upstream.script = [refuse, answer_json({"fine": True})]
+    request = client.request(STEPS)
+    reply = play(gateway, request)
+    assert (reply.status, reply.json) == (200, {"fine": True})
+    assert reply.header("x-refold-fold") == "made"
+    assert upstream.seen[0].body == request.bytes
+    assert len(upstream.seen) == 2
+    body = upstream.seen[1].json
+    assert refold.count(body.get("messages", body.get("input"))) < LIMIT_TOKENS
+    assert refold.validate(body.get("messages", body.get("input")), format=None) == []
+
+
+@pytest.mark.parametrize(("client", "refuse"), REFUSALS)
+def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, upstream, client, refuse):
+    upstream.script = [refuse]
+    with running_upstream() as bare, running_gateway(bare) as plain:
+        bare.script = [refuse]
+        expected = play(plain, client.request(STEPS))
+    reply = play(gateway, client.request(STEPS))
+    assert (reply.status, reply.body) == (expected.status, expected.body)
+    assert reply.header("x-refold-fold") == "failed"
+    assert len(upstream.seen) == 2
+
+
+def test_the_next_request_begins_with_the_harder_fold(gateway, upstream):
+    upstream.script = [answer_json(ANTHROPIC, status=400), answer_json({})]
+    client = ClaudeCode(words=500)
+    play(gateway, client.request(STEPS))
+    reply = play(gateway, client.request(STEPS + 1))
+    assert reply.header("x-refold-fold") == "ready"
+    last, now = (seen.json["messages"] for seen in upstream.seen[1:])
+    assert now[: len(last) - 1] == last[:-1]
+    assert len(upstream.seen) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+def test_other_errors_are_passed_on_and_not_repeated(gateway, upstream, status):
+    error = b'{"type": "error", "error": {"type": "x", "message": "Number of request tokens has exceeded your rate limit"}}'
+    upstream.script = [answer(status, error, [("retry-after", "7"), ("Content-Type", "application/json")])]
+    reply = play(gateway, ClaudeCode(words=500).request(STEPS))
+    assert (reply.status, reply.body, reply.header("retry-after")) == (status, error, "7")
+    assert len(upstream.seen) == 1
+
+
+def test_html_errors_are_passed_on(gateway, upstream):
+    page = b"<html><body>502 Bad Gateway</body></html>"
+    upstream.script = [answer(502, page, [("Content-Type", "text/html")])]
+    reply = play(gateway, ClaudeCode().request(3))
+    assert (reply.status, reply.body, reply.header("content-type")) == (502, page, "text/html")
+
+
+def test_side_requests_are_not_recovered(gateway, upstream):
+    upstream.script = [answer_json(ANTHROPIC, status=400)]
+    assert play(gateway, ClaudeCode().title()).status == 400
+    assert len(upstream.seen) == 1
+
+
+def test_words_in_an_answer_are_no_refusal(gateway, upstream):
+    """A model may speak of such errors."""
+    text = event(START) + event(
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": ANTHROPIC_TEXT}}
+    )
+    upstream.script = [stream(text, event(ANTHROPIC))]
+    reply = play(gateway, ClaudeCode(words=500).request(STEPS))
+    assert reply.body == text + event(ANTHROPIC)
+    assert len(upstream.seen) == 1
+
+
+def test_the_first_events_are_held_for_a_moment_only(gateway, upstream):
+    """A model that thinks long after its first event: the event arrives before the words."""
+    arrived = threading.Event()
+
+    def think(line: Line):
+        line.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + event(START)
+        )
+        assert arrived.wait(LIMIT)
+        line.send(event({"type": "message_stop"}))
+        raise ConnectionAbortedError
+
+    upstream.script = [think]
+    request = ClaudeCode().request(3)
+    with connect(gateway) as connection:
+        headers = list(request.headers.items())
+        connection.sendall(write_request(gateway, "POST", request.path, request.bytes, headers))
+        head = connection.recv(65_536)
+        while b"message_start" not in head:
+            head += connection.recv(65_536)
+        arrived.set()
+        while b"message_stop" not in head:
+            head += connection.recv(65_536)
+
+
+def test_words_are_not_held_at_all(gateway, upstream):
+    """The first words pass while the upstream is still busy with the next."""
+    arrived = threading.Event()
+    words = event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Hello"}})
+
+    def speak(line: Line):
+        line.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            + event(START)
+            + words
+        )
+        line.seen.headers.append(("arrived", str(arrived.wait(LIMIT))))
+        raise ConnectionAbortedError
+
+    upstream.script = [speak]
+    request = ClaudeCode().request(3)
+    with connect(gateway) as connection:
+        connection.sendall(
+            write_request(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+        )
+        text = b""
+        while b"Hello" not in text:
+            text += connection.recv(65_536)
+        arrived.set()
+        connection.recv(65_536)
+
+
+def test_a_caller_who_leaves_while_events_are_held_closes_the_upstream(gateway, upstream):
+    begun = threading.Event()
+
+    def think(line: Line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event(START))
+        begun.set()
+        line.wait_until_left()
+
+    upstream.script = [think]
+    request = ClaudeCode().request(3)
+    connection = connect(gateway)
+    connection.sendall(
+        write_request(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+    )
+    assert begun.wait(LIMIT)
+    connection.close()
+    assert upstream.left.wait(LIMIT)
+
+
+def test_a_limit_is_learned_for_the_next_conversation(upstream, store):
+    """The window of a model at an upstream is remembered, so that the next history is folded before it is sent."""
+    upstream.script = [answer_json(ANTHROPIC, status=400), answer_json({})]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        play(gateway, ClaudeCode(words=500).request(STEPS))
+        other = ClaudeCode(words=500, session="other", task="Something else")
+        assert play(gateway, other.request(STEPS)).header("x-refold-fold") == "made"
+    assert len(upstream.seen) == 3

@@ -25,8 +25,16 @@ from refold.core.messages.wire_rules import Problem
 from refold.errors import FormatError
 from refold.testing.http_server import Arrived, LocalServer, Response
 from refold.testing.replies import Habits, Mark, Reply, Situation, decide
-from refold.testing.requests import Body, InvalidRequest, Outcome, Request, Usage, read_body, write_text
-from refold.testing.tool_choice import read_tool_choice
+from refold.testing.requests import (
+    Body,
+    InvalidRequest,
+    Outcome,
+    Request,
+    Usage,
+    read_body,
+    read_tool_choice,
+    write_text,
+)
 from refold.testing.wires import get_writer
 from refold.testing.wires.contract import CREATED, Written
 
@@ -76,9 +84,7 @@ class Provider:
         self.refuse_once_over: int | None = None
         """The first request of more tokens than this is refused; then it is None again."""
         self.refuse_in_stream = refuse_in_stream
-        self._habits = Habits(tool=tool, words=words, parallel=parallel)
-        self._reasoning = reasoning
-        self._reject_invalid = reject_invalid
+        self._habits = Habits(tool, words, parallel, reasoning, reject_invalid)
         self._answer = answer
         self._models = tuple(models)
         self._failures: deque[Failure] = deque()
@@ -179,7 +185,7 @@ class Provider:
             status, failure, headers = self._failures.popleft()
             failure = writer.fail(status, "The test wants this error.") if failure is None else failure
             return self._end(request, "failed", Response(status, failure, headers=headers))
-        if problems and self._reject_invalid:
+        if problems and self._habits.reject_invalid:
             text = "; ".join(problem.message for problem in problems)
             return self._end(request, "rejected", Response(400, writer.fail(400, text)))
         if self._is_refused(used):
@@ -210,11 +216,11 @@ class Provider:
 
     def _reply(self, request: Request, body: Body) -> Response:
         mark, reply = self._decide(request, body)
-        thought = _REASONING_TOKENS if self._reasoning and body.wire != "openai" else 0
+        thought = _REASONING_TOKENS if self._habits.reasoning and body.wire != "openai" else 0
         usage = Usage(request.used, self._count_cached(body), _count_output(reply) + thought, thought)
         asks = request.body.get("stream_options") or {}
         reports = body.wire != "openai" or not body.stream or bool(asks.get("include_usage"))
-        written = Written(mark, reply, usage, body.model, self._reasoning, reports)
+        written = Written(mark, reply, usage, body.model, self._habits.reasoning, reports)
         writer = get_writer(body.wire)
         self.requests.append(replace(request, usage=usage))
         if body.wire == "responses":

@@ -83,6 +83,8 @@ class Habits:
     tool: str = "look"
     words: int = 60
     parallel: bool = False
+    reasoning: bool = True
+    reject_invalid: bool = False
 
 
 def decide(situation: Situation, habits: Habits) -> tuple[Mark, Reply]:

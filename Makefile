@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
-# a traced test takes three times as long: these cover the rooms, the others run untraced
+# a traced test takes three times as long: these cover the rooms; laws and slow tests among them run untraced
 ROOM_TESTS := $(addprefix tests/,core stages formats transcripts policies calls test_docstring_examples.py test_public_arguments.py) \
 	$(wildcard tests/session/test_export.py tests/session/test_native_*.py tests/session/test_bound_*.py)
 # compiled once, not by each of the hundreds of programs that the tests start; neighbours stay in one worker
@@ -79,7 +79,8 @@ surprise: setup        ## what a view is worth to a real model: DATA=folder MODE
 	$(BIN)/python -m bench.surprise $(DATA) --model $(MODEL) --summaries --json bench/results/surprise.json --markdown docs/view-quality.md
 	$(BIN)/python -m bench.questions $(DATA) --model $(MODEL) --json bench/results/questions.json --markdown docs/view-quality.md
 
-torture: setup         ## the laws, the stores and the sessions under attack, planted faults; takes hours
+torture: setup         ## every test at full size, the laws, the stores and the sessions under attack, planted faults; takes hours
+	REFOLD_WHOLE=1 $(PYTEST)
 	$(BIN)/python bench/laws.py --json bench/results/laws.json
 	$(BIN)/python bench/fuzz_transcripts.py --json bench/results/fuzz.json
 	$(BIN)/python -m bench.torture

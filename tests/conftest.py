@@ -2,19 +2,26 @@
 
 And signals as a terminal has them: a run in the background (`nohup make test &`) is started with those of
 the keyboard ignored, and the programs that are tested would ignore them as well.
+
+Laws and slow tests run without the tracer that measures coverage, which makes Python code three times as
+slow: a branch that only random examples reach counts as not covered.
 """
 
+import gc
 import os
 import signal
+import sys
+import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from refold.policies.systems import strategies
+from sample_sizes import few_or_all
 
 settings.register_profile(
     "tests",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", "50")),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(20, 50))),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     # mutation testing runs every test several times in one process; a loaded machine is slow
@@ -30,3 +37,27 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 @pytest.fixture(autouse=True)
 def _forgotten_strategies(monkeypatch):
     monkeypatch.setattr(strategies, "_BY_ID", {})
+
+
+def pytest_collection_finish():
+    """Take the tests themselves out of what the garbage collector looks through again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if not (_is_law(item) or item.get_closest_marker("slow")):
+        return (yield)
+    tracers = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracers[0])
+        threading.settrace(tracers[1])
+
+
+def _is_law(item):
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)

@@ -1,5 +1,6 @@
 """Wire items of every kind for the tests of formats, and strategies that make broken and whole ones."""
 
+import functools
 import json
 import math
 import string
@@ -16,8 +17,9 @@ def encoded(value):
     return json.dumps(value).encode("ascii")
 
 
+@functools.cache
 def deep(levels=100_000):
-    """A value nested deeper than any recursive reader survives."""
+    """A value nested deeper than any recursive reader survives; one value, since nobody changes it."""
     value = []
     for _ in range(levels):
         value = [value]

@@ -1,6 +1,7 @@
 """What the calls give back."""
 
 import dataclasses
+import functools
 import json
 from dataclasses import FrozenInstanceError
 
@@ -60,6 +61,7 @@ LONG = [
 ]
 
 
+@functools.cache
 def results():
     """One of each result, for a history of half a million characters."""
     outcome = refold.compact(LONG, window=32_000)
@@ -92,7 +94,7 @@ def test_a_small_value_prints_as_a_dataclass_does():
 
 
 def test_an_outcome_prints_what_it_did():
-    text = repr(refold.compact(LONG, window=32_000))
+    text = repr(results()[3])
     assert text.startswith("Outcome(compacted=True, fits=True, met_target=True, stages=('digest',")
     assert "messages_before=400" in text
 

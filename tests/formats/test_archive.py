@@ -13,6 +13,7 @@ from refold.errors import FormatError
 from refold.formats.shared import exported as form
 from refold.formats.shared.exported import Exported, ExportedFold, check, from_json, to_json
 from refold.formats.systems.ripple_archive import part_name, read_archive, write_archive
+from sample_sizes import few_or_all
 
 RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
 
@@ -156,7 +157,7 @@ class TestWriting:
         assert rows(files["history/part-2.jsonl"]) == [said(str(n)) for n in range(1, 5)]
         assert "history/part-1.jsonl" not in files
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=few_or_all(20, 60), deadline=None)
     @given(exported=sessions())
     def test_a_session_comes_back_as_it_was(self, exported):
         files = write_archive(exported)

@@ -19,6 +19,7 @@ from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER
 from refold.policies.systems.keep_rules import LastMessages
 from refold.policies.systems.opal import opal_layout
 from refold.stages.summarize import Summarize
+from sample_sizes import few_or_all, sample
 
 PROSE = "we looked at the parser and changed the second rule " * 8
 
@@ -471,7 +472,8 @@ def requests_fit(model):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("window", [2_000, 32_768])
+@pytest.mark.parametrize("window", sample([2_000, 32_768], 1))
+@pytest.mark.slow
 def test_eight_million_characters(name, window):
     """Whatever the system: every request fits, and their number is bounded."""
     one = "The quick brown fox jumps over the lazy dog and 42 other things; see src/a.py. " * 100
@@ -510,7 +512,7 @@ hostile = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@settings(max_examples=25)
+@settings(max_examples=few_or_all(6, 25))
 @given(words=st.lists(hostile, min_size=4, max_size=12), answer=hostile)
 def test_no_content_can_close_the_data_section(name, words, answer):
     """Whatever stands in messages, an earlier summary or a focus: each tag of a prompt opens and closes once."""

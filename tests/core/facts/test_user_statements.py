@@ -242,6 +242,7 @@ SMALL_TALK = (
 )
 
 
+@pytest.mark.slow
 def test_rules_in_any_words_last_ten_folds():
     """Nine in ten of the developing set, planted once, with small talk before and after each fold."""
     rows = json.loads(files("refold.evals").joinpath("data/constraints.json").read_text("utf-8"))["develop"]

@@ -20,6 +20,7 @@ from refold.core.messages.text_cutting import (
     head_and_tail,
     middle_out,
 )
+from sample_sizes import few_or_all
 
 FAMILY = "👨‍👩‍👧‍👦"
 CLUSTERS = [
@@ -568,7 +569,7 @@ class TestBoundaries:
         assert boundary_before(text, 3_010) == 4
         assert boundary_after(text, 2_000) == len(text) - 4
 
-    @settings(max_examples=50)
+    @settings(max_examples=few_or_all(20, 50))
     @given(st.text(st.characters()))
     def test_well_formed_text_is_valid_and_no_larger(self, text):
         got = well_formed(text)

@@ -430,6 +430,7 @@ def work_talk():
 
 
 @pytest.mark.parametrize("junk", JUNK)
+@pytest.mark.slow
 def test_junk_is_no_summary_of_six_thousand_tokens(junk):
     outcome = refold.compact(work_talk(), ask=lambda _: junk, window=4_000)
     assert outcome.stages == ("digest",)

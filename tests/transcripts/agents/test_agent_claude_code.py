@@ -1,6 +1,9 @@
 """Claude Code: lines that make one message, branches, compactions, and links that lead nowhere."""
 
+import pytest
 from agent_records import Claude, read_values, text, use
+
+from sample_sizes import few_or_all
 
 BOUNDARY = {"subtype": "compact_boundary", "content": "Conversation compacted"}
 
@@ -308,8 +311,10 @@ def test_an_assistant_may_say_plain_text():
     assert [one["content"] for one in file.recording.messages] == ["go", "plain", [text("more")]]
 
 
+@pytest.mark.slow
 def test_records_in_one_long_chain():
-    """B10: however deep, nothing recurses; a million take twenty times as long as these."""
+    """B10: however deep, nothing recurses."""
+    count = few_or_all(10_000, 50_000)
     lines = [
         {
             "type": "user",
@@ -318,7 +323,7 @@ def test_records_in_one_long_chain():
             "sessionId": "s",
             "message": {"role": "user", "content": "x"},
         }
-        for n in range(50_000)
+        for n in range(count)
     ]
     recording = read_values(lines, "claude-code")
-    assert len(recording.messages) == 50_000
+    assert len(recording.messages) == count

@@ -12,6 +12,7 @@ from refold.transcripts.agents.export_session import export_recording
 from refold.transcripts.agents.fields import make_title, number_at, to_json_text, to_seconds, to_usage
 from refold.transcripts.agents.record_tree import Node, add_side_nodes, find_branch
 from refold.transcripts.agents.recording import drop_messages
+from sample_sizes import few_or_all
 
 
 def say(*words):
@@ -122,7 +123,7 @@ def test_what_hangs_on_nothing_stands_before_the_path():
     assert add_side_nodes(way, {0, 1, 3, 4}) == [0, 1, 2, 3, 4]
 
 
-@settings(max_examples=60)
+@settings(max_examples=few_or_all(20, 60))
 @given(st.integers(1, 300), st.randoms(use_true_random=False))
 def test_any_links_at_all_end_and_give_each_node_once(size, chance):
     """B08, B09: random graphs with loops, lost parents, forests and names that stand twice."""

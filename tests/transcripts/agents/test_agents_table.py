@@ -10,6 +10,7 @@ from refold.errors import FormatError
 from refold.formats.shared.exported import view_items
 from refold.transcripts.agents import AGENTS, Record, identify_record, read, recognise, seen
 from refold.transcripts.agents.export_session import export_recording
+from sample_sizes import few_or_all
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -96,7 +97,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@settings(max_examples=40)
+@settings(max_examples=few_or_all(12, 40))
 @given(data=st.data())
 def test_no_value_anywhere_in_a_record_makes_a_reader_fail(agent, data):
     """Any field of any record may be anything; what comes out can be read and imported."""

@@ -8,6 +8,8 @@ from cli_running import ANTHROPIC, LONG, run_cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sample_sizes import few_or_all
+
 KEYS = st.sampled_from(
     ["role", "content", "type", "text", "id", "parts", "tool_calls", "messages", "input", "x"]
 )
@@ -41,19 +43,19 @@ def ends_well(raw: bytes) -> None:
             assert done.status != 2 or done.err.count("\n") == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=few_or_all(10, 40), deadline=None)
 @given(VALUES)
 def test_any_json(value):
     ends_well(json.dumps(value).encode())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=few_or_all(10, 20), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(raw):
     ends_well(raw)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=few_or_all(10, 20), deadline=None)
 @given(st.data())
 def test_a_session_with_something_changed(data):
     long = json.loads(LONG.read_text())

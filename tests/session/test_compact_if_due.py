@@ -29,8 +29,9 @@ from talks import (
 import refold
 from refold.errors import RefoldError
 from refold.testing import Scripted
+from sample_sizes import few_or_all
 
-TURNS = int(os.environ.get("REFOLD_EXAMPLES", "150"))
+TURNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(60, 150)))
 LATER = "question " + "omega psi chi " * 400
 
 

@@ -13,6 +13,7 @@ from refold.core.log.entries import Entry
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.errors import StoreError
 from refold.stores import open_store
+from sample_sizes import few_or_all
 
 WINDOW = 4_000
 COVERED = re.compile(r'<refold-summary [^>]*covers="#(\d+)-#(\d+)"')
@@ -75,7 +76,7 @@ def store(request, tmp_path):
 
 @pytest.mark.parametrize(("store", "kind"), CASES, indirect=["store"])
 def test_ten_folds_keep_pairs_words_and_handles(kind, store):
-    whole = history(kind, 72)
+    whole = history(kind, few_or_all(30, 72))
     shape = None if kind == "refold" else kind.split()[0]
     named = set()
     session = opened(store=store, window=WINDOW)

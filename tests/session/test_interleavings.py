@@ -10,8 +10,9 @@ from talks import SUMMARY, dumped, reply, sound, talk, user
 
 import refold
 from refold.stores import open_store
+from sample_sizes import few_or_all
 
-RUNS = int(os.environ.get("REFOLD_EXAMPLES", "40"))
+RUNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(8, 40)))
 
 
 class World:

@@ -28,6 +28,7 @@ import refold
 from refold import formats
 from refold.errors import FormatError
 from refold.testing import Scripted
+from sample_sizes import few_or_all
 
 
 def test_nothing_to_do_gives_the_very_list():
@@ -66,7 +67,8 @@ def test_gemini_calls_without_ids_go_on_and_fold():
 
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_going_on_from_what_was_sent(shape):
-    whole = values(60, size=200) if shape == "refold" else wired(values(60, size=200), shape)
+    turns = values(few_or_all(30, 60), size=200)
+    whole = turns if shape == "refold" else wired(turns, shape)
     with opened(window=8_000, ask=Scripted("A summary of the talk with its files and answers.")) as session:
         sent = []
         for item in whole:

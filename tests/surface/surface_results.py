@@ -4,7 +4,7 @@ A row has one column for each field, so that a test can say which one differs.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from surface_errors import ERRORS
@@ -40,12 +40,14 @@ KNOBS: dict[str, dict[str, Any]] = {
 """Every third conversation is compacted with these knobs turned, so that more stages have work to do."""
 
 
-def compactions(policy: str, wire: str) -> dict[str, list[Any]]:
+def compactions(
+    policy: str, wire: str, is_taken: Callable[[str], bool] = lambda _name: True
+) -> dict[str, list[Any]]:
     """A row for each conversation of a wire and each variant: `openai-007 ask+target`."""
     return {
         f"{one.name} {variant}": compaction_row(*run_compaction(one, policy, variant))
         for one in histories()
-        if one.wire == wire
+        if one.wire == wire and is_taken(one.name)
         for variant in variants(one, policy)
     }
 

@@ -4,11 +4,12 @@ import pytest
 from bench.torture import native
 
 import refold
+from sample_sizes import few_or_all
 
 
 @pytest.mark.parametrize("name", native.make_providers())
 def test_no_conversation_is_refused_or_loses_a_word(name):
-    for seed in range(3):
+    for seed in range(few_or_all(1, 3)):
         found = native.try_talk(name, seed, turns=40)
         assert found["faults"] == []
 

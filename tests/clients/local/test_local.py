@@ -33,9 +33,9 @@ HISTORY = [
     for message in (
         {
             "role": "user",
-            "content": f"Berth {number}: the boat Marlin {number} wants a rope. " + "Note it. " * 15,
+            "content": f"Berth {number}: the boat Marlin {number} wants a rope. " + "Note it. " * 4,
         },
-        {"role": "assistant", "content": f"Berth {number} stands in the harbour book now. " * 5},
+        {"role": "assistant", "content": f"Berth {number} stands in the harbour book now. "},
     )
 ]
 SHORT = {"window": 1_300, "max_tokens": 40, "threads": 1}
@@ -165,7 +165,8 @@ def test_a_compaction_asks_it_and_is_sound_whether_or_not_the_summary_is_let_in(
 
 
 def test_a_session_asks_it_and_keeps_all_that_was_said(client):
-    with refold.open("s", store="memory:", window=1_000, ask=client) as session:
+    """With the shortest question of the systems: a busy processor reads some thirty tokens a second."""
+    with refold.open("s", store="memory:", window=300, ask=client, policy="ripple") as session:
         session.prepare(HISTORY)
         outcome = session.compact()
         said = [entry for entry in session.log() if entry.kind == "said"]

@@ -754,6 +754,12 @@ def test_what_of_the_output_goes_on_is_told_where_reasoning_is_told_apart(usage,
     assert read_usage(usage).said == said
 
 
+def test_geminis_thoughts_are_output():
+    """They stand beside the answer in the report, and are billed like it."""
+    usage = read_usage({"promptTokenCount": 9, "candidatesTokenCount": 50, "thoughtsTokenCount": 30})
+    assert (usage.output, usage.said) == (80, 50)
+
+
 # -- which reports are believed, and what they teach ----------------------------------------------------------
 
 EVEN = Calibration(last=Counted(1_000, 1_000))

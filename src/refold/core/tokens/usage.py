@@ -30,6 +30,8 @@ _OUTPUT: Final = (
     "output_token_count",
     "output",
 )
+_THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
+"""Gemini reports its thoughts beside the output, and bills them as output."""
 _CACHED_BESIDE: Final = (
     "cache_read_input_tokens",
     "cacheReadInputTokens",
@@ -53,6 +55,7 @@ _CACHED_WITHIN: Final = (
 _CACHED_ANY: Final = ("cache_read_input_token_count",)
 _WRITTEN_ANY: Final = ("cache_creation_input_token_count",)
 """Agent Framework's names: as the provider has it, beside the input or within it."""
+_JUDGED: Final = ("usage", *_ALL_INPUT, *_INPUT, *_OUTPUT, *_CACHED_BESIDE, *_CACHE_WRITTEN)
 _OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 _INPUT_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _MORE: Final = ("details", "token_details")
@@ -70,6 +73,7 @@ _REPORTS: Final = (
 smolagents, LlamaIndex."""
 _PASSES: Final = ("iterations", "request_usage_entries")
 """Keys that list the passes of one report; only the last pass is the context as it is now."""
+_HOLDERS: Final = frozenset({*_REPORTS, *_PASSES})
 _ASIDE: Final = frozenset({"compaction", "advisor_message"})
 """Types of passes that read something else than the context: a compaction, another model's advice."""
 
@@ -93,6 +97,10 @@ class Usage:
         """The size of the context that was sent."""
         return self.input
 
+    def as_dict(self) -> dict[str, int | None]:
+        """Return the report as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
+
 
 def read_usage(usage: Any) -> Usage | None:
     """Read a report; None if it holds nothing usable.
@@ -108,7 +116,8 @@ def read_usage(usage: Any) -> Usage | None:
         return Usage(input=usage) if 0 < usage <= MAX_REPORTED_TOKENS else None
     fields = _find_report(usage)
     for key in _MORE:
-        fields = {**_to_fields(fields.get(key)), **fields}
+        if key in fields:
+            fields = {**_to_fields(fields[key]), **fields}
     beside, write = _first_number(fields, _CACHED_BESIDE), _first_number(fields, _CACHE_WRITTEN)
     total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
     if _counts_cached_beside(fields):
@@ -117,13 +126,14 @@ def read_usage(usage: Any) -> Usage | None:
         return None
     output = _first_number(fields, _OUTPUT)
     within = [
-        _first_number(_find_report(fields.get(key)), ("cached_tokens", "cache_read"))
+        _first_number(_find_report(fields[key]), ("cached_tokens", "cache_read"))
         for key in _INPUT_DETAILS
+        if key in fields
     ]
     return Usage(
         input=total,
-        output=output,
-        cache_read=beside or max(within) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY),
+        output=output + _first_number(fields, _THOUGHTS),
+        cache_read=beside or max(within, default=0) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY),
         cache_write=write or _first_number(fields, _WRITTEN_ANY),
         messages=_first_number(fields, ("messages",)) or None,
         said=_output_without_reasoning(fields, output),
@@ -141,9 +151,7 @@ def read_cost(usage: Any) -> Usage | None:
     """
     if isinstance(usage, Usage | int):
         return read_usage(usage)
-    fields = _to_fields(usage)
-    report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
-    passes = [read for one in _list_passes(report) if (read := read_usage(one)) is not None]
+    passes = [read for one in _list_passes(_open_report(usage)) if (read := read_usage(one)) is not None]
     if not passes:
         return read_usage(usage)
     return Usage(
@@ -160,11 +168,14 @@ def read_block_size(usage: Any) -> int | None:
     >>> read_block_size({"usage": {"iterations": [{"type": "compaction", "output_tokens": 40}]}})
     40
     """
-    fields = _to_fields(usage)
-    report = next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
-    passes = [_to_fields(one) for one in _list_passes(report)]
+    passes = [_to_fields(one) for one in _list_passes(_open_report(usage))]
     made = [_first_number(one, _OUTPUT) for one in passes if one.get("type") == "compaction"]
     return made[-1] or None if made else None
+
+
+def lists_passes(usage: Any) -> bool:
+    """True if a report lists several passes; else `read_cost` gives what `read_usage` gives."""
+    return bool(_list_passes(_open_report(usage)))
 
 
 def find_impossible(usage: Any) -> str:
@@ -174,9 +185,9 @@ def find_impossible(usage: Any) -> str:
     'prompt_tokens is -5'
     """
     fields = {"usage": usage} if isinstance(usage, int | float) else _find_report(usage)
-    for name in ("usage", *_ALL_INPUT, *_INPUT, *_OUTPUT, *_CACHED_BESIDE, *_CACHE_WRITTEN):
+    for name in _JUDGED:
         value = fields.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if not 0 <= value <= MAX_REPORTED_TOKENS:
             return f"{name} is {value:.12g}"
@@ -185,16 +196,16 @@ def find_impossible(usage: Any) -> str:
 
 def _counts_cached_beside(fields: Mapping[str, Any]) -> bool:
     """True if a report of Agent Framework has cached tokens beside its input."""
-    if any(name in fields for name in _CACHED_BESIDE):
-        return False  # they were added already
-    read, whole = _first_number(fields, _INPUT), _first_number(fields, ("total_token_count",))
     cached = _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
-    return cached > read or (cached > 0 and whole >= read + cached + _first_number(fields, _OUTPUT))
+    if not cached or any(name in fields for name in _CACHED_BESIDE):
+        return False  # there are none, or they were added already
+    read, whole = _first_number(fields, _INPUT), _first_number(fields, ("total_token_count",))
+    return cached > read or whole >= read + cached + _first_number(fields, _OUTPUT)
 
 
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
-    if "thoughtsTokenCount" in fields or "thoughts_token_count" in fields:
-        return output  # Gemini reports thoughts beside the output
+    if any(name in fields for name in _THOUGHTS):
+        return output
     details = [_to_fields(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
     split = next((detail for detail in details if "reasoning_tokens" in detail), None)
     return None if split is None else max(0, output - _first_number(split, ("reasoning_tokens",)))
@@ -204,6 +215,8 @@ def _find_report(value: Any) -> Mapping[str, Any]:
     """Return the fields of a report, wherever in a response it stands."""
     for _ in range(4):  # a hostile value may be nested without end
         fields = _to_fields(value)
+        if _HOLDERS.isdisjoint(fields):
+            return fields
         reports = [fields[key] for key in _REPORTS if key in fields]
         reports.append(_last_pass(fields))
         inner = next((report for report in reports if _to_fields(report)), None)
@@ -211,6 +224,14 @@ def _find_report(value: Any) -> Mapping[str, Any]:
             return fields
         value = inner
     return _to_fields(value)
+
+
+def _open_report(usage: Any) -> Mapping[str, Any]:
+    """Return the fields of the report that a response holds, or of a report alone."""
+    fields = _to_fields(usage)
+    if _HOLDERS.isdisjoint(fields):
+        return fields
+    return next((inner for key in _REPORTS if (inner := _to_fields(fields.get(key)))), fields)
 
 
 def _list_passes(report: Mapping[str, Any]) -> list[Any]:
@@ -235,13 +256,15 @@ def _tells_input(fields: Mapping[str, Any]) -> bool:
 
 
 def _to_fields(value: Any) -> Mapping[str, Any]:
+    if type(value) is dict:  # most values are; to ask an abstract class takes ten times as long
+        return value
     return value if isinstance(value, Mapping) else getattr(value, "__dict__", None) or {}
 
 
 def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
         value = fields.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if 0 < value <= MAX_REPORTED_TOKENS:
             return int(value)

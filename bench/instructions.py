@@ -8,6 +8,7 @@ installed, and Python's calls by `sys.setprofile` everywhere.
 """
 
 import argparse
+import copy
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MESSAGES: Final = 60
-NAMES: Final = ("decide", "act", "measure", "estimate")
+NAMES: Final = ("decide", "act", "measure", "estimate", "turn")
 
 
 def _work() -> dict[str, Callable[[], Any]]:
@@ -40,11 +41,23 @@ def _work() -> dict[str, Callable[[], Any]]:
         session.say({"role": "user", "content": "And now the next module, please."})
         return session.needs_compaction()
 
+    served = refold.open("served", store="memory:", window=HUGE, now=lambda: 0.0)
+    used = {"usage": {"prompt_tokens": whole, "completion_tokens": 5}}
+    ends = iter(range(len(talk) - 8, len(talk) + 1, 2))
+    lists = iter([copy.deepcopy(talk[:end]) for end in ends])
+    served.prepare(next(lists))
+
+    def turn() -> object:
+        """A turn of an adapter: a list of fresh objects with two new messages, and the usage."""
+        served.prepare(next(lists))
+        return served.observe(used)
+
     return {
         "decide": decide,
         "act": lambda: refold.compact(talk, window=whole, target=whole // 4),
         "measure": lambda: refold.measure(talk, window=HUGE),
         "estimate": lambda: refold.count(talk),
+        "turn": turn,
     }
 
 

@@ -150,12 +150,12 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
     """
     if wire.name not in _BUILT_IN:
         return
-    others = [_load_built_in(name) for name in _BUILT_IN if name != wire.name]
-    reads_plain = _find_content(wire, {"role": "user", "content": "hi"}) is not None
+    reads_plain = _reads_plain(wire.name)
     for index, item in enumerate(items, first):
         is_plain = _is_plain(item)
         if (reads_plain and is_plain) or wire.recognise(item):
             continue
+        others = [_load_built_in(name) for name in _BUILT_IN if name != wire.name]
         looked_at = items if is_plain else [item]  # later messages may tell what a plain one is
         other = next((each for one in looked_at for each in others if each.recognise(one)), None)
         other = get(DEFAULT) if other is None and is_plain else other
@@ -164,6 +164,12 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
             problem = f"looks like {other.name}, not {wire.name}: pass format={other.name!r}"
             path = other.recognise(item) or ".content"
             raise FormatError(problem, path=f"messages[{index}]{path}")
+
+
+@cache
+def _reads_plain(name: str) -> bool:
+    """True if a built-in format reads an item with a role and a string."""
+    return _find_content(_load_built_in(name), {"role": "user", "content": "hi"}) is not None
 
 
 def _find_content(wire: Format, item: Any) -> list[str] | None:

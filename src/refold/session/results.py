@@ -113,6 +113,10 @@ class Totals:
             cache_write=self.cache_write + usage.cache_write,
         )
 
+    def as_dict(self) -> dict[str, int]:
+        """Return the sums as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:

@@ -136,6 +136,8 @@ def replay_events(events: Iterable[tuple[BreakerEvent, float]], limits: Limits |
 def record_event(breaker: Breaker, event: BreakerEvent, at: float) -> Breaker:
     """Return the breaker after one more event."""
     at = _valid_time(breaker, at)
+    if event == "turn" and not breaker.reason:  # in every turn of a session
+        return replace(breaker, seen=at, since_turn=0)
     breaker = replace(breaker, seen=at)
     if event == "emergency":
         return replace(breaker, emergencies=breaker.emergencies + 1, last_emergency=at)

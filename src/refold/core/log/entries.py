@@ -124,6 +124,8 @@ def make_entry(
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:
     """True if every key is a string and the value is not too deep to check."""
+    if type(value) is str:  # most values are
+        return True
     if isinstance(value, dict):
         return depth < _CHECKED_DEPTH and all(
             isinstance(key, str) and _has_string_keys(item, depth + 1) for key, item in value.items()

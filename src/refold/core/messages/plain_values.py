@@ -19,6 +19,8 @@ _KIND_FIELDS: Final = ("type", "role")
 def has_objects(value: Any) -> bool:
     """True if a value holds something that JSON and `refold.Message` do not have, such as a tuple."""
     kind = type(value)
+    if kind is str:  # most values are
+        return False
     if kind is dict:
         return any(map(has_objects, value.values()))
     if kind is list:

@@ -12,7 +12,7 @@ provider without a cache r and w are p.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.core.models.model_names import parse_model_name
@@ -133,7 +133,7 @@ class Spent:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sum as plain data."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
 
 
 def fold_cost(price: Price, *, context: int, summary: int, tail: int, cached: bool) -> float:

@@ -13,7 +13,14 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.tokens.usage import Usage, find_impossible, read_block_size, read_cost, read_usage
+from refold.core.tokens.usage import (
+    Usage,
+    find_impossible,
+    lists_passes,
+    read_block_size,
+    read_cost,
+    read_usage,
+)
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 
@@ -50,6 +57,8 @@ class Response:
     def compacted(self) -> bool:
         """True if the provider has compacted by itself: its usage is not that of the list that was sent."""
         content = self.message.get("content") if isinstance(self.message, dict) else self.message
+        if isinstance(content, str):
+            return False
         blocks = [block for block in content or () if isinstance(block, dict)]
         return any(
             block.get("type") == "compaction" and (block.get("content") or block.get("encrypted_content"))
@@ -127,8 +136,10 @@ def _read(value: Any) -> Response:
     reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
     reports.append(fields)
     usage = next((usage for report in reports if (usage := read_usage(report))), None)
-    cost = next((cost for report in reports if (cost := read_cost(report))), None)
-    block = next((size for report in reports if (size := read_block_size(report))), None)
+    cost, block = usage, None
+    if any(map(lists_passes, reports)):
+        cost = next((cost for report in reports if (cost := read_cost(report))), None)
+        block = next((size for report in reports if (size := read_block_size(report))), None)
     impossible = next((words for report in reports if (words := find_impossible(report))), "")
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
     answer = next((answer for read in _READERS if (answer := read(fields))), None)
@@ -313,7 +324,7 @@ def _to_list(value: Any) -> list[Any]:
 
 def _to_fields(value: Any) -> Mapping[str, Any]:
     """Return the fields of a dict, a pydantic model, or any object with attributes; else none."""
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return value
     if value is None or isinstance(value, str | bytes | int | float | Sequence | type):
         return {}

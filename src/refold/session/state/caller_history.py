@@ -61,10 +61,12 @@ class CallerHistory:
         self.sent_views[folds] = view_to_send(position, loaded)
         while len(self.sent_views) > MAX_SENT_VIEWS:
             del self.sent_views[next(iter(self.sent_views))]
-        items, same = loaded.items, len(self.sent_copies)
-        if new_copies or same > len(items) or items[:same] != self.sent_copies:
-            self.sent_copies, same = [], 0
-        self.sent_copies += [copy_item(item) for item in items[same:]]
+        items, copies = loaded.items, [] if new_copies else self.sent_copies
+        same = min(len(items), len(copies))
+        if items[:same] != copies[:same]:  # such as a cache mark that has moved, or a fold in the middle
+            pairs = zip(copies, items, strict=False)
+            copies = [copy if copy == item else copy_item(item) for copy, item in pairs]
+        self.sent_copies = [*copies[:same], *(copy_item(item) for item in items[same:])]
         return list(self.sent_copies)
 
     def hold_said(self, items: list[Any] | None) -> None:
@@ -166,6 +168,8 @@ def copy_item(item: Any) -> Any:
 
 
 def _copy_value(item: Any) -> Any:
+    if type(item) is str:  # most values are
+        return item
     if isinstance(item, dict):
         return {key: _copy_value(value) for key, value in item.items()}
     return [_copy_value(value) for value in item] if isinstance(item, list) else item

@@ -47,8 +47,13 @@ class RequestContext:
         tools = () if self.tools is None else self.tools
         tools = [tools] if isinstance(tools, Mapping) else tools
         key = (counter, self.system, len(tools))
-        # Tools are compared by identity: programs send one list again and again, and its JSON may be long.
-        if self._counted is None or self._counted[0] != key or self._counted[1] is not self.tools:
+        # Programs send the same tools again and again, and their JSON may be long: a list that is equal is
+        # not counted again.
+        if (
+            self._counted is None
+            or self._counted[0] != key
+            or (self._counted[1] is not self.tools and self._counted[1] != self.tools)
+        ):
             text = system_text(self.system)
             self._counted = (key, self.tools, counter.plain(text), counter.tools(tools, text))
         return Breakdown(

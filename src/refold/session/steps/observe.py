@@ -1,7 +1,7 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -69,7 +69,7 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
         # A report that leaves cached tokens out is no limit.
         whole = read >= LEAST_SHARE * _find_request(state, read).expected
         return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
-    refusal = overflow(answer)
+    refusal = None if _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
         sent = _find_request(state, refusal.requested).estimate
         if not learned_windows.agrees_with_request(refusal, sent):
@@ -94,6 +94,13 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
         note_block(state, response)
     fold = yield from retry_on_conflict(state, lambda: adopt_answer(state, response))
     return observed if fold is None else _resume_paused(state, response, observed, fold)
+
+
+def _has_answered(answer: Any, response: Response) -> bool:
+    """True if a model has answered, so that the words need not be searched for a refusal."""
+    if not response.completed or response.finish not in {"stop", "tool_calls"}:
+        return False
+    return (answer.get("error") if isinstance(answer, dict) else getattr(answer, "error", None)) is None
 
 
 def _replace_refused(state: SessionState, error: Any) -> SessionFlow[str]:
@@ -178,14 +185,14 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
     if usage is None:
         reason = ignored or "no usage was reported"
         return Observed(reason=reason, finish=response.finish, budget=budget)
-    return (yield from _record_usage(state, response, usage, request))
+    return (yield from _record_usage(state, response, usage, request, budget.window))
 
 
 def _record_usage(
-    state: SessionState, response: Response, usage: Usage, request: SentRequest
+    state: SessionState, response: Response, usage: Usage, request: SentRequest, window: int
 ) -> SessionFlow[Observed]:
     """Record the usage of a request, and undo the last fold if it did not help."""
-    accounting, window = state.accounting, (yield from context_state(state)).budget.window
+    accounting = state.accounting
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
     believed = not absurd and not response.compacted and _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
@@ -259,8 +266,8 @@ def _append_usage(
     accounting, model = state.accounting, state.settings.model or ""
     totals = accounting.totals.plus(cost)
     own = accounting.spending.own.plus(spent)
-    value = {**asdict(usage), "estimate": request.estimate, "model": model}
-    about = {"totals": asdict(totals), "spent": own.as_dict(), **accounting.spending.recorded_sum}
+    value = {**usage.as_dict(), "estimate": request.estimate, "model": model}
+    about = {"totals": totals.as_dict(), "spent": own.as_dict(), **accounting.spending.recorded_sum}
     if not believed:
         about["believed"] = False
         yield from commit(state, [mark_entry(state, "usage", value, about)])

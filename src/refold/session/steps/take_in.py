@@ -113,6 +113,8 @@ def _has_new_objects(state: SessionState, messages: list[Any]) -> bool:
     if messages is caller.caller_list:
         return any(map(has_objects, messages[fixed + len(caller.caller_objects) :]))
     known = [*state.loaded.system, *(caller.said_items or state.loaded.body)]
+    if messages[: len(known)] == known:  # the usual case; compares everything in one step
+        return any(map(has_objects, messages[len(known) :]))
     new = (item for item, old in zip(messages, known, strict=False) if item is not old and item != old)
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
 

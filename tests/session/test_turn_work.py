@@ -1,0 +1,79 @@
+"""What a session does in a turn, counted in calls: a turn of an adapter has to stay far below a millisecond."""
+
+import copy
+
+import refold
+from growth import count_calls
+
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+
+def history(turns):
+    found = []
+    for turn in range(turns):
+        function = {"name": "look", "arguments": '{"n": 1}'}
+        found += [
+            {"role": "user", "content": f"question {turn}"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": "result"},
+            {"role": "assistant", "content": f"answer {turn}"},
+        ]
+    return found
+
+
+def answer(text="hello", used=1000):
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": used, "completion_tokens": 5}
+    return {"model": "gpt-4o", "choices": [{"finish_reason": "stop", "message": message}], "usage": usage}
+
+
+def open_session():
+    return refold.open("turn", store="memory:", window="200k", format="openai", now=lambda: 0.0)
+
+
+def test_observe_does_not_look_at_every_letter_of_an_answer():
+    session, messages = open_session(), [{"role": "user", "content": "hi"}]
+    calls = []
+    for text in ("warm", "short", "long " * 2000):
+        session.prepare(messages)
+        calls.append(count_calls(lambda text=text: session.observe(answer(text))))
+    assert calls[2] <= calls[1] + 10
+
+
+def test_a_report_without_passes_is_read_once():
+    session = open_session()
+    session.prepare([{"role": "user", "content": "hi"}])
+    session.observe(answer())
+    assert count_calls(lambda: session.observe(answer())) < 1_200  # 900; it was 2,000 with two readings
+
+
+def test_tools_that_come_as_another_equal_list_are_not_counted_again():
+    session, messages = open_session(), [{"role": "user", "content": "hi"}]
+    session.prepare(messages, tools=TOOLS)
+    same = count_calls(lambda: session.prepare(messages, tools=TOOLS))
+    equal = count_calls(lambda: session.prepare(messages, tools=copy.deepcopy(TOOLS)))
+    deep = count_calls(lambda: copy.deepcopy(TOOLS))
+    assert equal <= same + deep + 5
+
+
+def test_a_tool_that_changes_in_the_middle_is_counted_again():
+    session, messages = open_session(), [{"role": "user", "content": "hi"}]
+    before = session.prepare(messages, tools=TOOLS).budget.breakdown.tools
+    longer = copy.deepcopy(TOOLS)
+    longer[0]["function"]["description"] = "looks into a box " * 20
+    assert session.prepare(messages, tools=longer).budget.breakdown.tools > before
+
+
+def test_a_history_of_fresh_objects_is_compared_without_a_loop_in_python():
+    """A framework makes its messages anew in every turn; only new ones may cost more than a comparison."""
+    calls = []
+    for turns in (10, 50):
+        session, messages = open_session(), history(turns)
+        session.prepare(copy.deepcopy(messages))
+        fresh = copy.deepcopy(messages)
+        calls.append(count_calls(lambda fresh=fresh, session=session: session.prepare(fresh)))
+    assert calls[1] <= calls[0] + 10

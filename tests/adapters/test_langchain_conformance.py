@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import pytest
 from conformance import Conformance
 from conformance_case import MODEL, SYSTEM, Agent, Case, Line, Setup, look, mask, need, outline
 
@@ -153,12 +154,14 @@ class TestLangChainChat(Conformance):
     case = LangChainCase("openai", page="docs/adapters/langchain.md")
 
 
+@pytest.mark.full
 class TestLangChainResponses(Conformance):
     """The Responses API with encrypted reasoning."""
 
     case = LangChainCase("responses")
 
 
+@pytest.mark.full
 class TestLangChainAnthropic(Conformance):
     """Anthropic's Messages with signed thinking."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("deepagents", reason="deepagents is not installed")
+pytest.importorskip("deepagents", minversion="0.7", reason="deepagents 0.7 or newer is not installed")
 pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
 
 from deepagents import create_deep_agent

@@ -62,6 +62,27 @@ def test_a_reply_counts_as_the_provider_counted_it():
         assert 1_300 < session.budget().used < 1_600
 
 
+def test_the_size_of_a_reply_survives_reopening(tmp_path):
+    """A process that was killed folds no earlier than one that went on."""
+    address = f"sqlite:{tmp_path / 'log.db'}"
+    reply = {"role": "assistant", "content": "A short reply."}
+    used = []
+    for name in ("went-on", "reopened"):
+        session = refold.open(name, store=address, window=100_000)
+        session.say("Hello. " * 200)
+        session.prepare()
+        details = {"reasoning_tokens": 100}
+        usage = {"prompt_tokens": 400, "completion_tokens": 1_000, "completion_tokens_details": details}
+        session.observe({"usage": usage})
+        if name == "reopened":
+            session.close()
+            session = refold.open(name, store=address, window=100_000)
+        session.say(reply)
+        used.append(session.budget().used)
+        session.close()
+    assert used == [1_300, 1_300]
+
+
 def test_growth_survives_reopening(tmp_path):
     address = f"sqlite:{tmp_path / 'log.db'}"
     with refold.open("counting", store=address, window=100_000) as session:

@@ -56,7 +56,7 @@ class UsageReport:
     holds: bool = True
     """True if the same messages still stand at the front, so that the report can be built upon."""
     messages: int | None = None
-    """Number of messages in the request, if this process made it; the reply follows them."""
+    """Number of messages in the request, if it is known; the reply follows them."""
     grown: tuple[int, int] = (0, 0)
     """Tokens that requests grew by from one to the next: as reported, and as estimated."""
 

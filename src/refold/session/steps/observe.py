@@ -283,6 +283,7 @@ def _append_usage(
         holds=request.holds,
     ).after(accounting.report)
     about["grown"] = report.grown
+    about["messages"] = request.messages
     if not report.holds:
         about["stands"] = False
     yield from commit(state, [mark_entry(state, "usage", value, about)])

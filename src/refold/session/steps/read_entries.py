@@ -81,12 +81,14 @@ def usage_report(entry: Entry) -> UsageReport:
     grown: Any = entry.beside.get("grown")
     is_pair = isinstance(grown, list | tuple) and len(grown) == 2 and all(isinstance(n, int) for n in grown)
     counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
+    said, messages = value.get("said"), entry.beside.get("messages")
     return UsageReport(
-        usage=Usage(**counts),
+        usage=Usage(**counts, said=said if isinstance(said, int) else None),
         estimate=int(value.get("estimate", 0)),
         model=str(value.get("model", "")),
         at=entry.at,
         holds=entry.beside.get("stands") is not False,
+        messages=messages if isinstance(messages, int) else None,
         grown=(grown[0], grown[1]) if is_pair else (0, 0),
     )
 

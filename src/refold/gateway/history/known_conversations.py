@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold.gateway.history.split import Part
+from refold.gateway.history.split import Part, Written
 
 _MOST: Final = 4_096
 """Conversations that are remembered by their last messages; others are found in the store again."""
@@ -29,6 +29,8 @@ class Conversation:
     window: int | None = None
     plan: tuple[Part, ...] | None = None
     """How the last request was written; None if it went on as it came."""
+    written: Written = field(default_factory=dict)
+    """The messages of folds in it, as JSON."""
     planned: int = 0
     """Number of messages that the plan is for."""
     requests: int = 0

@@ -6,11 +6,8 @@ again and gets the name that it had.
 """
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -21,9 +18,8 @@ from refold.formats import Format
 from refold.session.steps.take_in import is_system
 
 MEMO_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of messages that are remembered; read into objects they take some five times as much memory. Less
-reads long histories anew in every turn."""
-_DIGEST_BYTES: Final = 16
+"""Bytes of messages that are remembered; with the objects that they are read into they take some six times as
+much memory. Less reads long histories anew in every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +46,24 @@ class NamedHistory:
 
 
 class MessageMemo:
-    """Messages by the name before them and their bytes; several threads may use it."""
+    """Messages by the name before them and their bytes; several threads may use it.
+
+    It has two halves: what is used moves to the young one, and when that is full the old one is forgotten.
+    """
 
     def __init__(self, max_bytes: int = MEMO_BYTES) -> None:
-        self._max_bytes, self._bytes = max_bytes, 0
-        self._known: OrderedDict[tuple[str, bytes], KnownMessage] = OrderedDict()
-        self._lock = threading.Lock()
+        self._half_bytes, self._bytes = max_bytes // 2, 0
+        self._young: dict[_Key, KnownMessage] = {}
+        self._old: dict[_Key, KnownMessage] = {}
 
     def read_history(self, wire: Format, items: Sequence[msgspec.Raw]) -> NamedHistory:
         """Return the messages with their names; raises what the format raises at something unreadable."""
         values: list[Any] = []
         names: list[str] = []
-        parent, fixed, has_answer = ROOT, 0, False
+        format_name, parent, fixed, has_answer = wire.name, ROOT, 0, False
         for raw in items:
-            message = self._read(wire, parent, len(names) + 1, raw)
+            key = (format_name, parent, bytes(raw))
+            message = self._young.get(key) or self._find(key) or self._read(key, wire, len(names) + 1)
             values.append(message.value)
             if message.is_system and not names:
                 fixed += 1
@@ -77,43 +77,42 @@ class MessageMemo:
         """Return the value of a field such as the tools: the same object while its bytes are the same."""
         if raw is None:
             return None
-        key = ("", _digest(raw))
-        known = self._get(key)
+        key = ("", "", bytes(raw))
+        known = self._young.get(key) or self._find(key)
         if known is None:
-            known = KnownMessage("", json.loads(bytes(raw)), False, False, len(bytes(raw)))
+            known = KnownMessage("", json.loads(key[2]), is_system=False, is_answer=False, size=len(key[2]))
             self._put(key, known)
         return known.value
 
-    def _read(self, wire: Format, parent: str, number: int, raw: msgspec.Raw) -> KnownMessage:
-        key = (f"{wire.name}{parent}", _digest(raw))
-        known = self._get(key)
-        if known is None:
-            text = bytes(raw)
-            value = json.loads(text)
-            if isinstance(value, dict) and value.get("type") == "item_reference":
-                raise FormatError("a part of the history is at the provider")
-            (message,) = wire.parse([value])
-            system = number == 1 and is_system(wire, value)
-            name = hash_entry(parent, "said", value, number)
-            known = KnownMessage(name, value, system, message.role == "assistant", len(text))
+    def _read(self, key: "_Key", wire: Format, number: int) -> KnownMessage:
+        """Read a message that is new."""
+        _, parent, text = key
+        value = json.loads(text)
+        if isinstance(value, dict) and value.get("type") == "item_reference":
+            raise FormatError("a part of the history is at the provider")
+        (message,) = wire.parse([value])
+        known = KnownMessage(
+            hash_entry(parent, "said", value, number),
+            value,
+            is_system=number == 1 and is_system(wire, value),
+            is_answer=message.role == "assistant",
+            size=len(text),
+        )
+        self._put(key, known)
+        return known
+
+    def _find(self, key: "_Key") -> KnownMessage | None:
+        known = self._old.get(key)
+        if known is not None:
             self._put(key, known)
         return known
 
-    def _get(self, key: tuple[str, bytes]) -> KnownMessage | None:
-        with self._lock:
-            known = self._known.get(key)
-            if known is not None:
-                self._known.move_to_end(key)
-            return known
-
-    def _put(self, key: tuple[str, bytes], message: KnownMessage) -> None:
-        with self._lock:
-            if key not in self._known:
-                self._bytes += message.size
-            self._known[key] = message
-            while self._bytes > self._max_bytes and len(self._known) > 1:
-                self._bytes -= self._known.popitem(last=False)[1].size
+    def _put(self, key: "_Key", message: KnownMessage) -> None:
+        self._bytes += message.size
+        if self._bytes > self._half_bytes:
+            self._old, self._young, self._bytes = self._young, {}, message.size
+        self._young[key] = message
 
 
-def _digest(raw: msgspec.Raw) -> bytes:
-    return blake2b(raw, digest_size=_DIGEST_BYTES).digest()
+_Key = tuple[str, str, bytes]
+"""The format, the name of the message before, and the bytes: quicker to compare than a digest is to make."""

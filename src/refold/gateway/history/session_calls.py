@@ -184,7 +184,7 @@ def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: 
 
     saved   tokens that the standing folds save; None if none stands
     """
-    plan, used = plan_view(view), view.used
+    (plan, conversation.written), used = plan_view(view, conversation.written), view.used
     is_folded = saved is not None and not is_unchanged(plan, len(split.items))
     conversation.plan, conversation.planned = (plan, len(split.items)) if is_folded else (None, 0)
     return Turn(

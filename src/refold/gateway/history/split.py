@@ -23,6 +23,8 @@ _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, Recu
 
 Part = bytes | int
 """A message of a view: the bytes that a fold made, or the place of the caller's own."""
+Written = dict[int, tuple[Any, bytes]]
+"""Messages of folds that were written as JSON, by their ids; each is held, so that its id stays its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,17 @@ class SplitBody:
 
     def write(self, parts: Sequence[Part]) -> bytes:
         """Return the request with another history, which stands last: what is new is then at the end."""
-        fields = [json.dumps(name).encode() + b":" + bytes(raw) for name, raw in self.fields.items()]
+        pieces: list[bytes | msgspec.Raw] = [b"{"]
+        for name, raw in self.fields.items():
+            pieces += (json.dumps(name).encode(), b":", raw, b",")
+        pieces.append(f"{json.dumps(self.key)}:[".encode())
         items = self.items
-        history = b",".join(part if isinstance(part, bytes) else bytes(items[part]) for part in parts)
-        fields.append(json.dumps(self.key).encode() + b":[" + history + b"]")
-        return b"{" + b",".join(fields) + b"}"
+        for part in parts:
+            pieces += (part if isinstance(part, bytes) else items[part], b",")
+        if parts:
+            pieces.pop()
+        pieces.append(b"]}")
+        return b"".join(pieces)  # once: each copy of a long body costs as much as splitting it
 
 
 def split_body(body: bytes, wire: str) -> SplitBody | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from refold.gateway.history.split import Part, SplitBody, write_message
+from refold.gateway.history.split import Part, SplitBody, Written, write_message
 
 if TYPE_CHECKING:
     from refold.gateway.history.known_conversations import Conversation
@@ -55,12 +55,21 @@ class Turn:
         return headers
 
 
-def plan_view(view: View) -> tuple[Part, ...]:
-    """Return how a view is written: by the caller's own bytes wherever a message is the caller's own."""
-    return tuple(
-        write_message(message) if place is None else place
-        for message, place in zip(view.messages, view.origins, strict=True)
-    )
+def plan_view(view: View, written: Written) -> tuple[tuple[Part, ...], Written]:
+    """Return how a view is written: by the caller's own bytes wherever a message is the caller's own.
+
+    written   what was written for the view before; a session gives the same objects while nothing changed
+    """
+    plan: list[Part] = []
+    now: Written = {}
+    for message, place in zip(view.messages, view.origins, strict=True):
+        if place is not None:
+            plan.append(place)
+            continue
+        known = written.get(id(message)) or (message, write_message(message))
+        now[id(message)] = known
+        plan.append(known[1])
+    return tuple(plan), now
 
 
 def is_unchanged(plan: Sequence[Part], count: int) -> bool:

@@ -224,3 +224,10 @@ def test_a_session_is_measured_against_the_model_that_served_it_in_an_event_loop
 
     asyncio.run(serve())
     assert adapter.session("t").model == "openai:gpt-4o"
+
+
+@pytest.mark.parametrize(("say", "said"), [(False, 1), (True, 2)])
+def test_an_answer_may_be_stored_at_once(adapter, say, said):
+    natives = [Native("user", ("hi",))]
+    Turn(adapter.session("t"), BRIDGE, natives, say=say).send(answer)
+    assert adapter.session("t").stats().said == said

@@ -158,7 +158,7 @@ class Adapter:
         """
         if model and self._model is None and session.model != model:
             believed = self._window or (None if is_listed(model) else window)
-            served = {"model": model, "window": believed, "endpoint": endpoint}
+            served: dict[str, Any] = {"model": model, "window": believed, "endpoint": endpoint}
             session.use(**served)
             self._served[session.name] = served
             if len(self._served) > MAX_OPEN:
@@ -256,10 +256,17 @@ class Turn(Generic[N]):
         *,
         system: Any = None,
         tools: Sequence[Any] | None = None,
+        say: bool = False,
     ) -> None:
+        """Translate the messages.
+
+        say   True to store the answer as soon as it is there, where the framework's history may be rebuilt
+              from the log; else it comes with the next list
+        """
         self.session = session
         self._translated = bridge.translate(natives)
         self._beside = {"system": system, "tools": tools or None}
+        self._say = say
 
     def prepare(self) -> list[N]:
         """Return the messages to send."""
@@ -275,14 +282,14 @@ class Turn(Generic[N]):
 
         read   the answer in the response, where `Session.observe` cannot find it by itself
         """
-        return turns.send(self.session, self._translate_call(call), self._prepare(), say=False, read=read)
+        return turns.send(self.session, self._translate_call(call), self._prepare(), say=self._say, read=read)
 
     def stream(
         self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = ProviderChunks
     ) -> Iterator[Any]:
         """Do the same as `send` with a stream; `reader` tells what the framework's chunks mean."""
         return turns.stream(
-            self.session, self._translate_call(call), self._prepare(), say=False, reader=reader
+            self.session, self._translate_call(call), self._prepare(), say=self._say, reader=reader
         )
 
     def _prepare(self) -> Ready:
@@ -303,10 +310,12 @@ class AsyncTurn(Generic[N]):
         *,
         system: Any = None,
         tools: Sequence[Any] | None = None,
+        say: bool = False,
     ) -> None:
         self.session = session
         self._translated = bridge.translate(natives)
         self._beside = {"system": system, "tools": tools or None}
+        self._say = say
 
     async def prepare(self) -> list[N]:
         """Return the messages to send."""
@@ -320,7 +329,7 @@ class AsyncTurn(Generic[N]):
     async def send(self, call: Callable[[list[N]], Any], read: Callable[[Any], Any] | None = None) -> Any:
         """Call the model with the view, once more after a refusal for size, and return its response."""
         return await turns.asend(
-            self.session, self._translate_call(call), await self._prepare(), say=False, read=read
+            self.session, self._translate_call(call), await self._prepare(), say=self._say, read=read
         )
 
     async def open(self, call: Callable[[list[N]], Any]) -> Any:
@@ -337,7 +346,7 @@ class AsyncTurn(Generic[N]):
         from contextlib import aclosing  # imports asyncio, which is expensive
 
         chunks = turns.astream(
-            self.session, self._translate_call(call), await self._prepare(), say=False, reader=reader
+            self.session, self._translate_call(call), await self._prepare(), say=self._say, reader=reader
         )
         # Without `aclosing` a consumer that stops early would leave the inner generator open.
         async with aclosing(chunks) as passed:

@@ -247,13 +247,18 @@ def test_a_sub_agent_recalls_from_its_own_session(provider):
 
 
 def test_a_sub_graph_that_is_given_the_history_goes_on_with_its_session(provider):
-    asked = []
-    own = open_refold(ask=lambda question: asked.append(question) or "Boxes were opened one after another.")
+    asked, events = [], []
+    own = open_refold(
+        on_event=events.append,
+        ask=lambda question: asked.append(question) or "Boxes were opened one after another.",
+    )
     inner = create_agent(open_chat(provider), [look], middleware=[own], name="worker")
     graph = StateGraph(MessagesState).add_node("worker", inner).add_edge(START, "worker")
     agent = graph.compile(checkpointer=InMemorySaver())
     messages = say(agent, *number_turns(12))
-    session = own.session(f"t1:worker:worker:{messages[0].id}")
+    (name,) = {event.session for event in events}
+    assert name.startswith("t1:worker:")
+    session = own.session(name)
     assert session.stats().said == len(messages) - 1
     assert len(asked) == sum(fold.spent.calls for fold in session.folds()) >= 1
 

@@ -43,6 +43,8 @@ PUBLIC_MODULES: Final = frozenset(
     }
 )
 """What a test may import without knowing how the package is built."""
+ADAPTERS: Final = "refold.adapters."
+"""The modules that users of a framework import by their names."""
 REASON_WORDS: Final = 4
 """A comment of fewer words names a thing; it does not give a reason for it."""
 DIRECTIVE: Final = re.compile(r"#\s*(noqa|type:|pragma|fmt:|pyright)[^#]*")
@@ -552,7 +554,8 @@ def rooms() -> frozenset[str]:
 def is_internal(name: str) -> bool:
     """True for a module below the public ones; `refold.compact` is a call."""
     first, _, rest = name.partition(".")
-    return first == "refold" and name not in PUBLIC_MODULES and rest.split(".")[0] in rooms()
+    is_public = name in PUBLIC_MODULES or name.startswith(ADAPTERS)
+    return first == "refold" and not is_public and rest.split(".")[0] in rooms()
 
 
 CLOCKS: Final = re.compile(r"perf_counter|monotonic|process_time|time\.time\(|thread_time")

@@ -290,7 +290,8 @@ def test_edits_lead_there_and_back(history, window, name):
     outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=True)
     if outcome.edits:
         after, before = list(history), list(outcome.messages)
-        for edit in reversed(outcome.edits):  # an insertion may stand right before a message that was rewritten
+        # from the end: an insertion may stand right before a message that was rewritten
+        for edit in reversed(outcome.edits):
             after[edit.start : edit.end] = edit.put
         for edit in outcome.edits:
             before[edit.start : edit.start + len(edit.put)] = edit.took

@@ -370,7 +370,7 @@ def test_after_a_bad_answer_the_transcript_is_sent_once(bad):
 def test_of_several_bad_parts_one_is_asked_for_before_the_rest(second, purposes):
     """Parts with a good answer are not asked for again; who fails again is not asked for the rest."""
     answers = iter([TOLD, GOES_ON, GOES_ON, second, TOLD, TOLD])
-    step, (first, *again) = answered(STAGE(work(ask_window=3_000)), lambda _: Answer(text=next(answers)))
+    step, (first, *again) = answered(STAGE(work(ask_window=3_200)), lambda _: Answer(text=next(answers)))
     assert [ask.purpose for ask in first] == ["initial 1/3", "initial 2/3", "initial 3/3"]
     assert [[ask.purpose for ask in asks] for asks in again] == purposes
     assert all("an answer was turned down" in ask for asks in again for ask in asks)

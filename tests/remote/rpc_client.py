@@ -5,9 +5,10 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import threading
 from time import sleep
+
+from forked_program import Forked
 
 WAIT = 120.0
 """Seconds after which something hangs; nothing takes nearly as long, on a busy machine either."""
@@ -30,8 +31,8 @@ class Client:
 
     def __init__(self, *options, framed=False, env=None):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "refold.cli", "rpc", *map(str, options)],
+        self.process = Forked(
+            ["rpc", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

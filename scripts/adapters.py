@@ -1,0 +1,337 @@
+"""Run the conformance suite of each adapter with its real framework, in an environment of its own.
+
+    python scripts/adapters.py                          every adapter, the newest version
+    python scripts/adapters.py --only langchain,strands
+    python scripts/adapters.py --oldest                 the oldest version that the extra allows
+    python scripts/adapters.py --find-oldest langchain  look for the oldest version that passes
+    python scripts/adapters.py --only litellm --fresh   build its environment anew
+
+Environments are kept in bench/.envs/adapters. Results go to bench/results/adapters.json, and the support
+matrix into docs/adapters/index.md. Both are written after each adapter, whole or not at all.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from adapter_results import has_passed, read_report, replace_between, sum_up, write_matrix
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+ENVIRONMENTS: Final = ROOT / "bench" / ".envs" / "adapters"
+RESULTS: Final = ROOT / "bench" / "results" / "adapters.json"
+PAGE: Final = ROOT / "docs" / "adapters" / "index.md"
+TOOLS: Final = ("pytest>=8.4,<9", "hypothesis>=6.150")
+"""What every environment needs to run the tests."""
+STAMP: Final = "ready"
+"""The file that an environment has once everything is installed."""
+VARIABLES: Final = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # LiteLLM fetches a table of prices otherwise
+    "OTEL_SDK_DISABLED": "true",
+    "DO_NOT_TRACK": "1",
+    "PYTHONDONTWRITEBYTECODE": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """One adapter: what it is tested with, and where its tests are."""
+
+    name: str
+    """The extra of pyproject.toml, too."""
+    package: str
+    """The framework's distribution; its version is what the matrix names."""
+    tests: str
+    """What the names of its test modules begin with, behind `test_`."""
+    also: tuple[str, ...] = ()
+    """What the tests need beside the extra; `./folder` is a distribution of this repository."""
+
+
+ADAPTERS: Final = (
+    Adapter("openai", "openai", "clients", ("anthropic",)),
+    Adapter("anthropic", "anthropic", "clients", ("openai",)),
+    Adapter(
+        "langchain",
+        "langchain",
+        "langchain",
+        ("langchain-openai", "langchain-anthropic", "langgraph-checkpoint-sqlite", "aiosqlite", "deepagents"),
+    ),
+    Adapter("openai-agents", "openai-agents", "openai_agents"),
+    Adapter("pydantic-ai", "pydantic-ai-slim", "pydantic_ai", ("pydantic-ai-slim[openai,anthropic]",)),
+    Adapter("google-adk", "google-adk", "google_adk", ("sqlalchemy", "aiosqlite", "greenlet")),
+    Adapter(
+        "agent-framework", "agent-framework-core", "agent_framework", ("agent-framework-openai", "openai")
+    ),
+    Adapter("strands", "strands-agents", "strands", ("strands-agents[openai,anthropic]",)),
+    Adapter("litellm", "litellm", "litellm", ("mcp",)),
+    Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
+    Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai",)),
+    Adapter("llm-refold", "llm", "llm_refold", ("./llm-refold",)),
+)
+
+
+# -- versions ----------------------------------------------------------------------------------------------
+
+
+def read_extras(text: str) -> dict[str, list[str]]:
+    """Return the requirements of each extra in a pyproject.toml."""
+    extras: dict[str, list[str]] = tomllib.loads(text)["project"].get("optional-dependencies", {})
+    return extras
+
+
+def find_range(requirements: Iterable[str], package: str) -> tuple[str | None, str | None]:
+    """Return the lowest version that requirements allow of a package, and the first that they do not.
+
+    >>> find_range(["langchain>=1.2,<2", "langgraph"], "langchain")
+    ('1.2', '2')
+    """
+    for requirement in requirements:
+        found = re.match(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*(.*)", requirement)
+        if found and found[1].lower().replace("_", "-") == package:
+            least = re.search(r">=\s*([\w.]+)", found[2])
+            below = re.search(r"<\s*([\w.]+)", found[2])
+            return (least[1] if least else None), (below[1] if below else None)
+    return None, None
+
+
+def sort_key(version: str) -> tuple[int, ...]:
+    """Return what versions are sorted by; they are compared number by number.
+
+    >>> sort_key("1.10.2") > sort_key("1.9")
+    True
+    """
+    return tuple(int(part) for part in version.split("."))
+
+
+def select_versions(text: str, below: str | None = None) -> list[str]:
+    r"""Return the released versions in what `pip index versions` prints, oldest first.
+
+    >>> select_versions("x (2.0)\nAvailable versions: 2.0, 1.10, 1.9, 1.9rc1", below="2")
+    ['1.9', '1.10']
+    """
+    found = re.search(r"Available versions: (.*)", text)
+    listed = [version.strip() for version in found[1].split(",")] if found else []
+    released = [version for version in listed if re.fullmatch(r"\d+(\.\d+)*", version)]
+    known = [version for version in released if below is None or sort_key(version) < sort_key(below)]
+    return sorted(known, key=sort_key)
+
+
+def find_oldest(versions: Sequence[str], passes: Callable[[str], bool]) -> str | None:
+    """Return the oldest version that passes, if all newer ones do; None if not even the newest does.
+
+    >>> find_oldest(["1", "2", "3", "4"], lambda version: version >= "3")
+    '3'
+    """
+    if not versions or not passes(versions[-1]):
+        return None
+    failing, passing = -1, len(versions) - 1
+    while passing - failing > 1:
+        middle = (failing + passing) // 2
+        if passes(versions[middle]):
+            passing = middle
+        else:
+            failing = middle
+    return versions[passing]
+
+
+# -- environments ------------------------------------------------------------------------------------------
+
+
+def list_requirements(adapter: Adapter, extras: Mapping[str, list[str]], version: str | None) -> list[str]:
+    """Return what is installed for an adapter, as arguments of pip."""
+    named = ["clients", "sqlite", *([adapter.name] if adapter.name in extras else [])]
+    wanted = ["-e", f"{ROOT}[{','.join(named)}]"]
+    for other in adapter.also:
+        wanted += ["-e", str(ROOT / other)] if other.startswith("./") else [other]
+    return [*wanted, f"{adapter.package}=={version}" if version else adapter.package, *TOOLS]
+
+
+def make_environment(adapter: Adapter, version: str | None, *, fresh: bool = False) -> Path:
+    """Return the Python of an adapter's environment; it is built where it is missing or was another one."""
+    requirements = list_requirements(adapter, read_extras(_read(ROOT / "pyproject.toml")), version)
+    folder = ENVIRONMENTS / f"{adapter.name}-{version or 'newest'}"
+    mark = hashlib.sha256(json.dumps([requirements, sys.version]).encode()).hexdigest()
+    stamp, python = folder / STAMP, folder / "bin" / "python"
+    if not fresh and stamp.exists() and _read(stamp) == mark:
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([*pip, *requirements])
+        stamp.write_text(mark, encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # a half-built one would be taken for a whole one
+        raise
+    return python
+
+
+def _run(command: Sequence[str]) -> str:
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:4])} ... failed:\n{(done.stderr or done.stdout)[-2000:]}")
+    return done.stdout
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+# -- tests ------------------------------------------------------------------------------------------------
+
+
+def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
+    """Run the tests of an adapter in its environment; return what they say."""
+    modules = sorted(str(path) for path in (ROOT / "tests" / "adapters").glob(f"test_{adapter.tests}_*.py"))
+    if not modules:
+        raise RuntimeError(f"no test module begins with test_{adapter.tests}_")
+    started = monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        size = {"REFOLD_ADAPTERS": "full"} if full else {}
+        done = subprocess.run(
+            [*command, "--tb=short", *modules],
+            cwd=ROOT,
+            env={**os.environ, **VARIABLES, **size},
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        if not report.exists():
+            raise RuntimeError(f"the tests did not run:\n{(done.stdout + done.stderr)[-2000:]}")
+        result = read_report(_read(report))
+    version = _run(
+        [str(python), "-c", f"import importlib.metadata as m; print(m.version('{adapter.package}'))"]
+    )
+    python_version = ".".join(map(str, sys.version_info[:2]))
+    seconds = round(monotonic() - started)
+    tail = done.stdout[-4000:] if done.returncode else ""
+    return {"version": version.strip(), "python": python_version, "seconds": seconds, **result, "tail": tail}
+
+
+def save(results: Mapping[str, Any]) -> None:
+    """Write the results and the matrix, each file whole or not at all."""
+    order = [adapter.name for adapter in ADAPTERS]
+    known = dict(sorted(results.items(), key=lambda each: order.index(each[0]) if each[0] in order else 99))
+    _replace(RESULTS, json.dumps(known, indent=1) + "\n")
+    if PAGE.exists():
+        _replace(PAGE, replace_between(_read(PAGE), write_matrix(known)))
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+# -- the program -------------------------------------------------------------------------------------------
+
+
+def try_adapter(adapter: Adapter, version: str | None, options: Namespace) -> dict[str, Any]:
+    """Test an adapter with one version of its framework."""
+    say(f"{adapter.name} {version or 'newest'}: environment")
+    python = make_environment(adapter, version, fresh=options.fresh)
+    say(f"{adapter.name} {version or 'newest'}: tests")
+    result = run_suite(adapter, python, full=not options.fast)
+    say(f"{adapter.name} {result['version']}: {sum_up(result)}, {result['seconds']} s")
+    if not has_passed(result):
+        say(result["tail"])
+    return result
+
+
+def search_oldest(adapter: Adapter, options: Namespace) -> str | None:
+    """Find the oldest version of a framework that passes; the fast part of the suite decides on the way."""
+    extras = read_extras(_read(ROOT / "pyproject.toml"))
+    _, below = find_range(extras.get(adapter.name, ()), adapter.package)
+    printed = _run([sys.executable, "-m", "pip", "index", "versions", adapter.package])
+    versions = select_versions(printed, below)
+    say(f"{adapter.name}: {len(versions)} versions of {adapter.package}, {versions[0]} to {versions[-1]}")
+
+    def passes(version: str) -> bool:
+        try:
+            python = make_environment(adapter, version, fresh=options.fresh)
+            result = run_suite(adapter, python, full=False)
+        except RuntimeError as error:  # it cannot be installed, or the adapter cannot be imported with it
+            say(f"{adapter.name} {version}: {str(error).strip().splitlines()[-1]}")
+            return False
+        finally:
+            shutil.rmtree(ENVIRONMENTS / f"{adapter.name}-{version}", ignore_errors=True)
+        say(f"{adapter.name} {version}: {sum_up(result)}")
+        return has_passed(result)
+
+    return find_oldest(versions, passes)
+
+
+def say(line: str) -> None:
+    """Print progress; standard output stays for the results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def read_options(arguments: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description="Run the conformance suite of each adapter with its real framework.")
+    parser.add_argument("--only", default="", metavar="NAMES", help="adapters, separated by commas")
+    parser.add_argument("--oldest", action="store_true", help="the oldest version that the extra allows")
+    parser.add_argument("--find-oldest", metavar="NAME", help="find the oldest version that passes")
+    parser.add_argument("--fast", action="store_true", help="the part of the suite that `make test` runs")
+    parser.add_argument("--fresh", action="store_true", help="build environments anew")
+    parser.add_argument("--json", action="store_true", help="print the results")
+    options = parser.parse_args(arguments)
+    named = {name for name in [*options.only.split(","), options.find_oldest or ""] if name}
+    if unknown := named - {adapter.name for adapter in ADAPTERS}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(a.name for a in ADAPTERS)}")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Test the adapters; 0 if all passed, 1 if not, 130 if stopped."""
+    options = read_options(arguments)
+    by_name = {adapter.name: adapter for adapter in ADAPTERS}
+    if options.find_oldest:
+        oldest = search_oldest(by_name[options.find_oldest], options)
+        print(oldest or "no version passes")
+        return 0 if oldest else 1
+    names = [name for name in options.only.split(",") if name] or list(by_name)
+    results: dict[str, Any] = json.loads(_read(RESULTS)) if RESULTS.exists() else {}
+    failed: list[str] = []
+    for name in names:
+        version = None
+        if options.oldest:
+            extras = read_extras(_read(ROOT / "pyproject.toml"))
+            version = find_range(extras.get(name, ()), by_name[name].package)[0]
+        try:
+            result = try_adapter(by_name[name], version, options)
+        except RuntimeError as error:
+            say(f"{name}: {error}")
+            failed.append(name)
+            continue
+        except KeyboardInterrupt:
+            say(f"stopped; what was finished before {name} is written")
+            return 130
+        failed += [] if has_passed(result) else [name]
+        result.pop("tail")
+        if not options.fast:
+            results.setdefault(name, {})["oldest" if options.oldest else "newest"] = result
+            save(results)
+    if options.json:
+        print(json.dumps(results, indent=1))
+    missed = f": not {', '.join(failed)}" if failed else ""
+    say(f"{len(names) - len(failed)} of {len(names)} adapters passed{missed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

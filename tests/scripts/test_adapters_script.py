@@ -1,0 +1,168 @@
+"""scripts/adapters.py: versions, reports and the matrix; environments and frameworks are for `make adapters`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import adapter_results as results  # noqa: E402
+
+import adapters  # noqa: E402
+
+REPORT = """<?xml version="1.0"?>
+<testsuites><testsuite name="pytest">
+<testcase classname="tests.adapters.test_x.TestX" name="test_01_every_request_is_valid_and_fits">
+  <properties><property name="requests" value="80"/><property name="name" value="x"/>
+  <property name="wire" value="openai"/><property name="modes" value="sync stream"/></properties></testcase>
+<testcase classname="tests.adapters.test_x.TestX" name="test_01_tools_stay_the_same"/>
+<testcase classname="tests.adapters.test_x.TestX" name="test_05_a_refusal[status]"><failure message="no"/></testcase>
+<testcase classname="tests.adapters.test_x.TestX" name="test_07_unfold"><error message="broken"/></testcase>
+<testcase classname="tests.adapters.test_x.TestX" name="test_09_a_rewind_is_a_branch"><skipped message="rewind: no way back"/></testcase>
+<testcase classname="tests.adapters.test_x.TestX" name="test_11_what"><properties><property name="overhead_ms" value="0.84"/></properties></testcase>
+<testcase classname="tests.adapters.test_x_adapter" name="test_issue_38352"/>
+</testsuite></testsuites>
+"""
+
+
+def run(checks, **figures):
+    return {
+        "version": "1.4",
+        "cases": {"TestX": {"name": "x", "wire": "openai", "checks": checks, **figures}},
+    }
+
+
+def test_the_range_of_a_package_is_read_from_its_extra():
+    found = [
+        adapters.find_range([text], "pydantic-ai-slim")
+        for text in ("pydantic_ai_slim[openai]>=2.50,<3", "pydantic-ai-slim", "other>=1")
+    ]
+    assert found == [("2.50", "3"), (None, None), (None, None)]
+
+
+def test_versions_are_released_ones_below_the_range():
+    printed = "x (2.1.0)\nAvailable versions: 2.1.0, 2.0.0rc1, 1.10.0, 1.9.3, 1.9.3.dev1, 0.9\n"
+    assert adapters.select_versions(printed, "2") == ["0.9", "1.9.3", "1.10.0"]
+    assert adapters.select_versions("nothing") == []
+
+
+@pytest.mark.parametrize("first", range(9))
+def test_the_oldest_version_is_found_with_few_runs(first):
+    versions = [f"1.{number}" for number in range(9)]
+    tried = []
+
+    def passes(version):
+        tried.append(version)
+        return versions.index(version) >= first
+
+    assert adapters.find_oldest(versions, passes) == versions[first]
+    assert len(tried) <= 5
+
+
+def test_no_version_is_found_where_the_newest_fails():
+    assert adapters.find_oldest(["1", "2"], lambda version: False) is None
+    assert adapters.find_oldest([], lambda version: True) is None
+
+
+def test_a_report_is_read_by_case_and_check():
+    read = results.read_report(REPORT)
+    case = read["cases"]["TestX"]
+    assert (case["requests"], case["modes"], case["overhead_ms"]) == (80, "sync stream", 0.84)
+    assert case["checks"]["1"] == {"passed": 2, "failed": [], "skipped": []}
+    assert case["checks"]["5"]["failed"] == ["a_refusal"]
+    assert case["checks"]["7"]["failed"] == ["unfold"]
+    assert case["checks"]["9"]["skipped"] == [
+        {"test": "a_rewind_is_a_branch", "reason": "rewind: no way back"}
+    ]
+    assert read["other_tests"]["passed"] == 1
+    assert results.sum_up(read) == "4 passed, 2 failed, 1 skipped (a_refusal, unfold)"
+    assert not results.has_passed(read)
+
+
+def test_a_run_without_checks_has_not_passed():
+    nothing = {"passed": 0, "failed": [], "skipped": []}
+    assert not results.has_passed({"cases": {}, "other_tests": nothing})
+    assert results.has_passed(
+        {"cases": {"TestX": {"checks": {"1": {**nothing, "passed": 1}}}}, "other_tests": nothing}
+    )
+
+
+def test_the_matrix_names_versions_and_reasons():
+    fine = {"passed": 1, "failed": [], "skipped": []}
+    skipped = {"passed": 0, "failed": [], "skipped": [{"test": "t", "reason": "rewind: no way back"}]}
+    broken = {"passed": 1, "failed": ["t"], "skipped": []}
+    checks = {"1": fine, "2": broken, "9": skipped, "10": {**skipped, "passed": 2}}
+    newest = run(checks, modes="sync", overhead_ms=0.84)
+    text = results.write_matrix({"x": {"newest": newest, "oldest": {**run({}), "version": "1.2"}}})
+    row = next(line for line in text.splitlines() if line.startswith("| x "))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:5] == ["x (openai)", "1.2 to 1.4", "yes", "no", "-"]
+    assert cells[10:] == ["no (1)", "yes (1)", "-", "sync", "0.8 ms"]
+    assert text.endswith("1. rewind: no way back")
+
+
+def test_the_matrix_replaces_what_stands_between_the_markers():
+    page = f"# Adapters\n\n{results.MARKERS[0]}\nold\n{results.MARKERS[1]}\n\nEnd.\n"
+    new = results.replace_between(page, "| new |")
+    assert "old" not in new
+    assert new.endswith("\n\nEnd.\n")
+    assert results.replace_between(new, "| new |") == new
+    with pytest.raises(RuntimeError, match="has no lines"):
+        results.replace_between("# Adapters", "| new |")
+
+
+def test_results_are_merged_and_written_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "RESULTS", tmp_path / "results" / "adapters.json")
+    monkeypatch.setattr(adapters, "PAGE", tmp_path / "index.md")
+    adapters.PAGE.write_text("\n".join(results.MARKERS), encoding="utf-8")
+    adapters.save({"strands": {"newest": run({})}, "langchain": {"newest": run({})}})
+    assert list(json.loads(adapters.RESULTS.read_text(encoding="utf-8"))) == ["langchain", "strands"]
+    assert "x (openai)" in adapters.PAGE.read_text(encoding="utf-8")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_every_adapter_has_tests_and_its_requirements_name_the_extra():
+    extras = adapters.read_extras((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for adapter in adapters.ADAPTERS:
+        wanted = adapters.list_requirements(adapter, {**extras, adapter.name: []}, "1.2")
+        assert f"{adapter.package}==1.2" in wanted
+        assert f"{ROOT}[clients,sqlite,{adapter.name}]" in wanted
+
+
+def test_an_environment_that_was_not_finished_is_taken_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "ENVIRONMENTS", tmp_path)
+
+    def stop(command, **_):
+        (tmp_path / "langchain-1.2").mkdir(exist_ok=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(adapters.subprocess, "run", stop)
+    with pytest.raises(KeyboardInterrupt):
+        adapters.make_environment(adapters.ADAPTERS[2], "1.2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_that_is_ready_is_used_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "ENVIRONMENTS", tmp_path)
+    commands = []
+
+    def run_command(command, **_):
+        commands.append(command)
+        (tmp_path / "strands-1.62").mkdir(exist_ok=True)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(adapters.subprocess, "run", run_command)
+    strands = next(adapter for adapter in adapters.ADAPTERS if adapter.name == "strands")
+    for fresh in (False, False, True):
+        adapters.make_environment(strands, "1.62", fresh=fresh)
+    assert len(commands) == 4
+
+
+def test_unknown_names_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        adapters.read_options(["--only", "langchain,crew"])
+    assert "unknown: crew" in capsys.readouterr().err

@@ -1,0 +1,249 @@
+"""The messages of Pydantic AI as chat items and back; a function of the message alone.
+
+A request is several items: system prompts, prompts, tool results. A response is one. Items are measured and
+stored. What is sent is Pydantic AI's own message, unless a fold changed it. So that such a message can be
+made again with its signatures and files, the items keep these in fields of their own.
+"""
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from refold.adapters.base import Bridge, Wire
+
+_SIGNED: Final = ("id", "signature", "provider_name", "provider_details")
+"""What a provider wants back beside the text of its thinking."""
+_SENT_CALL: Final = ("id", "provider_name", "provider_details")
+_VALUE: Final = "pydantic_ai"
+"""The field of a block that holds a value of Pydantic AI as JSON, where chat has no block for it."""
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what reads and writes a kind of value; slow to make, and only needed for rare values."""
+    return TypeAdapter(kind)
+
+
+def to_wire(message: ModelMessage) -> Sequence[Wire]:
+    """Return the chat items of a message."""
+    if isinstance(message, ModelResponse):
+        return (_write_response(message),)
+    items = [_REQUEST_PARTS.get(part.part_kind, _carry_request_part)(part) for part in message.parts]
+    return items or ({"role": "user", "content": ""},)  # a request of instructions alone
+
+
+# -- requests ----------------------------------------------------------------------------------------------
+
+
+def _write_system(part: Any) -> Wire:
+    return {"role": "system", "content": part.content}
+
+
+def _write_user(part: Any) -> Wire:
+    content = part.content
+    return {"role": "user", "content": content if isinstance(content, str) else _write_blocks(content)}
+
+
+def _write_result(part: Any) -> Wire:
+    content = part.content
+    item = {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name}
+    if isinstance(content, str):
+        item["content"] = content
+    elif files := part.files:
+        item["content"] = [{"type": "text", "text": part.model_response_str()}, *_write_blocks(files)]
+    else:
+        item["content"] = part.model_response_str()
+    if part.outcome != "success":
+        item["outcome"] = part.outcome
+    return item
+
+
+def _write_retry(part: Any) -> Wire:
+    """Write what asks the model to try again: the result of a call, or words to it."""
+    text = part.model_response()
+    if getattr(part, "tool_name", None) is None:
+        return {"role": "user", "content": text}
+    return {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": text}
+
+
+def _carry_request_part(part: Any) -> Wire:
+    """Write a part that chat has nothing for; it stays whole or is left out."""
+    value = _adapter(ModelRequestPart).dump_python(part, mode="json")
+    return {"role": "user", "content": [{"type": part.part_kind, _VALUE: value}]}
+
+
+_REQUEST_PARTS: Final[Mapping[str, Callable[[Any], Wire]]] = {
+    "system-prompt": _write_system,
+    "user-prompt": _write_user,
+    "tool-return": _write_result,
+    "retry-prompt": _write_retry,
+    "retry-feedback": _write_retry,
+}
+
+
+def _write_blocks(contents: Sequence[Any]) -> list[Wire]:
+    return [
+        {"type": "text", "text": content} if isinstance(content, str) else _write_media(content)
+        for content in contents
+    ]
+
+
+def _write_media(content: Any) -> Wire:
+    """Write what is no plain text, so that it is counted as what it is and can be read again as it was."""
+    if content.kind == "binary":
+        return _write_binary(content)
+    block = {"type": content.kind, _VALUE: _adapter(UserContent).dump_python(content, mode="json")}
+    if content.kind == "image-url":
+        return {**block, "type": "image_url", "image_url": {"url": content.url}}
+    return {**block, "type": "text", "text": content.content} if content.kind == "text-content" else block
+
+
+def _write_binary(content: BinaryContent) -> Wire:
+    about = {"media_type": content.media_type, "vendor_metadata": content.vendor_metadata}
+    if content.is_image:
+        return {"type": "image_url", "image_url": {"url": content.data_uri}, _VALUE: about}
+    file = {"filename": content.identifier, "file_data": content.data_uri}
+    return {"type": "file", "file": file, _VALUE: about}
+
+
+# -- responses ---------------------------------------------------------------------------------------------
+
+
+def _write_response(message: ModelResponse) -> Wire:
+    blocks: list[Wire] = []
+    thinking: list[Wire] = []
+    calls: list[Wire] = []
+    for part in message.parts:
+        kind = part.part_kind
+        if kind == "text":
+            blocks.append({"type": "text", "text": part.content})
+        elif kind == "tool-call":
+            calls.append(_write_call(part))
+        elif kind == "thinking":
+            thinking.append({"type": "thinking", "thinking": part.content, **_keep(part, _SIGNED)})
+        else:
+            value = _adapter(ModelResponsePart).dump_python(part, mode="json")
+            blocks.append({"type": kind, _VALUE: value})
+    item: Wire = {"role": "assistant", "content": _join_blocks(blocks, has_calls=bool(calls))}
+    if thinking:
+        item["reasoning_content"] = "\n".join(block["thinking"] for block in thinking)
+        item["thinking_blocks"] = thinking
+    if calls:
+        item["tool_calls"] = calls
+    return item
+
+
+def _join_blocks(blocks: list[Wire], *, has_calls: bool) -> list[Wire] | str | None:
+    if not blocks:
+        return None if has_calls else ""
+    return blocks[0]["text"] if len(blocks) == 1 and "text" in blocks[0] else blocks
+
+
+def _write_call(part: ToolCallPart) -> Wire:
+    arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    function = {"name": part.tool_name, "arguments": arguments}
+    call: Wire = {"id": part.tool_call_id, "type": "function", "function": function}
+    if part.provider_name is not None:
+        call[_VALUE] = _keep(part, _SENT_CALL)
+    return call
+
+
+def _keep(part: Any, names: Sequence[str]) -> Wire:
+    return {name: value for name in names if (value := getattr(part, name)) is not None}
+
+
+# -- back ----------------------------------------------------------------------------------------------------
+
+
+def from_wire(items: Sequence[Wire]) -> list[ModelMessage]:
+    """Make messages of items that a fold made or changed; neighbours of one side become one request."""
+    messages: list[ModelMessage] = []
+    for item in items:
+        if item["role"] == "assistant":
+            messages.append(_read_response(item))
+            continue
+        parts = _read_request_parts(item)
+        if messages and isinstance(messages[-1], ModelRequest):
+            parts = [*messages.pop().parts, *parts]
+        messages.append(ModelRequest(parts=parts))
+    return messages
+
+
+def _read_request_parts(item: Wire) -> list[Any]:
+    content = item.get("content") or ""
+    if item["role"] == "tool":
+        name = item.get("name") or "tool"
+        value = content if isinstance(content, str) else _read_result_content(content)
+        outcome = item.get("outcome", "success")
+        return [ToolReturnPart(name, value, tool_call_id=item["tool_call_id"], outcome=outcome)]
+    if item["role"] in ("system", "developer"):
+        text = content if isinstance(content, str) else "\n".join(block["text"] for block in content)
+        return [SystemPromptPart(text)]
+    if isinstance(content, str):
+        return [UserPromptPart(content)]
+    carried = [block[_VALUE] for block in content if "part_kind" in (block.get(_VALUE) or ())]
+    if carried:
+        return [_adapter(ModelRequestPart).validate_python(value) for value in carried]
+    return [UserPromptPart([_read_block(block) for block in content])]
+
+
+def _read_result_content(blocks: Sequence[Wire]) -> Any:
+    values = [_read_block(block) for block in blocks]
+    return values[0] if len(values) == 1 else values
+
+
+def _read_block(block: Wire) -> Any:
+    value = block.get(_VALUE)
+    if value is None:
+        return block.get("text", "")
+    if "kind" in value:
+        return _adapter(UserContent).validate_python(value)
+    source = block["image_url"]["url"] if "image_url" in block else block["file"]["file_data"]
+    return BinaryContent(data=b64decode(source.partition(",")[2]), **value)
+
+
+def _read_response(item: Wire) -> ModelResponse:
+    parts: list[Any] = [_read_thinking(block) for block in item.get("thinking_blocks") or ()]
+    content = item.get("content") or ()
+    for block in ({"text": content},) if isinstance(content, str) else content:
+        value = block.get(_VALUE)
+        parts.append(
+            TextPart(block["text"]) if value is None else _adapter(ModelResponsePart).validate_python(value)
+        )
+    parts += [_read_call(call) for call in item.get("tool_calls") or ()]
+    makers = (part.provider_name for part in parts)
+    return ModelResponse(parts=parts, provider_name=next((name for name in makers if name), None))
+
+
+def _read_thinking(block: Wire) -> ThinkingPart:
+    return ThinkingPart(block["thinking"], **_pick(block, _SIGNED))
+
+
+def _read_call(call: Wire) -> ToolCallPart:
+    function = call["function"]
+    return ToolCallPart(function["name"], function["arguments"], call["id"], **call.get(_VALUE, {}))
+
+
+def _pick(block: Wire, names: Sequence[str]) -> Wire:
+    return {name: block[name] for name in names if name in block}
+
+
+BRIDGE: Final[Bridge[ModelMessage]] = Bridge(to_wire, from_wire)

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from refold.adapters.client_streams import IsHidden, is_usage_chunk
 from refold.session.turns import View
 
 _RAW: Final = "X-Stainless-Raw-Response"
@@ -67,6 +68,11 @@ class ClientRequest:
     def is_streamed(self) -> bool:
         """True if the answer comes as events."""
         return bool(self.arguments.get("stream"))
+
+    @property
+    def is_hidden(self) -> IsHidden | None:
+        """What the caller is not shown of a stream."""
+        return is_usage_chunk if self.hides_usage else None
 
     @property
     def raw(self) -> str:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 from refold.session import turns
 from refold.session.async_session import AsyncSession
@@ -17,6 +17,8 @@ from refold.session.chunks import ProviderChunks
 from refold.session.results import Observed
 from refold.session.session import Session
 from refold.session.turns import View
+
+IsHidden: TypeAlias = Callable[[Any], bool]
 
 
 class Stream(Protocol):
@@ -71,6 +73,10 @@ def _has_words(chunk: Any) -> bool:
 def is_usage_chunk(chunk: Any) -> bool:
     """True for the chunk at the end of a chat stream that has nothing but the usage."""
     return not getattr(chunk, "choices", True) and getattr(chunk, "usage", None) is not None
+
+
+def _show_all(chunk: Any) -> bool:  # noqa: ARG001  # a chunk is hidden where one was asked for
+    return False
 
 
 class Source:
@@ -133,14 +139,24 @@ class _Observer:
         return Observed(reason="observed with the next request")
 
 
-class _Watched:
-    """The chunks of a stream that a session watches."""
+class WatchedChunks:
+    """The chunks of a stream that a session watches.
+
+    late        gets the answers of streams that were dropped
+    call        opens the stream with a view
+    is_hidden   True for chunks that the caller did not ask for
+    """
 
     def __init__(
-        self, observer: _Observer, call: Callable[[View], Source], view: View, *, hides_usage: bool
+        self,
+        session: Session,
+        late: deque[Any],
+        call: Callable[[View], Any],
+        view: View,
+        is_hidden: IsHidden | None,
     ) -> None:
-        self._observer, self._hides_usage = observer, hides_usage
-        self._chunks: Any = turns.stream(observer, call, view, say=False, reader=AnswerChunks)
+        self._observer, self._is_hidden = _Observer(session, late), is_hidden or _show_all
+        self._chunks: Any = turns.stream(self._observer, call, view, say=False, reader=AnswerChunks)
 
     def __iter__(self) -> Self:
         return self
@@ -149,7 +165,7 @@ class _Watched:
         self._observer.is_in_use = True
         try:
             chunk = next(self._chunks)
-            while self._hides_usage and is_usage_chunk(chunk):
+            while self._is_hidden(chunk):
                 chunk = next(self._chunks)
             return chunk
         finally:
@@ -170,20 +186,15 @@ def watch(
     reopen: Callable[[View], Any],
     view: View,
     *,
-    hides_usage: bool,
+    is_hidden: IsHidden | None,
 ) -> None:
-    """Let a session watch a stream that was just opened.
-
-    late     gets the answers of streams that were dropped
-    reopen   opens the stream again with another view
-    """
-    call = _Opener(stream, reopen).open
-    watched = _Watched(_Observer(session, late), call, view, hides_usage=hides_usage)
+    """Let a session watch a stream that was just opened; `reopen` opens it again with another view."""
+    watched = WatchedChunks(session, late, _Opener(stream, reopen).open, view, is_hidden)
     stream._iterator = watched  # noqa: SLF001
     stream.close = partial(_close, weakref.ref(stream), watched)
 
 
-def _close(stream: "weakref.ref[Any]", watched: _Watched) -> None:
+def _close(stream: "weakref.ref[Any]", watched: WatchedChunks) -> None:
     watched.close()
     alive = stream()
     if alive is not None:
@@ -193,18 +204,17 @@ def _close(stream: "weakref.ref[Any]", watched: _Watched) -> None:
 # -- async --------------------------------------------------------------------------------------------------
 
 
-class _AsyncWatched:
+class AsyncWatchedChunks:
     """The same in an event loop, which closes what is dropped by itself."""
 
     def __init__(
         self,
         session: AsyncSession,
-        call: Callable[[View], Awaitable[Source]],
+        call: Callable[[View], Awaitable[Any]],
         view: View,
-        *,
-        hides_usage: bool,
+        is_hidden: IsHidden | None,
     ) -> None:
-        self._hides_usage = hides_usage
+        self._is_hidden = is_hidden or _show_all
         self._chunks = turns.astream(session, call, view, say=False, reader=AnswerChunks)
 
     def __aiter__(self) -> Self:
@@ -212,7 +222,7 @@ class _AsyncWatched:
 
     async def __anext__(self) -> Any:
         chunk = await anext(self._chunks)
-        while self._hides_usage and is_usage_chunk(chunk):
+        while self._is_hidden(chunk):
             chunk = await anext(self._chunks)
         return chunk
 
@@ -228,15 +238,15 @@ def watch_async(
     reopen: Callable[[View], Awaitable[Any]],
     view: View,
     *,
-    hides_usage: bool,
+    is_hidden: IsHidden | None,
 ) -> None:
     """Do the same as `watch` in an event loop."""
-    watched = _AsyncWatched(session, _Opener(stream, reopen).aopen, view, hides_usage=hides_usage)
+    watched = AsyncWatchedChunks(session, _Opener(stream, reopen).aopen, view, is_hidden)
     stream._iterator = watched  # noqa: SLF001
     stream.close = partial(_aclose, weakref.ref(stream), watched)
 
 
-async def _aclose(stream: "weakref.ref[Any]", watched: _AsyncWatched) -> None:
+async def _aclose(stream: "weakref.ref[Any]", watched: AsyncWatchedChunks) -> None:
     await watched.aclose()
     alive = stream()
     if alive is not None:

@@ -203,7 +203,7 @@ def _open(link: _Link, request: ClientRequest, call: Callable[[View], Any], view
 
     def watch_stream(stream: Any) -> Any:
         reopen = (lambda view: call(view).parse()) if request.raw else call
-        watch(stream, link.session, link.late, reopen, view, hides_usage=request.hides_usage)
+        watch(stream, link.session, link.late, reopen, view, is_hidden=request.is_hidden)
         return stream
 
     if request.raw == "stream":
@@ -281,7 +281,7 @@ async def _aopen(link: _Link, request: ClientRequest, call: Callable[[View], Any
 
     async def take_in(parsed: Any) -> None:
         if request.is_streamed:
-            watch_async(parsed, link.session, reopen, view, hides_usage=request.hides_usage)
+            watch_async(parsed, link.session, reopen, view, is_hidden=request.is_hidden)
         else:
             await link.session.observe(parsed)
 

@@ -5,10 +5,13 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
 # a traced test takes three times as long: these cover the rooms; laws and slow tests among them run untraced
-ROOM_TESTS := $(addprefix tests/,core stages formats transcripts policies calls test_docstring_examples.py test_public_arguments.py) \
+TRACED := $(addprefix tests/,core policies calls stages formats transcripts test_docstring_examples.py test_public_arguments.py) \
 	$(wildcard tests/session/test_export.py tests/session/test_native_*.py tests/session/test_bound_*.py)
-# compiled once, not by each of the hundreds of programs that the tests start; neighbours stay in one worker
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist worksteal
+# each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
+PLAIN := $(addprefix tests/,session cli clients remote stores torture)
+REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
+RUNS := 'plain tests/session' 'plain $(REST)' 'plain tests/cli' 'traced $(wordlist 2,99,$(TRACED))' 'traced tests/core' \
+	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
 .PHONY: setup demo tour check test bench surprise docs torture clean
@@ -43,10 +46,10 @@ check: setup           ## style, types, architecture, legibility
 	$(BIN)/python scripts/structure.py --check
 
 test: setup            ## all tests; those of the pure rooms with the coverage that these promise
-	@failed=; \
-	$(PYTEST) --cov --cov-report= $(ROOM_TESTS) || failed=1; \
+	@failed=; rm -f .coverage .coverage.*; \
+	printf '%s\n' $(RUNS) | IGNORED='$(addprefix --ignore=,$(TRACED))' xargs -P 2 -L 1 sh scripts/run_tests.sh || failed=1; \
+	$(BIN)/coverage combine --quiet || failed=1; \
 	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing || failed=1; \
-	$(PYTEST) $(addprefix --ignore=,$(ROOM_TESTS)) || failed=1; \
 	test -z "$$failed"
 
 bench: setup           ## speed and error beside the peers, and the torture matrix; DATA=folder (MODEL=file.gguf): what is kept; QUICK=1: three minutes and the guard
@@ -80,7 +83,7 @@ surprise: setup        ## what a view is worth to a real model: DATA=folder MODE
 	$(BIN)/python -m bench.questions $(DATA) --model $(MODEL) --json bench/results/questions.json --markdown docs/view-quality.md
 
 torture: setup         ## every test at full size, the laws, the stores and the sessions under attack, planted faults; takes hours
-	REFOLD_WHOLE=1 $(PYTEST)
+	REFOLD_WHOLE=1 $(MAKE) test
 	$(BIN)/python bench/laws.py --json bench/results/laws.json
 	$(BIN)/python bench/fuzz_transcripts.py --json bench/results/fuzz.json
 	$(BIN)/python -m bench.torture

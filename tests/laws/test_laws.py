@@ -187,8 +187,10 @@ def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, hi
         # What left is told and the rest fits: no stage that tells nothing acts for the target alone.
         assert outcome.stages == alone.stages[: len(outcome.stages)]
         assert outcome.tokens_after >= alone.tokens_after
-    else:
+    elif model.asked or not asked_for:
         assert outcome.messages == alone.messages
+    else:  # a forced fold with a model at hand keeps whole messages; here it had nothing to ask about
+        assert outcome.fits
     if model.asked:
         assert any(report.calls and not report.accepted for report in outcome.receipt.stages)
 

@@ -40,6 +40,8 @@ PUBLIC_MODULES: Final = frozenset(
         "refold.stores",
         # docs/replay.md shows it to users
         "refold.replay",
+        # docs/gateway.md shows it to operators
+        "refold.gateway",
     }
 )
 """What a test may import without knowing how the package is built."""

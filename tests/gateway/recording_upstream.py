@@ -185,7 +185,8 @@ def running_gateway(
     upstream: Upstream | None = None, histories: HistoryOptions | None = None, **options: Any
 ) -> Iterator[Running]:
     if upstream is not None:
-        options = {"upstream_openai": f"{upstream.url}/v1", "upstream_anthropic": upstream.url, **options}
+        addresses = {"upstream_openai": f"{upstream.url}/v1", "upstream_anthropic": upstream.url}
+        options = {**addresses, "upstream_gemini": upstream.url, **options}
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -372,3 +372,52 @@ def test_keys_are_written_nowhere(gateway, upstream, caplog):
         canary
         not in caplog.text + numbers + str([reply.headers for reply in replies]) + replies[1].body.decode()
     )
+
+
+# -- slow readers -------------------------------------------------------------------------------------------
+
+
+def test_a_slow_reader_slows_its_upstream_and_fills_no_memory(gateway, upstream):
+    sent = []
+
+    def pour(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        line.socket.settimeout(0.5)  # longer than anybody needs who still reads
+        piece = b"data: " + b"x" * 65_528 + b"\n\n"
+        try:
+            while sum(sent) < 100_000_000:
+                line.send(piece)
+                sent.append(len(piece))
+        except TimeoutError:
+            pass
+        line.wait_until_left()
+
+    upstream.script = [pour]
+    connection = connect(gateway)
+    connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+    assert connection.recv(10)
+    connection.settimeout(LIMIT)
+    while not upstream.left.is_set():
+        before = len(sent)
+        upstream.left.wait(1.0)
+        if len(sent) == before:
+            break
+    connection.close()
+    assert upstream.left.wait(LIMIT)
+    assert sum(sent) < 50_000_000
+
+
+def test_a_reader_who_reads_nothing_is_left(upstream):
+    def pour(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        try:
+            while True:
+                line.send(b"data: " + b"x" * 65_528 + b"\n\n")
+        except OSError:
+            line.left.set()
+            raise
+
+    upstream.script = [pour]
+    with running_gateway(upstream, idle_seconds=0.5) as gateway, connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        assert upstream.left.wait(LIMIT)

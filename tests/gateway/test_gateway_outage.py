@@ -1,10 +1,8 @@
 """The store stops in the middle: every request is answered, and the gateway comes back by itself."""
 
-import time
-
 import pytest
 from client_bodies import ClaudeCode, Codex
-from recording_upstream import LIMIT, running_gateway, running_upstream, send
+from recording_upstream import running_gateway, running_upstream, send
 
 import refold
 from refold.errors import StoreError
@@ -71,9 +69,8 @@ def test_no_request_fails_while_the_store_is_down(upstream, store):
             assert play(gateway, request).header("x-refold-fold") == "bypassed;store"
             assert upstream.seen[-1].body == request.bytes
         store.is_stopped = False
-        give_up = time.monotonic() + LIMIT
-        while play(gateway, new.request(26)).header("x-refold-session") is None:
-            assert time.monotonic() < give_up
+        tries = (play(gateway, new.request(26)).header("x-refold-session") for _ in range(10_000))
+        assert next(filter(None, tries), None) is not None
         play(gateway, known.request(26))
         assert len(upstream.seen[-1].json["messages"]) >= len(view) - 20
     stored = [

@@ -191,6 +191,12 @@ def test_compressed_bodies_and_answers_stay_compressed(gateway, upstream):
         ("/v1/models/a%2Fb/../c", [("x-api-key", "k")], "/v1/models/a%2Fb/../c"),
         ("/api/event_logging/batch", [("anthropic-version", "v")], "/api/event_logging/batch"),
         ("//elsewhere.example/v1/messages", [("anthropic-version", "v")], "//elsewhere.example/v1/messages"),
+        (
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            [],
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+        ),
+        ("/gemini/v1beta/models", [], "/v1beta/models"),
         ("/@elsewhere.example/x", [("anthropic-version", "v")], "/@elsewhere.example/x"),
     ],
 )
@@ -200,15 +206,18 @@ def test_paths_arrive_at_the_configured_upstream(gateway, upstream, path, header
 
 
 def test_each_wire_has_its_own_upstream():
-    with running_upstream() as one, running_upstream() as two:
+    with running_upstream() as one, running_upstream() as two, running_upstream() as three:
         addresses = {"upstream_openai": f"{one.url}/base/v1", "upstream_anthropic": f"{two.url}/proxy"}
+        addresses["upstream_gemini"] = three.url
         with running_gateway(**addresses) as gateway:
             send(gateway, "POST", "/v1/chat/completions", b"{}")
             send(gateway, "POST", "/v1/messages", b"{}")
             send(gateway, "GET", "/v1/models")
             send(gateway, "GET", "/v1/models", b"", [("x-api-key", "k")])
+            send(gateway, "GET", "/upload/v1beta/files", b"", [("x-goog-api-key", "k")])
             assert [seen.path for seen in one.seen] == ["/base/v1/chat/completions", "/base/v1/models"]
             assert [seen.path for seen in two.seen] == ["/proxy/v1/messages", "/proxy/v1/models"]
+            assert [seen.path for seen in three.seen] == ["/upload/v1beta/files"]
 
 
 def test_a_redirect_is_passed_on_and_not_followed(gateway, upstream):

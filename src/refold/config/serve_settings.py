@@ -59,6 +59,12 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("port", "the port; 0: a free one", "8377", _read_port),
     ("upstream_openai", "where requests in OpenAI's wires go", "https://api.openai.com/v1", _read_text),
     ("upstream_anthropic", "where Anthropic's go", "https://api.anthropic.com/v1", _read_text),
+    (
+        "upstream_gemini",
+        "where Gemini's go; they are passed on, not folded",
+        "https://generativelanguage.googleapis.com",
+        _read_text,
+    ),
     ("allow_hosts", "further names by which it is called (header Host)", "none", _read_names),
     ("allow_origins", "origins whose pages may call it", "none", _read_names),
     ("strict_paths", "true: unknown paths are refused", "false", _read_switch),

@@ -69,15 +69,19 @@ class Exchange:
         return await answer.pass_on(request, {}, lambda _piece: None)
 
     async def _pass_history(self) -> web.StreamResponse:
-        """Pass on a request with a history; one that is refused for its size is folded and sent once more."""
+        """Pass on a request with a history, and its answer back."""
+        answer, turn = await self._exchange_history()
+        # a stream may last for minutes: the bodies of thousands of requests must not wait with it
+        return await self._pass_answer(answer, replace(turn, body=None, split=None))
+
+    async def _exchange_history(self) -> tuple[Answer, Turn]:
+        """Send a request with a history; one that is refused for its size is folded and sent once more."""
         body = await read_body(self.request, self.around.options)
         turn = await self._prepare(body)
         self.model = find_family(turn.model) if turn.model else ""
         answer = await self._send(self._make_outgoing(turn.body or body, is_text=turn.body is not None))
         refusal = await _read_refusal(answer, turn)
-        if refusal is not None:
-            answer, turn = await self._send_again(answer, turn, refusal)
-        return await self._pass_answer(answer, turn)
+        return (answer, turn) if refusal is None else await self._send_again(answer, turn, refusal)
 
     async def _send_again(self, answer: Answer, turn: Turn, refusal: Any) -> tuple[Answer, Turn]:
         """Fold harder and send once more; what is refused then goes to the caller in the upstream's words."""

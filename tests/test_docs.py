@@ -35,3 +35,11 @@ def test_links_lead_somewhere(page):
 
 def test_the_library_page_has_examples():
     assert len(BLOCK.findall((ROOT / "docs" / "library.md").read_text(encoding="utf-8"))) >= 6
+
+
+def test_the_examples_of_every_adapter_run_in_its_own_tests():
+    tests = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "adapters").glob("test_*.py")
+    )
+    pages = [page for page in WITH_PROVIDER.glob("*.md") if BLOCK.search(page.read_text(encoding="utf-8"))]
+    assert [page.name for page in pages if page.name not in tests] == []

@@ -1,4 +1,7 @@
-"""The checks that take long run in `make adapters` only; there they are given by REFOLD_ADAPTERS=full."""
+"""Which checks of the conformance suite run: all of them with REFOLD_ADAPTERS=full, as in `make adapters`.
+
+Else only the fast ones, and of a module with several cases (one for each wire) only those of the first.
+"""
 
 import os
 
@@ -14,6 +17,16 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("REFOLD_ADAPTERS") == "full":
         return
-    left_out = [item for item in items if item.get_closest_marker("full")]
+    first = {}
+    left_out = [item for item in items if item.get_closest_marker("full") or not _is_first(item, first)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("full")]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _is_first(item, first):
+    """True for what is no case, and for the first case of its module."""
+    case = getattr(item, "cls", None)
+    if not hasattr(case, "case"):
+        return True
+    return first.setdefault(item.path, case) is case

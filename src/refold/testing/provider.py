@@ -249,10 +249,14 @@ class Provider:
     def _count_cached(self, body: Body) -> int:
         """Return the tokens of the longest prefix that a recent request began with."""
         shared = 0
-        for earlier in self.requests[-_CACHE_REQUESTS:]:
+        for earlier in reversed(self.requests[-_CACHE_REQUESTS:]):
             before = (earlier.wire, earlier.model, earlier.system, earlier.tools)
-            if before == (body.wire, body.model, body.system, body.tools) and earlier.outcome == "answered":
-                shared = max(shared, _count_shared(earlier.messages, body.messages))
+            if before != (body.wire, body.model, body.system, body.tools) or earlier.outcome != "answered":
+                continue
+            same = _count_shared(earlier.messages, body.messages)
+            if same == len(earlier.messages):  # the usual case: the history has only grown
+                return earlier.used
+            shared = max(shared, same)
         return _count(replace(body, messages=body.messages[:shared])) if shared else 0
 
     def _list_models(self, path: str) -> Response:

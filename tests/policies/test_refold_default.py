@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import refold
 from refold import presets
 from refold.testing import Scripted
+from sample_sizes import sample
 
 RUN = Path(__file__).parents[2] / "examples" / "long-agent-session.json"
 PROSE = "and so the work goes on, step by step, through the day. "
@@ -336,7 +337,7 @@ class TestTarget:
             assert outcome.compacted
             assert outcome.tokens_after <= outcome.tokens_before / 2
 
-    @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.8])
+    @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 3))
     @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
     @pytest.mark.parametrize("place", ["system", "tools", "messages"])
     def test_what_cannot_shrink_takes_nothing_from_the_history(self, share, ask, place):
@@ -903,8 +904,9 @@ class TestRecordedRun:
         assert outcome.fits
         assert outcome.met_target
 
-    @pytest.mark.parametrize("target", [2_000, 8_000, 20_000, 60_000])
+    @pytest.mark.parametrize("target", sample([2_000, 8_000, 20_000, 60_000], 2))
     @pytest.mark.parametrize("window", [None, "200k"])
+    @pytest.mark.slow
     def test_a_named_target_is_used(self, run, target, window):
         outcome = refold.compact(run, window=window, target=target, force=True)
         assert 0.85 * target <= outcome.tokens_after <= target

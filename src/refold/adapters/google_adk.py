@@ -83,9 +83,10 @@ def _join(kind: Any) -> type[RefoldLlm]:
 def _wrap(model: BaseLlm, plugin: "RefoldPlugin") -> RefoldLlm:
     """Return a copy of a model of a class that is both the model's and `RefoldLlm`."""
     wrapped = copy(model)
+    kind: Any = type(model)
     private = {**(model.__pydantic_private__ or {}), "_refold_plugin": plugin, "_refold_model": model}
     # pydantic would take both for fields of the model
-    object.__setattr__(wrapped, "__class__", _join(type(model)))
+    object.__setattr__(wrapped, "__class__", _join(kind))
     object.__setattr__(wrapped, "__pydantic_private__", private)
     return wrapped
 

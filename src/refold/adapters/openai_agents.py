@@ -1,0 +1,349 @@
+"""OpenAI Agents SDK: `RefoldSession` keeps a conversation, and its model is sent views of it.
+
+    session = RefoldSession("thread-1", ask="openai:gpt-4o-mini")
+    result = await Runner.run(agent, "go on", session=session, run_config=session.run_config())
+
+The session gives the runner its items back exactly as they were added. The view is made at the model's door,
+by the provider of models in the run's configuration: the session alone is asked once in a run, and sees no
+tool call inside it. What the model is asked is a log of its own, because handoffs and filters change it.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from copy import copy, deepcopy
+from dataclasses import replace
+from typing import Any, Final, Self
+
+from agents import FunctionTool, Model, ModelProvider, ModelSettings, ModelTracing, MultiProvider, RunConfig
+from agents.items import ModelResponse
+from agents.memory import OpenAIResponsesCompactionSession
+from agents.memory.session import SessionABC
+from agents.run_config import CallModelData, ModelInputData
+from agents.tool_context import ToolContext
+
+from refold.adapters.base import Adapter, AsyncTurn, Bridge, RecallTool, RecallWhen, Wire
+from refold.adapters.openai_agents_wire import Events, hold_errors, read_usage, to_client, write_tool
+from refold.calls.summariser import AskTarget
+from refold.core.compaction.policy import Policy
+from refold.errors import RefoldError, warn_caller
+from refold.session.async_session import AsyncSession
+from refold.session.events import Listener
+from refold.session.steps.recall import NAME
+from refold.stores import Store
+
+_BRIDGE: Final[Bridge[Wire]] = Bridge(lambda item: (item,), list)
+"""Items of the runner are Responses items already."""
+
+
+class RefoldSession(Adapter, SessionABC):
+    """A session of the SDK: the items of one conversation, and Refold's session beside them."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        policy: str | Policy = "refold",
+        ask: AskTarget | Model = None,
+        store: str | os.PathLike[str] | Store | None = None,
+        window: int | str | None = None,
+        model: str | None = None,
+        max_dollars: float | str | None = None,
+        recall: RecallWhen = "always",
+        recall_name: str = NAME,
+        on_event: Listener | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep the options; the store is opened when it is first needed.
+
+        session_id   the name of the conversation, which is the session's key
+        ask          who writes summaries: an address such as "openai:gpt-4o-mini", a model of the SDK, or any
+                     callable; without it folds are made without a model
+
+        The other options are those of every adapter; `Adapter` explains them.
+        """
+        super().__init__(
+            format="responses",
+            policy=policy,
+            ask=to_client(ask) if isinstance(ask, Model) else ask,
+            store=store,
+            window=window,
+            model=model,
+            max_dollars=max_dollars,
+            recall=recall,
+            recall_name=recall_name,
+            key=session_id,
+            on_event=on_event,
+            options=options,
+        )
+        self.session_id = session_id
+        self.session_settings = None
+        self._opening: Any = None
+
+    def with_id(self, session_id: str) -> Self:
+        """Return the session of another conversation, with the same options and the same store."""
+        self.sessions.store  # noqa: B018  # opened here, so that both have the same
+        other = copy(self)
+        other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
+        other._opening = None  # noqa: SLF001
+        return other
+
+    def run_config(self, config: RunConfig | None = None) -> RunConfig:
+        """Return a configuration of runs in which every model is sent views of this conversation.
+
+        config   the configuration to start from; its model and its provider of models are wrapped
+        """
+        config = config or RunConfig()
+        model = self.wrap(config.model) if isinstance(config.model, Model) else config.model
+        own_filter = config.call_model_input_filter
+
+        def check(data: CallModelData[Any]) -> Any:
+            if config.model is None and isinstance(data.agent.model, Model):
+                _refuse_unwrapped(data.agent.model, data.agent.name)
+            return own_filter(data) if own_filter else _pass_on(data)
+
+        provider = RefoldProvider(self, config.model_provider)
+        return replace(config, model=model, model_provider=provider, call_model_input_filter=check)
+
+    def wrap(self, model: Model) -> "RefoldModel":
+        """Return a model that is sent views of this conversation, for an agent that has a model object."""
+        return model if isinstance(model, RefoldModel) else RefoldModel(model, self)
+
+    # -- the runner's items --------------------------------------------------------------------------------
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the items of the conversation, or the last `limit` of them."""
+        _refuse_compaction_around(sys._getframe(1))  # noqa: SLF001  # nothing else tells who wraps a session
+        self._opening = None
+        items = await self._read_items()
+        return items if limit is None else items[-limit:] if limit > 0 else []
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Append items."""
+        if items:
+            await (await self._open_items()).say(items)
+
+    async def pop_item(self) -> Any | None:
+        """Take the last item back and return it; the log keeps it on a branch of its own."""
+        items = await self._read_items()
+        if not items:
+            return None
+        await (await self._open_items()).rewind(len(items) - 1)
+        return items[-1]
+
+    async def clear_session(self) -> None:
+        """Take all items back."""
+        if await self._read_items():
+            await (await self._open_items()).rewind(0)
+
+    async def _read_items(self) -> list[Any]:
+        entries = await (await self._open_items()).log(kinds=["said"])
+        return [deepcopy(entry.value) for entry in entries]
+
+    async def _open_items(self) -> AsyncSession:
+        return await self.sessions.aget(f"{self.session_id}:items")
+
+    # -- the model's door ----------------------------------------------------------------------------------
+
+    async def begin_turn(
+        self,
+        model: Model,
+        system: str | None,
+        items: list[Wire],
+        tools: Sequence[Any],
+        handoffs: Sequence[Any],
+    ) -> AsyncTurn[Wire]:
+        """Return the turn of one request."""
+        session = await self.sessions.aget(self._find_conversation(items))
+        client = getattr(model, "_client", None)
+        name = getattr(model, "model", None)
+        self.follow_model(
+            session,
+            f"openai:{name}" if client is not None and name else name,
+            endpoint=str(client.base_url) if client is not None else None,
+        )
+        offered = [write_tool(tool) for tool in (*tools, *handoffs)]
+        return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered)
+
+    def _find_conversation(self, items: Sequence[Any]) -> str:
+        """Return the key for a list: an agent that is a tool of another one has a conversation of its own.
+
+        It runs with the same configuration, and its list begins with other words.
+        """
+        first = items[0] if items else None
+        self._opening = first if self._opening is None else self._opening
+        if first == self._opening:
+            return self.session_id
+        text = json.dumps(first, sort_keys=True, default=str)
+        return f"{self.session_id}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    async def choose_tools(self, tools: list[Any]) -> list[Any]:
+        """Return the tools with `recall` at the end, which keeps the cached prefix, or without it for now."""
+        recall = [tool for tool in tools if tool.name == self.recall_name]
+        if recall and self.recall_when == "folded":
+            session = await self.asession()
+            recall = recall if await session.recall_tool(when="folded") else []
+        others = [tool for tool in tools if tool.name != self.recall_name]
+        return others + (recall if self.recall_when else [])
+
+
+class RefoldProvider(ModelProvider):
+    """Models by name, each of which is sent views of one conversation; `run_config` makes it."""
+
+    def __init__(self, session: RefoldSession, inner: ModelProvider | None = None) -> None:
+        self.session = session
+        self._inner = inner or MultiProvider()
+
+    def get_model(self, model_name: str | None) -> Model:
+        """Return a model by its name."""
+        return self.session.wrap(self._inner.get_model(model_name))
+
+    async def aclose(self) -> None:
+        """Close the provider inside."""
+        await self._inner.aclose()
+
+
+class RefoldModel(Model):
+    """A model that is sent views of a conversation."""
+
+    def __init__(self, inner: Model, session: RefoldSession) -> None:
+        self.inner, self.session = inner, session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["inner"], name)
+
+    async def get_response(  # noqa: PLR0917  # the interface of the SDK
+        self,
+        system_instructions: str | None,
+        input: str | list[Any],  # noqa: A002  # the interface's name
+        model_settings: ModelSettings,
+        tools: list[Any],
+        output_schema: Any,
+        handoffs: list[Any],
+        tracing: ModelTracing,
+        **options: Any,
+    ) -> ModelResponse:
+        """Send the view, once more after a refusal for size."""
+        _refuse_settings(model_settings)
+        tools = await self.session.choose_tools(tools)
+
+        async def call(items: Any) -> ModelResponse:
+            return await self.inner.get_response(
+                system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
+            )
+
+        if _is_kept_by_provider(options):
+            return await call(input)
+        turn = await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
+        with hold_errors():
+            response: ModelResponse = await turn.send(call, read=read_usage)
+        return response
+
+    async def stream_response(  # noqa: PLR0917  # the interface of the SDK
+        self,
+        system_instructions: str | None,
+        input: str | list[Any],  # noqa: A002  # the interface's name
+        model_settings: ModelSettings,
+        tools: list[Any],
+        output_schema: Any,
+        handoffs: list[Any],
+        tracing: ModelTracing,
+        **options: Any,
+    ) -> AsyncGenerator[Any, None]:
+        """Do the same with a stream, which begins again as long as it has given no words."""
+        _refuse_settings(model_settings)
+        tools = await self.session.choose_tools(tools)
+        if model_settings.include_usage is None:  # chat completions report no usage without it
+            model_settings = replace(model_settings, include_usage=True)
+
+        def call(items: Any) -> Any:
+            return self.inner.stream_response(
+                system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
+            )
+
+        if _is_kept_by_provider(options):
+            events = call(input)
+        else:
+            turn = await self.session.begin_turn(
+                self.inner, system_instructions, _list(input), tools, handoffs
+            )
+            events = turn.stream(call, Events)
+        async with aclosing(events) as passed:
+            with hold_errors():
+                first = await anext(passed, None)
+            if first is not None:
+                yield first
+            async for event in passed:
+                yield event
+
+    async def close(self) -> None:
+        """Close the model inside."""
+        await self.inner.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        """Return the advice of the model inside."""
+        return self.inner.get_retry_advice(request)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await self.inner._cleanup_on_run_end(owner)  # noqa: SLF001  # what the runner calls
+
+
+def recall_tool(name: str = NAME) -> FunctionTool:
+    """Return the tool by which the model of an agent reads what was folded.
+
+    It finds the conversation in the run's configuration, so that one agent may serve many conversations.
+    """
+    parts: RecallTool = Adapter(format="responses", recall_name=name).recall_tool
+
+    async def answer(ctx: ToolContext[Any], arguments: str) -> str:
+        provider = ctx.run_config.model_provider if ctx.run_config is not None else None
+        if not isinstance(provider, RefoldProvider):
+            raise RefoldError("recall needs a conversation: run the agent with session.run_config()")
+        return await (await provider.session.asession()).answer_recall(arguments)
+
+    return FunctionTool(
+        name=parts.name,
+        description=parts.description,
+        params_json_schema=dict(parts.parameters),
+        on_invoke_tool=answer,
+        strict_json_schema=False,
+    )
+
+
+def _list(items: str | list[Any]) -> list[Any]:
+    return [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
+
+
+def _pass_on(data: CallModelData[Any]) -> ModelInputData:
+    return data.model_data
+
+
+def _is_kept_by_provider(options: Mapping[str, Any]) -> bool:
+    """True if the provider keeps the history, so that there is nothing to fold; warns about it."""
+    name = next((name for name in ("previous_response_id", "conversation_id") if options.get(name)), None)
+    if name is not None:
+        warn_caller(f"{name} keeps the history at the provider, where Refold cannot fold it")
+    return name is not None
+
+
+def _refuse_settings(settings: ModelSettings) -> None:
+    if getattr(settings, "context_management", None):
+        raise RefoldError("context_management compacts beside Refold: remove it from ModelSettings")
+
+
+def _refuse_unwrapped(model: Model, agent: str) -> None:
+    if not isinstance(model, RefoldModel):
+        raise RefoldError(
+            f"agent {agent!r} has a model object, which run_config() does not reach: pass"
+            " session.run_config(RunConfig(model=...)), or give the agent session.wrap(model)"
+        )
+
+
+def _refuse_compaction_around(caller: Any) -> None:
+    if isinstance(caller.f_locals.get("self"), OpenAIResponsesCompactionSession):
+        raise RefoldError(
+            "OpenAIResponsesCompactionSession compacts beside Refold: give the RefoldSession to the runner"
+        )

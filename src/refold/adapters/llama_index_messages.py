@@ -1,0 +1,118 @@
+"""LlamaIndex's chat messages as chat items and back; a function of the message alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+
+from refold.adapters.base import Bridge, Wire
+
+_ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
+"""Roles of LlamaIndex that chat items name differently."""
+_MEDIA: Final = frozenset({"image", "audio", "document", "video"})
+_THINKING: Final = "thinking_blocks"
+
+
+def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
+    """Return the chat item of a message."""
+    role = message.role.value
+    item: Wire = {"role": _ROLES.get(role, role), "content": _write_content(message)}
+    if item["role"] == "tool":
+        item["tool_call_id"] = message.additional_kwargs.get("tool_call_id") or ""
+    elif item["role"] == "assistant":
+        _fill_assistant(item, message)
+    return (item,)
+
+
+def _write_content(message: ChatMessage) -> Any:
+    """Return the text of a message, or its blocks where it has others than one text."""
+    blocks = [block for block in message.blocks if block.block_type not in {"thinking", "tool_call", "cache"}]
+    if all(block.block_type == "text" for block in blocks) and len(blocks) <= 1:
+        return blocks[0].text if blocks else ""
+    return [_write_block(block) for block in blocks]
+
+
+def _write_block(block: Any) -> Wire:
+    kind = block.block_type
+    if kind == "text":
+        return {"type": "text", "text": block.text}
+    if kind in _MEDIA:
+        return _write_media(block, kind)
+    return {"type": kind, **block.model_dump(mode="json", exclude_none=True)}
+
+
+def _write_media(block: Any, kind: str) -> Wire:
+    """Return media as OpenAI writes them, so that they are measured by what they are; bytes are base64."""
+    given = block.data if kind == "document" else getattr(block, kind)
+    data = given.decode() if isinstance(given, bytes) else None
+    media = getattr(block, f"{kind}_mimetype", None) or ("image/png" if kind == "image" else "")
+    url = str(block.url or block.path or "") if data is None else f"data:{media};base64,{data}"
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    if kind == "audio" and data is not None:
+        return {"type": "input_audio", "input_audio": {"data": data, "format": block.format or "mp3"}}
+    return {"type": "file", "file": {"filename": getattr(block, "title", None) or kind, "file_data": url}}
+
+
+def _fill_assistant(item: Wire, message: ChatMessage) -> None:
+    """Add what an answer has beside its text: tool calls and thinking."""
+    calls = [_write_call(block) for block in message.blocks if block.block_type == "tool_call"]
+    # older integrations keep calls beside the blocks, as the provider's SDK gave them
+    calls = calls or [_dump(call) for call in message.additional_kwargs.get("tool_calls") or ()]
+    if calls:
+        item["tool_calls"] = calls
+    thinking = [block for block in message.blocks if block.block_type == "thinking"]
+    if thinking:
+        item[_THINKING] = [block.model_dump(mode="json", exclude_none=True) for block in thinking]
+        item["reasoning_content"] = "\n".join(block.content or "" for block in thinking)
+
+
+def _write_call(block: ToolCallBlock) -> Wire:
+    given = block.tool_kwargs
+    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    function = {"name": block.tool_name, "arguments": arguments or "{}"}
+    return {"id": block.tool_call_id or "", "type": "function", "function": function}
+
+
+def _dump(call: Any) -> Wire:
+    return call if isinstance(call, dict) else call.model_dump(exclude_none=True)
+
+
+def from_wire(items: Sequence[Wire]) -> list[ChatMessage]:
+    """Make messages of what a fold made or changed, or of what a log has."""
+    return [_read_item(item) for item in items]
+
+
+def _read_item(item: Wire) -> ChatMessage:
+    content = item.get("content") or ""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or ()
+    blocks = [
+        *(ThinkingBlock(**block) for block in item.get(_THINKING) or ()),
+        *(_read_part(part) for part in parts),
+        *(_read_call(call) for call in item.get("tool_calls") or ()),
+    ]
+    beside = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
+    return ChatMessage(role=MessageRole(item["role"]), blocks=blocks, additional_kwargs=beside)
+
+
+def _read_part(part: Wire) -> TextBlock | ImageBlock:
+    if part["type"] == "image_url":
+        return ImageBlock(url=part["image_url"]["url"])
+    return TextBlock(text=part.get("text") or json.dumps(part, ensure_ascii=False))
+
+
+def _read_call(call: Wire) -> ToolCallBlock:
+    function = call["function"]
+    arguments = json.loads(function["arguments"] or "{}")
+    return ToolCallBlock(tool_call_id=call["id"], tool_name=function["name"], tool_kwargs=arguments)
+
+
+BRIDGE: Final[Bridge[ChatMessage]] = Bridge(to_wire, from_wire)

@@ -1,0 +1,250 @@
+"""`refold.adapters.llama_index` with the real LlamaIndex against a provider on this machine."""
+
+import asyncio
+import json
+
+import pytest
+
+pytest.importorskip(
+    "llama_index.core", reason="llama-index-core is not installed: pip install 'refold[llama-index]'"
+)
+pytest.importorskip("llama_index.llms.openai", reason="llama-index-llms-openai is not installed")
+
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.workflow import Context, JsonSerializer
+from llama_index.llms.openai import OpenAI
+
+import refold
+from refold.adapters.llama_index import Refold, RefoldMemory, name_model, refolded
+from refold.adapters.llama_index_messages import from_wire, to_wire
+from refold.testing import Provider
+
+WINDOW = 4000
+# LlamaIndex says in a warning that the memory is not part of a saved context
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Skipping serialization",
+    "ignore::DeprecationWarning",
+    "ignore::ResourceWarning",  # the SDKs close their sockets when they are collected
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
+
+
+def look(n: int) -> str:
+    """Look into box n."""
+    return f"Box {n} is open. " + f"Shelf {n} holds parts in a bag. " * 20
+
+
+def open_llm(provider, **options):
+    counted = {"stream_options": {"include_usage": True}}
+    return OpenAI(
+        "gpt-4o", api_base=provider.url, api_key="none", max_retries=0, additional_kwargs=counted, **options
+    )
+
+
+def fold(provider, key="t1", **options):
+    return refolded(open_llm(provider), key, **{"store": "memory:", "window": WINDOW, **options})
+
+
+async def talk(agent, memory, turns):
+    for text in turns:
+        answer = await agent.run(text, memory=memory)
+    return str(answer)
+
+
+def number_turns(count):
+    return [f"Turn {i}: what is in box {i}?" for i in range(1, count + 1)]
+
+
+@pytest.fixture
+def provider():
+    with Provider(limit=WINDOW) as running:
+        yield running
+    assert running.problems == []
+
+
+def test_the_llm_that_is_handed_over_stays_as_it_is(provider):
+    plain = open_llm(provider)
+    folded = refolded(plain, "t1", store="memory:")
+    assert type(plain) is OpenAI
+    assert isinstance(folded, OpenAI)
+    assert folded.class_name() == plain.class_name()
+    assert folded.metadata == plain.metadata
+    assert not hasattr(plain, "refold")
+
+
+def test_name_and_window_come_from_the_llm(provider):
+    llm = refolded(open_llm(provider), "t1", store="memory:")
+    llm.chat([ChatMessage("NOTOOL hi")])
+    assert llm.refold.session().model == "openai:gpt-4o" == name_model(llm)
+    assert llm.refold.session().budget().window == 128_000
+
+
+def test_chats_of_all_four_kinds_are_folded_and_counted(provider):
+    llm = fold(provider)
+    messages = []
+
+    async def run():
+        for i in range(24):
+            messages.append(ChatMessage(f"NOTOOL Turn {i}. " + "A word and another one. " * 40))
+            if i % 4 == 0:
+                answer = llm.chat(messages)
+            elif i % 4 == 1:
+                *_, answer = llm.stream_chat(messages)
+            elif i % 4 == 2:
+                answer = await llm.achat(messages)
+            else:
+                async for chunk in await llm.astream_chat(messages):
+                    answer = chunk
+            messages.append(answer.message)
+
+    asyncio.run(run())
+    stats = llm.refold.session().stats()
+    assert stats.folds
+    assert stats.said == len(messages) == 48
+    assert stats.totals.requests == 24
+
+
+def test_a_memory_is_read_from_the_log_when_a_program_starts_again(tmp_path, provider):
+    address = f"sqlite:{tmp_path / 'refold.db'}"
+    kept = []
+    for turns in (number_turns(6), ["Turn 7: and now?"]):
+        llm = fold(provider, store=address)
+        memory = RefoldMemory.of(llm)
+        assert [to_wire(message) for message in memory.get_all()] == kept
+        agent = FunctionAgent(tools=[look, llm.refold.recall], llm=llm, streaming=False)
+        asyncio.run(talk(agent, memory, turns))
+        kept = [to_wire(message) for message in memory.get_all()]
+        llm.refold.close()
+    assert len(kept) == 28
+    session = refold.open("t1", store=address)
+    assert session.stats().said == 28
+    session.close()
+
+
+def test_a_memory_is_saved_by_its_key_and_store(tmp_path, provider):
+    llm = fold(provider, store=f"sqlite:{tmp_path / 'refold.db'}")
+    memory = RefoldMemory.of(llm)
+    asyncio.run(talk(FunctionAgent(tools=[look], llm=llm), memory, number_turns(2)))
+    saved = json.loads(json.dumps(memory.to_dict()))
+    again = RefoldMemory.from_dict(saved)
+    assert [to_wire(message) for message in again.get_all()] == [
+        to_wire(message) for message in memory.get_all()
+    ]
+    again.reset()
+    assert again.get() == []
+    llm.refold.close()
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_react_agent_folds_and_its_memory_stays_whole(streaming):
+    """The provider for tests writes no ReAct steps, so the answers are given here."""
+    with Provider(
+        limit=WINDOW, answer=lambda request: "Thought: I know it. \nAnswer: it is open. " + "Yes. " * 60
+    ) as provider:
+        llm = fold(provider, window=WINDOW)
+        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000_000)
+        agent = ReActAgent(tools=[look], llm=llm, streaming=streaming)
+        asyncio.run(talk(agent, memory, [f"{text} " + "Say more. " * 60 for text in number_turns(14)]))
+        assert provider.problems == []
+        assert max(request.used for request in provider.requests) <= WINDOW
+    assert len(memory.get_all()) == 28
+    assert llm.refold.session().folds()
+    assert llm.refold.session().stats().totals.requests == 14
+
+
+def test_agents_of_a_workflow_hand_over_inside_one_session(provider):
+    llm = fold(provider)
+    first = FunctionAgent(
+        name="first", description="starts", tools=[look], llm=llm, can_handoff_to=["second"]
+    )
+    second = FunctionAgent(name="second", description="goes on", tools=[look], llm=llm)
+    workflow = AgentWorkflow(agents=[first, second], root_agent="first")
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000_000)
+    handoff = 'CALL handoff {"to_agent": "second", "reason": "it knows boxes"}'
+    asyncio.run(talk(workflow, memory, [*number_turns(6), handoff, *number_turns(6)]))
+    assert llm.refold.session().folds()
+    results = [message.content for message in memory.get_all() if message.role == "tool"]
+    assert any("second is now handling" in text for text in results)
+
+
+def test_a_context_that_was_saved_goes_on(provider):
+    llm = fold(provider)
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000_000)
+
+    async def run():
+        saved = None
+        for text in number_turns(10):
+            agent = FunctionAgent(tools=[look, llm.refold.recall], llm=llm)
+            context = (
+                Context(agent)
+                if saved is None
+                else Context.from_dict(agent, saved, serializer=JsonSerializer())
+            )
+            await agent.run(text, ctx=context, memory=memory)
+            saved = json.loads(json.dumps(context.to_dict(serializer=JsonSerializer())))
+
+    asyncio.run(run())
+    assert len(memory.get_all()) == 40 == llm.refold.session().stats().said
+    assert llm.refold.session().folds()
+
+
+def test_a_chat_engine_uses_it_like_any_llm(provider):
+    llm = fold(provider)
+    engine = SimpleChatEngine.from_defaults(llm=llm, memory=RefoldMemory.of(llm))
+    for text in number_turns(3):
+        engine.chat(text)
+    assert llm.refold.session().stats().said == 6
+
+
+def test_many_conversations_over_one_store_do_not_mix(provider):
+    adapter = Refold(store="memory:", window=WINDOW)
+    for key in ("ann", "bob"):
+        adapter.wrap(open_llm(provider), key).chat([ChatMessage(f"NOTOOL I am {key}")])
+    assert adapter.session("ann").original("#1") == [{"role": "user", "content": "NOTOOL I am ann"}]
+    assert "I am bob" in adapter.recall_of("bob").call(query="bob").content
+    with pytest.raises(refold.RefoldError, match="name it"):
+        adapter.wrap(open_llm(provider)).chat([ChatMessage("hi")])
+
+
+def test_recall_may_be_offered_only_where_something_is_folded(provider):
+    llm = fold(provider, recall="folded")
+    agent = FunctionAgent(tools=[look, llm.refold.recall], llm=llm)
+    asyncio.run(talk(agent, RefoldMemory.of(llm), number_turns(10)))
+    offered = ["recall" in request.tool_names for request in provider.requests]
+    assert (offered[0], offered[-1]) == (False, True)
+    assert offered == sorted(offered)
+
+
+def test_an_llm_of_llama_index_summarises(provider):
+    llm = fold(provider, ask=open_llm(provider))
+    asyncio.run(talk(FunctionAgent(tools=[look], llm=llm), RefoldMemory.of(llm), number_turns(10)))
+    spent = llm.refold.session().stats().summaries
+    assert spent.calls >= 1
+    assert spent.dollars > 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ChatMessage("hi"),
+        ChatMessage(role="system", content="Be short."),
+        ChatMessage(role="tool", content="it is open", additional_kwargs={"tool_call_id": "c1"}),
+        ChatMessage(
+            role="assistant",
+            blocks=[
+                ThinkingBlock(content="hm", additional_information={"signature": "s"}),
+                TextBlock(text="I look."),
+                ToolCallBlock(tool_call_id="c1", tool_name="look", tool_kwargs={"n": 1}),
+            ],
+        ),
+        ChatMessage(blocks=[TextBlock(text="see"), ImageBlock(url="https://example.org/a.png")]),
+    ],
+)
+def test_a_message_that_is_made_anew_says_the_same(message):
+    (item,) = to_wire(message)
+    (made,) = from_wire([item])
+    assert made == message
+    assert to_wire(made) == (item,)

@@ -27,6 +27,10 @@ from refold.adapters.langchain_messages import from_wire, to_wire
 from refold.adapters.langchain_models import read_policy
 from refold.testing import PIXEL, Provider
 
+# the SDKs close their sockets when they are collected
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 WINDOW = 4000
 THREAD = {"configurable": {"thread_id": "t1"}}
 

@@ -15,6 +15,10 @@ import refold
 from refold.adapters.langchain import RefoldMiddleware
 from refold.testing import Provider
 
+# the SDKs close their sockets when they are collected
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 WINDOW = 12_000
 """The tools of a deep agent alone take 2,000 tokens."""
 THREAD = {"configurable": {"thread_id": "t1"}}

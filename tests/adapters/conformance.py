@@ -283,10 +283,14 @@ class Conformance:
                 assert totals.requests == len(running.provider.requests) - before
 
     @full
-    def test_08_two_conversations_at_once_do_not_mix(self, running):
-        self.skip_if("threads")
+    @pytest.mark.parametrize("mode", ["sync", "async"], ids=["threads", "tasks"])
+    def test_08_two_conversations_at_once_do_not_mix(self, running, mode):
+        self.skip_if("threads" if mode == "sync" else "tasks")
+        if mode not in self.case.modes:
+            pytest.skip(f"the framework is not {mode}")
         together = [("a", range(1, 9)), ("b", range(11, 19))]
-        _run_at_once(running, {key: [write_turn(turn) for turn in turns] for key, turns in together})
+        jobs = [(key, [write_turn(turn) for turn in turns]) for key, turns in together]
+        _run_at_once(running, mode, jobs)
         for key, turns in together:
             users = [line.text for line in running.read_log(key) if line.role == "user"]
             assert users == [write_turn(turn) for turn in turns]
@@ -296,7 +300,8 @@ class Conformance:
     def test_08_two_turns_at_once_on_one_conversation_lose_no_word(self, running):
         self.skip_if("one_key")
         running.talk("k", 1, 3)
-        _run_at_once(running, {"k": [write_turn(4)]}, {"k": [write_turn(6)]})
+        mode = "async" if "async" in self.case.modes else "sync"
+        _run_at_once(running, mode, [("k", [write_turn(4)]), ("k", [write_turn(6)])])
         running.turn("k", write_turn(7))
         session = running.session("k")
         for turn in (1, 2, 3, 4, 6, 7):
@@ -422,9 +427,8 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         assert provider.answered, "the examples asked no model"
 
 
-def _run_at_once(running: Running, *groups: dict[str, list[str]]) -> None:
+def _run_at_once(running: Running, mode: str, jobs: list[tuple[str, list[str]]]) -> None:
     """Run the turns of each conversation in a task or a thread of its own, all at once."""
-    jobs = [(key, texts) for group in groups for key, texts in group.items()]
     agent = running.agent
 
     async def atalk(key: str, texts: list[str]) -> None:
@@ -438,12 +442,12 @@ def _run_at_once(running: Running, *groups: dict[str, list[str]]) -> None:
         for text in texts:
             agent.run(key, text)
 
-    if "async" in running.case.modes:
+    if mode == "async":
         running.finish(gather())
-    else:
-        with ThreadPoolExecutor(len(jobs)) as threads:
-            for ended in [threads.submit(talk, *job) for job in jobs]:
-                ended.result()
+        return
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        for ended in [threads.submit(talk, *job) for job in jobs]:
+            ended.result()
 
 
 def _mask_port(text: str) -> str:

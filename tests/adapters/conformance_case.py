@@ -202,9 +202,9 @@ class Case:
     skips: Mapping[str, str] = {}
     """Checks that the framework makes impossible, each with its reason: `{"rewind": "has no way back"}`.
 
-    Names of checks: history, usage, refusal_at_call, refusal_in_stream, second_refusal, other_error, resume,
-    recall, unfold, pin, parallel_calls, threads, one_key, rewind, failed_tool, empty_answer, image, interrupt,
-    signatures, off, long_turn.
+    Names of checks: long_turn, history, usage, refusal_at_call, refusal_in_stream, refusal_event (behind a
+    status of 200), second_refusal, other_error, resume, recall, unfold, pin, parallel_calls, threads, tasks,
+    one_key, rewind, signatures, empty_answer, failed_tool, image, interrupt, off.
     """
 
     def open(self, setup: Setup) -> Agent:

@@ -24,8 +24,10 @@ HUGE = 10_000_000
 CALLS: list[tuple[type, str]] = [
     (refold.Session, "prepare"),
     (refold.Session, "observe"),
+    (refold.Session, "say"),
     (refold.AsyncSession, "prepare"),
     (refold.AsyncSession, "observe"),
+    (refold.AsyncSession, "say"),
     (Bridge, "translate"),
     (Translated, "restore"),
 ]

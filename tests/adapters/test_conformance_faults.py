@@ -154,6 +154,7 @@ def run_check(agent, check, folder):
             "plain": lambda: start("plain", HUGE, with_refold=False),
             "tmp_path": lambda: folder,
             "record_property": lambda: lambda *_: None,
+            "mode": lambda: "sync",
         }
         getattr(suite, check)(**{name: made[name]() for name in names})
 

@@ -368,6 +368,24 @@ def test_tokens_are_counted_without_an_answer(provider):
     assert [request.used for request in provider.requests] == [counted["input_tokens"]]
 
 
+def test_a_gemini_stream_without_events_is_a_list(provider):
+    wire = WIRES[3]
+    path = wire.path.replace(":generate", ":streamGenerate")
+    status, chunks = post(provider, path, {"contents": [wire.user("hi")]})
+    assert status == 200
+    assert len(chunks) == 2
+
+
+def test_one_model_is_described(provider):
+    with urlopen(f"{provider.url}/models/gpt-4o") as response:
+        assert json.loads(response.read())["id"] == "gpt-4o"
+    with urlopen(f"{provider.root}/v1beta/models/gemini-2.5-flash") as response:
+        assert json.loads(response.read())["name"] == "models/gemini-2.5-flash"
+    with pytest.raises(HTTPError) as missing:
+        urlopen(f"{provider.url}/models/other")
+    missing.value.close()
+
+
 def test_models_are_listed(provider):
     with urlopen(f"{provider.url}/models") as response:
         assert "gpt-4o" in [model["id"] for model in json.loads(response.read())["data"]]

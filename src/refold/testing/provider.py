@@ -228,6 +228,8 @@ class Provider:
             self._stored[whole["id"]] = [*body.messages, *whole["output"]]
         if not body.stream:
             return Response(body=writer.write(written))
+        if body.wire == "gemini" and "alt=sse" not in request.path:  # the API gives a JSON list then
+            return Response(body=list(writer.stream(written)))
         return Response(
             events=writer.stream(written),
             names_events=writer.names_events,
@@ -260,16 +262,21 @@ class Provider:
         return _count(replace(body, messages=body.messages[:shared])) if shared else 0
 
     def _list_models(self, path: str) -> Response:
-        place = path.partition("?")[0].rstrip("/")
-        if not place.endswith("/models"):
-            return Response(404, get_writer("openai").fail(404, f"Invalid request: GET {path}"))
-        if "/v1beta" in place:
-            return Response(body={"models": [{"name": f"models/{name}"} for name in self._models]})
-        data = [
-            {"id": name, "object": "model", "type": "model", "created": CREATED, "owned_by": "refold"}
-            for name in self._models
-        ]
-        return Response(body={"object": "list", "data": data, "has_more": False})
+        before, found, name = path.partition("?")[0].rstrip("/").partition("/models")
+        is_gemini = before.endswith("/v1beta")
+        models = [_describe_model(each, is_gemini=is_gemini) for each in self._models]
+        if found and not name:
+            lists = {"models": models} if is_gemini else {"object": "list", "data": models, "has_more": False}
+            return Response(body=lists)
+        if found and name[1:] in self._models:
+            return Response(body=models[self._models.index(name[1:])])
+        return Response(404, get_writer("gemini" if is_gemini else "openai").fail(404, f"Not found: {path}"))
+
+
+def _describe_model(name: str, *, is_gemini: bool) -> dict[str, Any]:
+    if is_gemini:
+        return {"name": f"models/{name}", "supportedGenerationMethods": ["generateContent"]}
+    return {"id": name, "object": "model", "type": "model", "created": CREATED, "owned_by": "refold"}
 
 
 def _count(body: Body) -> int:

@@ -5,7 +5,7 @@ from typing import Any, assert_type
 
 import refold
 from refold import presets
-from refold.testing import Scripted, assistant, call, result, shape, user
+from refold.testing import Provider, Reply, Request, Scripted, assistant, call, result, shape, user
 
 messages: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
 values: list[refold.Message] = [
@@ -125,6 +125,18 @@ def raising() -> None:
         assert_type(error.breakdown, dict[str, int])
     except refold.FormatError as error:
         assert_type(error.path, str)
+
+
+def local_provider() -> None:
+    def answer(request: Request) -> Reply | None:
+        return Reply("ok") if request.used > 100 else None
+
+    with Provider(limit=4_000, answer=answer) as provider:
+        provider.refuse_next = 1
+        provider.fail_next(529, headers={"retry-after": "0"})
+        assert_type(provider.url, str)
+        assert_type([found.problem.rule for found in provider.problems], list[str])
+        assert_type([request.used for request in provider.answered], list[int])
 
 
 def testing() -> None:

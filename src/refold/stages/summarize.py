@@ -363,7 +363,9 @@ class Summarize:
         if self.room_tokens is None:
             return ""
         words = max(LEAST_SUMMARY, self.room_tokens) * WORDS_PER_TOKEN
-        return f"Write at most {int(words):,} words. The newest messages are kept as they are; leave them out."
+        return (
+            f"Write at most {int(words):,} words. The newest messages are kept as they are; leave them out."
+        )
 
     def _split_pieces(self, task: Task, shown: list[int], request: Request) -> list[str]:
         """Write the conversation as text, in pieces that fit a request each; none where it says nothing."""

@@ -26,8 +26,9 @@ T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _THREADS: Final = 16
 """Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
-_INLINE_BYTES: Final = 1024 * 1024
-"""Bodies up to this size are split in the event loop, which takes about 3 ms; larger ones in a thread."""
+_INLINE_BYTES: Final = 256 * 1024
+"""Bodies up to this size are read in the event loop: 1 ms if the history is known, 15 ms if all of it is new.
+Larger ones are read in a thread, so that the streams of others do not stall."""
 _CLOSING_SECONDS: Final = 10.0
 """Seconds that session calls get to end when the gateway is closed."""
 _USUAL_WINDOW: Final = 128_000

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from refold.gateway.history.split import Part, Written
 
@@ -37,8 +37,6 @@ class Conversation:
     """Requests that its session has prepared."""
     planned_tip: str = ""
     """Name of the last one of them."""
-    crowding: tuple[Any, ...] = ()
-    """What was measured for crowding, and the result."""
     was_crowded: bool = False
     """True once it was said that system prompt and tools leave too little room."""
 

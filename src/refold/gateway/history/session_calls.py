@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.calls.measure import measure
-from refold.core.compaction.budget import CROWDED
+from refold.core.compaction.budget import CROWDED, Budget
 from refold.core.compaction.policy import Policy
 from refold.errors import StoreError
 from refold.gateway.faults import describe_fault
@@ -27,6 +27,8 @@ _LONG_CONTEXT: Final = ("context-1m", 1_000_000)
 """The beginning of Anthropic's beta header for a window of a million tokens."""
 _SHARE_OF_MODEL: Final = 0.75
 """Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
+_MOST_MEASURED: Final = 64
+"""System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 _NOBODY: Final = "refold-gateway"
 """The name of a session that does not exist, to ask whether the store answers."""
 
@@ -53,6 +55,7 @@ class SessionCalls:
         self._memo = memo
         self._store: Store | None = None
         self._sessions: dict[tuple[str, str], Sessions] = {}
+        self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
 
     def check_store(self) -> bool:
         """Return whether the store answers."""
@@ -118,10 +121,25 @@ class SessionCalls:
         self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
     ) -> bool:
         """True if system prompt and tools leave so little room that one fold would follow the other."""
-        known = conversation.crowding
-        if known and known[0] is system and known[1] is tools and known[2:4] == (split.model, window):
-            return bool(known[4])
-        budget = measure(
+        key = (id(system), id(tools), split.model, window, conversation.policy)
+        budget, *_ = self._measured.get(key) or (None,)
+        if budget is None:
+            budget = self._measure_fixed(conversation, split, system, tools, window)
+            if len(self._measured) >= _MOST_MEASURED:
+                self._measured.clear()
+            self._measured[key] = (budget, system, tools)  # held, so that their ids stay their own
+        crowded = budget.used > CROWDED * budget.room
+        if crowded and not conversation.was_crowded:
+            conversation.was_crowded = True
+            sizes = f"{budget.used:,} of the {budget.room:,} tokens that fit"
+            _LOGGER.warning("system prompt and tools take %s: a conversation is not folded", sizes)
+        return crowded
+
+    def _measure_fixed(
+        self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
+    ) -> Budget:
+        """Return how much of the room system prompt and tools take."""
+        return measure(
             [{"role": "user", "content": "."}],
             model=split.model,
             window=window,
@@ -130,13 +148,6 @@ class SessionCalls:
             policy=self._make_policy(conversation.policy),
             format=split.wire,
         )
-        crowded = budget.used > CROWDED * budget.room
-        conversation.crowding = (system, tools, split.model, window, crowded)
-        if crowded and not conversation.was_crowded:
-            conversation.was_crowded = True
-            sizes = f"{budget.used:,} of the {budget.room:,} tokens that fit"
-            _LOGGER.warning("system prompt and tools take %s: a conversation is not folded", sizes)
-        return crowded
 
     def _open_store(self) -> Store:
         if self._store is None:

@@ -4,6 +4,7 @@
     python scripts/adapters.py --only langchain,strands
     python scripts/adapters.py --oldest                 the oldest version that the extra allows
     python scripts/adapters.py --find-oldest langchain  look for the oldest version that passes
+    python scripts/adapters.py --find-oldest llm-refold --since 0.30
     python scripts/adapters.py --only litellm --fresh   build its environment anew
 
 Environments are kept in bench/.envs/adapters. Results go to bench/results/adapters.json, and the support
@@ -114,7 +115,7 @@ def sort_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def select_versions(text: str, below: str | None = None) -> list[str]:
+def select_versions(text: str, below: str | None = None, *, since: str = "0") -> list[str]:
     r"""Return the released versions in what `pip index versions` prints, oldest first.
 
     >>> select_versions("x (2.0)\nAvailable versions: 2.0, 1.10, 1.9, 1.9rc1", below="2")
@@ -123,7 +124,8 @@ def select_versions(text: str, below: str | None = None) -> list[str]:
     found = re.search(r"Available versions: (.*)", text)
     listed = [version.strip() for version in found[1].split(",")] if found else []
     released = [version for version in listed if re.fullmatch(r"\d+(\.\d+)*", version)]
-    known = [version for version in released if below is None or sort_key(version) < sort_key(below)]
+    recent = [version for version in released if sort_key(version) >= sort_key(since)]
+    known = [version for version in recent if below is None or sort_key(version) < sort_key(below)]
     return sorted(known, key=sort_key)
 
 
@@ -218,7 +220,9 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
     python_version = ".".join(map(str, sys.version_info[:2]))
     seconds = round(monotonic() - started)
     tail = done.stdout[-4000:] if done.returncode else ""
-    return {"version": version.strip(), "python": python_version, "seconds": seconds, **result, "tail": tail}
+    load = round(os.getloadavg()[0], 1)  # CPU times are only worth something on a machine that is idle
+    about = {"version": version.strip(), "python": python_version, "seconds": seconds, "load": load}
+    return {**about, **result, "tail": tail}
 
 
 def save(results: Mapping[str, Any]) -> None:
@@ -257,7 +261,7 @@ def search_oldest(adapter: Adapter, options: Namespace) -> str | None:
     extras = read_extras(_read(ROOT / "pyproject.toml"))
     _, below = find_range(extras.get(adapter.name, ()), adapter.package)
     printed = _run([sys.executable, "-m", "pip", "index", "versions", adapter.package])
-    versions = select_versions(printed, below)
+    versions = select_versions(printed, below, since=options.since)
     say(f"{adapter.name}: {len(versions)} versions of {adapter.package}, {versions[0]} to {versions[-1]}")
 
     def passes(version: str) -> bool:
@@ -286,6 +290,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--only", default="", metavar="NAMES", help="adapters, separated by commas")
     parser.add_argument("--oldest", action="store_true", help="the oldest version that the extra allows")
     parser.add_argument("--find-oldest", metavar="NAME", help="find the oldest version that passes")
+    parser.add_argument("--since", default="0", metavar="VERSION", help="older ones are not looked at")
     parser.add_argument("--fast", action="store_true", help="the part of the suite that `make test` runs")
     parser.add_argument("--fresh", action="store_true", help="build environments anew")
     parser.add_argument("--json", action="store_true", help="print the results")

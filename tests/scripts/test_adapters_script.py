@@ -47,6 +47,7 @@ def test_the_range_of_a_package_is_read_from_its_extra():
 def test_versions_are_released_ones_below_the_range():
     printed = "x (2.1.0)\nAvailable versions: 2.1.0, 2.0.0rc1, 1.10.0, 1.9.3, 1.9.3.dev1, 0.9\n"
     assert adapters.select_versions(printed, "2") == ["0.9", "1.9.3", "1.10.0"]
+    assert adapters.select_versions(printed, "2", since="1") == ["1.9.3", "1.10.0"]
     assert adapters.select_versions("nothing") == []
 
 

@@ -117,7 +117,7 @@ def test_sub_agents_are_sessions_of_their_own(gateway, upstream, store):
 
 def test_many_conversations_that_begin_alike_are_not_merged(gateway, upstream, store):
     """One system prompt, one first message, no ids: each is a session as soon as a model has answered."""
-    count = 40
+    count = max(40, EXAMPLES // 10)
     for number in range(count):
         messages = [
             {"role": "user", "content": "hi"},

@@ -17,6 +17,7 @@ from recording_upstream import (
     stream,
     write_request,
 )
+from test_gateway_passing import EXAMPLES
 
 import refold
 from refold.gateway import Gateway, GatewayOptions
@@ -178,7 +179,7 @@ def test_the_upstream_is_closed_when_the_caller_leaves(gateway, upstream, begins
 def test_callers_who_leave_leave_nothing_behind(gateway, upstream):
     begun = threading.Event()
     upstream.script = [lambda line: (begun.set(), line.wait_until_left())]
-    for _ in range(60):
+    for _ in range(max(60, EXAMPLES // 10)):
         connection = connect(gateway)
         connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
         assert begun.wait(LIMIT)
@@ -267,6 +268,7 @@ def test_beyond_this_machine_a_token_is_needed(upstream):
         assert [reply.status for reply in (without, wrong, right)] == [401, 401, 200]
         assert send(gateway, "GET", "/metrics").status == 401
         assert send(gateway, "GET", "/healthz").status == 200
+        assert send(gateway, "HEAD", "/").status == 200
     assert len(upstream.seen) == 1
     assert upstream.seen[0].header("x-refold-token") is None
 

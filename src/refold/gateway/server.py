@@ -185,7 +185,7 @@ class Gateway:
 
     async def _answer(self, exchange: Exchange, path: str) -> web.StreamResponse:
         options, request = exchange.around.options, exchange.request
-        admit(request, options, is_probe=path in _PROBES)
+        admit(request, options, is_probe=_is_probe(request.method, path))
         own = await self._answer_own_path(request.method, path)
         if own is not None:
             return own
@@ -201,7 +201,7 @@ class Gateway:
         return await exchange.run()
 
     async def _answer_own_path(self, method: str, path: str) -> web.Response | None:
-        if method == "HEAD" and path == "/":  # Claude Code asks before its first request
+        if _is_probe(method, path) and path == "/":
             return web.Response()
         if method not in ("GET", "HEAD"):
             return None
@@ -220,6 +220,14 @@ class Gateway:
             return "draining"
         is_ready = self._histories is None or await self._histories.is_ready()
         return "" if is_ready else "the store does not answer"
+
+
+def _is_probe(method: str, path: str) -> bool:
+    """True for a question that tells nobody anything, and whose sender may have no token.
+
+    Claude Code sends HEAD / before its first request.
+    """
+    return path in _PROBES or (method == "HEAD" and path == "/")
 
 
 class _Connection(Protocol):

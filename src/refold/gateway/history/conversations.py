@@ -137,12 +137,11 @@ class Conversations:
         None if the conversation is not in memory or was not folded.
         """
         conversation = self._known.find(history.names)
-        if conversation is None or conversation.plan is None:
+        plan = None if conversation is None else conversation.plan
+        place = -1 if plan is None else plan.count - history.fixed - 1
+        if plan is None or not 0 <= place < len(history.names) or history.names[place] != plan.tip:
             return None
-        planned, place = conversation.planned, conversation.planned - history.fixed - 1
-        if not 0 <= place < len(history.names) or history.names[place] != conversation.planned_tip:
-            return None
-        body = split.write([*conversation.plan, *range(planned, len(split.items))])
+        body = split.write([*plan.parts, *range(plan.count, len(split.items))])
         return Turn(fold=f"ready;{reason}" if reason else "ready", body=body, model=split.model)
 
     # -- finding -------------------------------------------------------------------------------------------

@@ -16,6 +16,17 @@ _TIPS: Final = 4
 """Ends of a conversation that are remembered: a client that goes back and forth has a few branches."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a folded history was written; replaced as a whole, because threads read it."""
+
+    parts: tuple[Part, ...]
+    count: int
+    """Number of the caller's messages that it is for."""
+    tip: str
+    """Name of the last one of them."""
+
+
 @dataclass(slots=True)
 class Conversation:
     """One conversation, as far as the gateway remembers it."""
@@ -27,16 +38,12 @@ class Conversation:
     tips: deque[str] = field(default_factory=deque)
     """Names of the last messages of its latest requests."""
     window: int | None = None
-    plan: tuple[Part, ...] | None = None
+    plan: Plan | None = None
     """How the last request was written; None if it went on as it came."""
     written: Written = field(default_factory=dict)
     """The messages of folds in it, as JSON."""
-    planned: int = 0
-    """Number of messages that the plan is for."""
     requests: int = 0
     """Requests that its session has prepared."""
-    planned_tip: str = ""
-    """Name of the last one of them."""
     was_crowded: bool = False
     """True once it was said that system prompt and tools leave too little room."""
 

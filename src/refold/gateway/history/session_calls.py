@@ -11,7 +11,7 @@ from refold.core.compaction.policy import Policy
 from refold.errors import StoreError
 from refold.gateway.faults import describe_fault
 from refold.gateway.history.hints import Hints
-from refold.gateway.history.known_conversations import Conversation
+from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.store_breaker import StoreBreaker
@@ -96,8 +96,7 @@ class SessionCalls:
         session = self._open_session(conversation, request, split.model, window)
         ready = session.prepare(history.values, system=system, tools=tools)
         fold = "made" if ready.fold else "ready"
-        view = View(ready.messages, ready.origins, ready.budget.used, fold)
-        conversation.planned_tip = history.names[-1]
+        view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
         conversation.requests += 1
         return _make_turn(conversation, split, view, _count_saved(session))
 
@@ -110,7 +109,7 @@ class SessionCalls:
         if not observed.send_again or observed.messages is None:
             return None
         used = 0 if observed.budget is None else observed.budget.used
-        view = View(observed.messages, observed.origins, used, "made")
+        view = View(observed.messages, observed.origins, used, "made", turn.tip)
         return _make_turn(conversation, turn.split, view, _count_saved(session) or 0)
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
@@ -195,17 +194,18 @@ def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: 
 
     saved   tokens that the standing folds save; None if none stands
     """
-    (plan, conversation.written), used = plan_view(view, conversation.written), view.used
-    is_folded = saved is not None and not is_unchanged(plan, len(split.items))
-    conversation.plan, conversation.planned = (plan, len(split.items)) if is_folded else (None, 0)
+    (parts, conversation.written), used = plan_view(view, conversation.written), view.used
+    is_folded = saved is not None and not is_unchanged(parts, len(split.items))
+    conversation.plan = Plan(parts, len(split.items), view.tip) if is_folded else None
     return Turn(
         fold=view.fold if is_folded else "none",
-        body=split.write(plan) if is_folded else None,
+        body=split.write(parts) if is_folded else None,
         tokens=(used + (saved or 0) if is_folded else used, used),
         model=split.model,
         conversation=conversation,
         split=split,
         number=conversation.requests,
+        tip=view.tip,
     )
 
 

@@ -25,6 +25,8 @@ class View:
     """Tokens of the whole request."""
     fold: str
     """What the caller is told, if a fold stands in it."""
+    tip: str
+    """Name of the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Turn:
     split: SplitBody | None = None
     number: int = 0
     """Number of the request in its conversation: the places of its messages hold until the next one."""
+    tip: str = ""
+    """Name of its last message."""
 
     @property
     def headers(self) -> dict[str, str]:

@@ -21,6 +21,7 @@ from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
 from google.adk.apps.app import EventsCompactionConfig, ResumabilityConfig
 from google.adk.models import Gemini
+from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
 from google.adk.runners import Runner
@@ -300,7 +301,6 @@ def test_the_wrapped_model_is_of_its_own_class_and_idle_without_the_plugin():
         await talk.turn("NOTOOL one")
         assert isinstance(seen[0], RefoldLlm)
         assert isinstance(seen[0], Gemini)
-        assert type(deepcopy(seen[0])) is Gemini
         agent.model = seen[0]  # as an agent that ADK does not copy for each run
         app = App(name="app", root_agent=agent)
         alone = Runner(app=app, session_service=talk.service, auto_create_session=True)
@@ -308,6 +308,27 @@ def test_the_wrapped_model_is_of_its_own_class_and_idle_without_the_plugin():
         assert texts([event async for event in events])
         assert provider.requests[-1].tool_names == ["look"]
         assert {entry.name for entry in talk.plugin.sessions.store.sessions()} == {"app:ann:t"}
+
+    run(work)
+
+
+class Quiet(BaseLlm):
+    """A model that can be copied; Gemini's own cannot once it has connections."""
+
+    async def generate_content_async(self, llm_request, stream=False):
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="quiet")]))
+
+
+def test_a_copied_model_is_the_users_own():
+    copies = []
+
+    def copy_model(callback_context, llm_response):
+        copies.append(deepcopy(callback_context.get_invocation_context().agent.model))
+
+    async def work(provider):
+        agent = LlmAgent(name="boxes", model=Quiet(model="quiet"), after_model_callback=copy_model)
+        await Talk(provider, agent).turn("hi")
+        assert [type(copied) for copied in copies] == [Quiet]
 
     run(work)
 

@@ -184,3 +184,9 @@ class TestGoogleAdk(Conformance):
     """Gemini's own client."""
 
     case = AdkCase(page="docs/adapters/google-adk.md")
+
+
+class TestGoogleAdkLiteLlm(Conformance):
+    """LiteLLM behind ADK: another provider's wire, and Gemini's contents in the session."""
+
+    case = AdkCase("openai")

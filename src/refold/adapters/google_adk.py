@@ -244,13 +244,13 @@ class RefoldPlugin(Adapter, BasePlugin):
         key     ADK's own session, or the key: `app:user:session`
         agent   the name of a sub-agent, which has a session of its own
         """
-        return self.sessions.get(self._find_name(key, agent))
+        return super().session(self._find_name(key, agent))
 
     async def asession(
         self, key: str | AdkSession | None = None, *, agent: str | None = None
     ) -> AsyncSession:
         """Return the session of a conversation for an event loop."""
-        return await self.sessions.aget(self._find_name(key, agent))
+        return await super().asession(self._find_name(key, agent))
 
     def _find_name(self, key: str | AdkSession | None, agent: str | None) -> str:
         if isinstance(key, AdkSession):

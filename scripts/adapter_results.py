@@ -87,7 +87,9 @@ def write_matrix(results: Mapping[str, Any]) -> str:
         for case in newest.get("cases", {}).values():
             cells = [_write_cell(case["checks"].get(check), notes) for check in COLUMNS]
             overhead = f"{case['overhead_ms']:.1f} ms" if "overhead_ms" in case else "-"
-            name = f"{case.get('name') or adapter} ({case.get('wire', '')})"
+            page = str(case.get("page") or "").removeprefix("docs/adapters/")
+            title = case.get("name") or adapter
+            name = f"{f'[{title}]({page})' if page and '/' not in page else title} ({case.get('wire', '')})"
             lines.append("| " + " | ".join([name, versions, *cells, case.get("modes", ""), overhead]) + " |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []
     return "\n".join(lines)

@@ -104,6 +104,8 @@ def test_the_matrix_names_versions_and_reasons():
     assert cells[:5] == ["x (openai)", "1.2 to 1.4", "yes", "no", "-"]
     assert cells[10:] == ["no (1)", "yes (1)", "-", "sync", "0.8 ms"]
     assert text.endswith("1. rewind: no way back")
+    linked = run(checks, page="docs/adapters/x.md")
+    assert "| [x](x.md) (openai) |" in results.write_matrix({"x": {"newest": linked}})
 
 
 def test_the_matrix_replaces_what_stands_between_the_markers():

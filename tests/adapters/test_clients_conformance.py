@@ -284,6 +284,7 @@ class ResponsesCase(Case):
     """The responses of `openai`."""
 
     name = "openai responses"
+    page = "docs/adapters/from-openai-compaction.md"
     wire = format = "responses"
 
     def open(self, setup):

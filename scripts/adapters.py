@@ -57,6 +57,8 @@ class Adapter:
     """What the names of its test modules begin with, behind `test_`."""
     also: tuple[str, ...] = ()
     """What the tests need beside the extra; `./folder` is a distribution of this repository."""
+    newest: tuple[str, ...] = ()
+    """The same, where an old version of the framework would not go with it."""
 
 
 ADAPTERS: Final = (
@@ -66,7 +68,8 @@ ADAPTERS: Final = (
         "langchain",
         "langchain",
         "langchain",
-        ("langchain-openai", "langchain-anthropic", "langgraph-checkpoint-sqlite", "aiosqlite", "deepagents"),
+        ("langchain-openai", "langchain-anthropic", "langgraph-checkpoint-sqlite", "aiosqlite"),
+        newest=("deepagents>=0.7",),
     ),
     Adapter("openai-agents", "openai-agents", "openai_agents"),
     Adapter("pydantic-ai", "pydantic-ai-slim", "pydantic_ai", ("pydantic-ai-slim[openai,anthropic]",)),
@@ -75,7 +78,7 @@ ADAPTERS: Final = (
         "agent-framework", "agent-framework-core", "agent_framework", ("agent-framework-openai", "openai")
     ),
     Adapter("strands", "strands-agents", "strands", ("strands-agents[openai,anthropic]",)),
-    Adapter("litellm", "litellm", "litellm", ("mcp",)),
+    Adapter("litellm", "litellm", "litellm", ("litellm[proxy]", "mcp", "openai")),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
     Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai",)),
     Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold",)),
@@ -89,6 +92,14 @@ def read_extras(text: str) -> dict[str, list[str]]:
     """Return the requirements of each extra in a pyproject.toml."""
     extras: dict[str, list[str]] = tomllib.loads(text)["project"].get("optional-dependencies", {})
     return extras
+
+
+def read_requirements(adapter: Adapter) -> list[str]:
+    """Return what an adapter's extra requires, or the distribution of its own that it is."""
+    own = [ROOT / other / "pyproject.toml" for other in adapter.also if other.startswith("./")]
+    extras = read_extras(_read(ROOT / "pyproject.toml"))
+    required = [tomllib.loads(_read(path))["project"]["dependencies"] for path in own if path.exists()]
+    return [*extras.get(adapter.name, ()), *(each for listed in required for each in listed)]
 
 
 def find_range(requirements: Iterable[str], package: str) -> tuple[str | None, str | None]:
@@ -154,7 +165,7 @@ def list_requirements(adapter: Adapter, extras: Mapping[str, list[str]], version
     """Return what is installed for an adapter, as arguments of pip."""
     named = ["clients", "sqlite", *([adapter.name] if adapter.name in extras else [])]
     wanted = ["-e", f"{ROOT}[{','.join(named)}]"]
-    for other in adapter.also:
+    for other in (*adapter.also, *(() if version else adapter.newest)):
         wanted += ["-e", str(ROOT / other)] if other.startswith("./") else [other]
     return [*wanted, f"{adapter.package}=={version}" if version else adapter.package, *TOOLS]
 
@@ -196,6 +207,8 @@ def _read(path: Path) -> str:
 def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
     """Run the tests of an adapter in its environment; return what they say."""
     modules = sorted(str(path) for path in (ROOT / "tests" / "adapters").glob(f"test_{adapter.tests}_*.py"))
+    plugins = [ROOT / other / "tests" for other in adapter.also if other.startswith("./")]
+    modules += [str(path) for path in plugins if path.exists()]
     if not modules:
         raise RuntimeError(f"no test module begins with test_{adapter.tests}_")
     started = monotonic()
@@ -258,8 +271,7 @@ def try_adapter(adapter: Adapter, version: str | None, options: Namespace) -> di
 
 def search_oldest(adapter: Adapter, options: Namespace) -> str | None:
     """Find the oldest version of a framework that passes; the fast part of the suite decides on the way."""
-    extras = read_extras(_read(ROOT / "pyproject.toml"))
-    _, below = find_range(extras.get(adapter.name, ()), adapter.package)
+    _, below = find_range(read_requirements(adapter), adapter.package)
     printed = _run([sys.executable, "-m", "pip", "index", "versions", adapter.package])
     versions = select_versions(printed, below, since=options.since)
     say(f"{adapter.name}: {len(versions)} versions of {adapter.package}, {versions[0]} to {versions[-1]}")
@@ -315,8 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         version = None
         if options.oldest:
-            extras = read_extras(_read(ROOT / "pyproject.toml"))
-            version = find_range(extras.get(name, ()), by_name[name].package)[0]
+            version = find_range(read_requirements(by_name[name]), by_name[name].package)[0]
         try:
             result = try_adapter(by_name[name], version, options)
         except RuntimeError as error:

@@ -136,6 +136,15 @@ def test_every_adapter_has_tests_and_its_requirements_name_the_extra():
         assert f"{ROOT}[clients,sqlite,{adapter.name}]" in wanted
 
 
+def test_the_range_of_a_distribution_of_its_own_is_read_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapters, "ROOT", tmp_path)
+    (tmp_path / "plugin").mkdir()
+    for folder, text in (("", "optional-dependencies.x = ['y']"), ("plugin", "dependencies = ['llm>=0.32']")):
+        (tmp_path / folder / "pyproject.toml").write_text(f"[project]\n{text}\n", encoding="utf-8")
+    plugin = adapters.Adapter("x", "llm", "llm", ("./plugin",))
+    assert adapters.read_requirements(plugin) == ["y", "llm>=0.32"]
+
+
 def test_an_environment_that_was_not_finished_is_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(adapters, "ENVIRONMENTS", tmp_path)
 

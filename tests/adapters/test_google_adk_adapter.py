@@ -14,7 +14,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would f
 import pytest
 from conformance_case import SYSTEM, Summariser, look, need
 
-need("google.adk", "sqlalchemy", extra="google-adk")
+need("google.adk.runners", "google.adk.models.google_llm", "sqlalchemy", extra="google-adk")
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode

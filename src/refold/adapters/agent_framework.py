@@ -31,6 +31,7 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller
 from refold.session.async_session import AsyncSession
+from refold.session.chunks import ProviderChunks
 from refold.session.events import Listener
 from refold.session.steps.recall import NAME
 from refold.stores import Store
@@ -52,8 +53,10 @@ class _Updates:
     def __init__(self) -> None:
         self._usage: Any = None
 
-    def find_refusal(self, chunk: ChatResponseUpdate) -> None:
-        """Return None: clients raise a refusal."""
+    def find_refusal(self, chunk: ChatResponseUpdate) -> Any | None:
+        """Return a refusal that is an event of the stream; clients make an empty update of it."""
+        raw = chunk.raw_representation
+        return None if chunk.contents or raw is None else ProviderChunks().find_refusal(raw)
 
     def is_opening(self, chunk: ChatResponseUpdate) -> bool:
         """True for an update without content."""

@@ -81,7 +81,7 @@ ADAPTERS: Final = (
     Adapter("litellm", "litellm", "litellm", ("litellm[proxy]", "mcp", "openai")),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
     Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai",)),
-    Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold",)),
+    Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold", "llm-anthropic", "pexpect")),
 )
 
 

@@ -47,7 +47,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    if not (_is_law(item) or item.get_closest_marker("slow")):
+    if item.get_closest_marker("traced") or not (_is_law(item) or item.get_closest_marker("slow")):
         return (yield)
     tracers = sys.gettrace(), threading.gettrace()
     sys.settrace(None)

@@ -26,6 +26,8 @@ from refold.formats.systems.neurolink_list import (
 from refold.formats.systems.neurolink_tags import read_shown, remove_tags
 from sample_sizes import few_or_all
 
+pytestmark = pytest.mark.traced
+
 MESSAGES = [{"role": "user", "content": str(number)} for number in range(40)]
 
 

@@ -12,6 +12,8 @@ from wire_cases import EXAMPLES, HISTORIES, ITEMS, JSON, NAMES, deep, encoded, v
 from refold import Message, Opaque, Text, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
+pytestmark = pytest.mark.traced
+
 EVERY = pytest.mark.parametrize("name", NAMES)
 
 

@@ -28,7 +28,6 @@ def everything(session):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
-@pytest.mark.slow
 def test_out_and_in_again(shape, form, tmp_path):
     whole = values(40) if shape == "refold" else wired(values(40), shape)
     if shape == "openai":

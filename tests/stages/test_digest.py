@@ -471,7 +471,6 @@ class TestRulesInFiles:
         return [call("read_file", id=f"c{number}", path=path), result(f"c{number}", text)]
 
     @pytest.mark.parametrize("ask", [None, lambda _question: "The parser is being ported, module by module."])
-    @pytest.mark.slow
     def test_they_stand_after_many_folds(self, ask):
         session = refold.open("rules", store="memory:", window=8_000, ask=ask)
         history = [user("Read AGENTS.md and follow it, then port the parser.")]

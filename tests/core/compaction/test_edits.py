@@ -26,6 +26,8 @@ from refold.core.models.windows import Window
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 from refold.testing import assistant, result_part, shape, summary, system, user
 
+pytestmark = pytest.mark.traced
+
 
 def numbered(count, word="m"):
     return [user(f"{word}{number}") for number in range(count)]

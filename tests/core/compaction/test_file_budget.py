@@ -20,6 +20,8 @@ from refold.core.compaction.file_budget import (
 from refold.core.messages.text_cutting import byte_size
 from refold.errors import FormatError
 
+pytestmark = pytest.mark.traced
+
 
 def by_fours(text):
     return -(-len(text) // 4)

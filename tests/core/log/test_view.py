@@ -27,6 +27,8 @@ from refold.core.log.view import (
 )
 from refold.errors import LogCorrupt
 
+pytestmark = pytest.mark.traced
+
 # -- the laws ----------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio, co
 from refold.core.tokens.responses import Response, read_response
 from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_block_size, read_cost, read_usage
 
+pytestmark = pytest.mark.traced
+
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 TEXT = {"type": "text", "text": "Hello."}
 USED = {"prompt_tokens": 900, "completion_tokens": 40}

@@ -1,5 +1,6 @@
 """Refold in Strands agents: restore, other managers, tools, and what is sent for one call only."""
 
+import inspect
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from strands.agent.conversation_manager import (
     SlidingWindowConversationManager,
     SummarizingConversationManager,
 )
+from strands.event_loop.streaming import stream_messages
 from strands.models.openai import OpenAIModel
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
@@ -88,6 +90,8 @@ def test_strands_4027_a_restored_agent_sends_what_an_uninterrupted_one_sends(
     provider, open_agent, tmp_path, way
 ):
     """With `pin_first` and a compaction Strands restores another conversation than the agent had."""
+    if way == "snapshot" and not hasattr(strands.Agent, "take_snapshot"):
+        pytest.skip("this version has no snapshots")
     whole = open_agent(open_manager(store=f"sqlite:{tmp_path / 'whole.db'}"), session="whole")
     parts = [
         open_manager("parts", store=f"sqlite:{tmp_path / 'parts.db'}"),
@@ -100,7 +104,8 @@ def test_strands_4027_a_restored_agent_sends_what_an_uninterrupted_one_sends(
         for handle in ("#1", "#2"):  # as `pin_first=2`
             manager.session(manager.find_agent_key(agent)).pin(handle)
         talk(agent, range(4, 14))
-    snapshot = stopped.take_snapshot(preset="session")
+    if way == "snapshot":
+        snapshot = stopped.take_snapshot(preset="session")
     parts[0].close()
     restored = open_agent(parts[1], session="parts" if way == "file session" else None)
     if way == "snapshot":
@@ -156,7 +161,10 @@ def test_a_manager_in_the_place_of_ours_is_refused(open_agent):
 
 
 def test_a_manager_among_the_hooks_is_refused(open_agent):
-    agent = open_agent(hooks=[SummarizingConversationManager()])
+    manager = SummarizingConversationManager()
+    if not hasattr(manager, "_compression_threshold"):
+        pytest.skip("in this version a manager does nothing as a hook")
+    agent = open_agent(hooks=[manager])
     with pytest.raises(refold.RefoldError, match="give the agent one conversation_manager only"):
         agent("Turn 1: NOTOOL")
 
@@ -238,6 +246,8 @@ def test_window_and_model_come_from_the_model(provider, open_agent):
     talk(open_agent(manager), [1])
     assert manager.session("s").model == "openai/gpt-4o"
     assert manager.session("s").budget().window == 128_000
+    if not hasattr(OpenAIModel, "context_window_limit"):
+        pytest.skip("in this version models name no window")
     own = OpenAIModel(
         client_args={"base_url": provider.url, "api_key": "none"}, model_id="own", context_window_limit=9000
     )
@@ -310,6 +320,8 @@ def test_an_answer_in_a_given_shape_goes_through_the_view(provider, open_agent):
 
 def test_text_for_one_call_is_sent_and_not_stored(provider, open_agent):
     injector = pytest.importorskip("strands.vended_plugins.context_injector", reason="is not in old versions")
+    if "dynamic_trailing_blocks" not in inspect.signature(stream_messages).parameters:
+        pytest.skip("this version does not say which blocks are for one call")
     notes = iter(range(100))
     plugin = injector.ContextInjector(lambda context: f"<now>{next(notes)}</now>")
     agent = open_agent(plugins=[plugin])

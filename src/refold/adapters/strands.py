@@ -7,7 +7,7 @@ the model for the time of each call, and the wrapper sends the view. Strands 1.6
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, cast
@@ -91,7 +91,7 @@ class RefoldConversationManager(Adapter, ConversationManager):
         )
         ConversationManager.__init__(self)
         self.recall = None if recall is False else self._make_recall()
-        self._tools: WeakKeyDictionary[Session, list[Any]] = WeakKeyDictionary()
+        self._tools: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
         """Ask Strands to be called when the agent is made, and around each call of its model."""
@@ -202,25 +202,34 @@ class RefoldConversationManager(Adapter, ConversationManager):
             return list(specs)
         return [spec for spec in specs if spec["name"] != self.recall_name]
 
-    def list_tools(self, session: Session, specs: Sequence[Any]) -> list[Any]:
+    def list_tools(self, agent: Any, specs: Sequence[Any]) -> list[Any]:
         """Return tools as Converse has them; the same list while they are the same, which is counted once."""
         tools = [{"toolSpec": spec} for spec in specs]
-        if tools != self._tools.get(session):
-            self._tools[session] = tools
-        return self._tools[session]
+        if tools != self._tools.get(agent):
+            self._tools[agent] = tools
+        return self._tools[agent]
 
 
 class _ThreadedSession:
-    """A session for whichever event loop is running: Strands starts one for each call of an agent."""
+    """A session for whichever event loop is running: Strands starts one for each call of an agent.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    It is opened with the first call, in the same thread.
+    """
+
+    session: Session
+
+    def __init__(self, open_session: Callable[[], Session]) -> None:
+        self._open = open_session
 
     async def prepare(self, messages: Sequence[Any], *, system: Any, tools: Any) -> Ready:
-        return await asyncio.to_thread(self._session.prepare, messages, system=system, tools=tools)
+        return await asyncio.to_thread(self._prepare, messages, system, tools)
+
+    def _prepare(self, messages: Sequence[Any], system: Any, tools: Any) -> Ready:
+        self.session = self._open()
+        return self.session.prepare(messages, system=system, tools=tools)
 
     async def observe(self, answer: Any, *, say: bool = False) -> Observed:
-        return await asyncio.to_thread(self._session.observe, answer, say=say)
+        return await asyncio.to_thread(self.session.observe, answer, say=say)
 
 
 class _ModelDoor:
@@ -236,20 +245,16 @@ class _ModelDoor:
         self, messages: list[Native], tool_specs: Any = None, system_prompt: Any = None, **more: Any
     ) -> AsyncGenerator[Any, None]:
         """Stream the answer to the view; a refusal for size is answered with a smaller one."""
-        manager = self._manager
-        session = await asyncio.to_thread(manager.open_session, self._agent, self.inner)
-        specs = manager.choose_specs(session, tool_specs or ())
+        manager, specs = self._manager, tool_specs or ()
+        threaded = _ThreadedSession(partial(manager.open_session, self._agent, self.inner))
         said, added = split_added(messages, more.get("dynamic_trailing_blocks", 0))
-        turn = AsyncTurn(
-            cast("Any", _ThreadedSession(session)),
-            BRIDGE,
-            said,
-            system=system_prompt or more.get("system_prompt_content"),
-            tools=manager.list_tools(session, specs),
-        )
+        system = system_prompt or more.get("system_prompt_content")
+        tools = manager.list_tools(self._agent, specs)
+        turn = AsyncTurn(cast("Any", threaded), BRIDGE, said, system=system, tools=tools)
 
         def call(view: list[Native]) -> Any:
-            return self.inner.stream(add_blocks(view, added), specs or None, system_prompt, **more)
+            offered = manager.choose_specs(threaded.session, specs)
+            return self.inner.stream(add_blocks(view, added), offered or None, system_prompt, **more)
 
         async with aclosing(turn.stream(call, AnswerChunks)) as chunks:
             async for chunk in chunks:

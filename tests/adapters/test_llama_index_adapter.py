@@ -240,6 +240,10 @@ def test_an_llm_of_llama_index_summarises(provider):
                 ToolCallBlock(tool_call_id="c1", tool_name="look", tool_kwargs={"n": 1}),
             ],
         ),
+        ChatMessage(
+            role="assistant",
+            blocks=[ToolCallBlock(tool_call_id="c1", tool_name="look", tool_kwargs='{"n": 1}')],
+        ),
         ChatMessage(blocks=[TextBlock(text="see"), ImageBlock(url="https://example.org/a.png")]),
     ],
 )

@@ -46,7 +46,7 @@ class LlamaIndexAgent(Agent):
         agent = self._build(key, streaming=stream)
         context = self._load_context(agent, key)
         memory = ChatMemoryBuffer.from_defaults(self._messages(key), token_limit=WHOLE)
-        handler = agent.run(text, ctx=context, memory=memory)
+        handler = agent.run(text, ctx=context, memory=memory, max_iterations=100)
         if stream:
             async for _ in handler.stream_events():
                 pass

@@ -19,6 +19,8 @@ _ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant"
 """Roles of LlamaIndex that chat items name differently."""
 _MEDIA: Final = frozenset({"image", "audio", "document", "video"})
 _THINKING: Final = "thinking_blocks"
+_TEXT_ARGUMENTS: Final = "text_arguments"
+"""Field of an answer whose calls have their arguments as JSON text: each integration reads what it wrote."""
 
 
 def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
@@ -64,7 +66,10 @@ def _write_media(block: Any, kind: str) -> Wire:
 
 def _fill_assistant(item: Wire, message: ChatMessage) -> None:
     """Add what an answer has beside its text: tool calls and thinking."""
-    calls = [_write_call(block) for block in message.blocks if block.block_type == "tool_call"]
+    called = [block for block in message.blocks if block.block_type == "tool_call"]
+    if any(isinstance(block.tool_kwargs, str) for block in called):
+        item[_TEXT_ARGUMENTS] = True
+    calls = [_write_call(block) for block in called]
     # older integrations keep calls beside the blocks, as the provider's SDK gave them
     calls = calls or [_dump(call) for call in message.additional_kwargs.get("tool_calls") or ()]
     if calls:
@@ -97,7 +102,7 @@ def _read_item(item: Wire) -> ChatMessage:
     blocks = [
         *(ThinkingBlock(**block) for block in item.get(_THINKING) or ()),
         *(_read_part(part) for part in parts),
-        *(_read_call(call) for call in item.get("tool_calls") or ()),
+        *(_read_call(call, item) for call in item.get("tool_calls") or ()),
     ]
     beside = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
     return ChatMessage(role=MessageRole(item["role"]), blocks=blocks, additional_kwargs=beside)
@@ -109,9 +114,10 @@ def _read_part(part: Wire) -> TextBlock | ImageBlock:
     return TextBlock(text=part.get("text") or json.dumps(part, ensure_ascii=False))
 
 
-def _read_call(call: Wire) -> ToolCallBlock:
+def _read_call(call: Wire, item: Wire) -> ToolCallBlock:
     function = call["function"]
-    arguments = json.loads(function["arguments"] or "{}")
+    text = function["arguments"] or "{}"
+    arguments = text if item.get(_TEXT_ARGUMENTS) else json.loads(text)
     return ToolCallBlock(tool_call_id=call["id"], tool_name=function["name"], tool_kwargs=arguments)
 
 

@@ -521,3 +521,13 @@ GEMINI_CONTENTS = st.lists(
 @given(GEMINI_CONTENTS, st.integers(0, 8))
 def test_contents_behind_others_read_as_they_do_in_the_whole_list(contents, cut):
     assert FORMAT.parse_behind(contents[:cut], contents[cut:]) == parse(contents)[cut:]
+
+
+def test_behind_others_only_calls_and_results_are_noted():
+    """An unknown role and other parts give no place to a result that has no id."""
+    other = {"role": "critic", "parts": [{"functionCall": {"name": "b", "args": {}}}]}
+    data = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    asked = {"role": "model", "parts": [data, {"functionCall": {"name": "a", "args": {}}}]}
+    answered = {"role": "user", "parts": [{"functionResponse": {"name": "a", "response": {}}}]}
+    (message,) = formats.get("gemini").parse_behind([other, asked], [answered])
+    assert message.results[0].call_id == formats.get("gemini").parse([asked])[0].calls[0].id

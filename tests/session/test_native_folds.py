@@ -27,7 +27,6 @@ def folded(name, turns=20, **options):
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-@pytest.mark.slow
 def test_ten_folds_a_switch_and_back_and_a_new_key(name):
     """No request is refused, the costs are those that were reported, and every fold can be undone."""
     talk = Talk(name, 2, window=3_000)

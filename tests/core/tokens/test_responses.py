@@ -879,3 +879,7 @@ def test_an_answer_of_the_interactions_api():
     asked = read_response({**INTERACTION, "steps": [call]})
     assert (asked.finish, asked.message) == ("tool_calls", (call,))
     assert read_response({**INTERACTION, "steps": []}).message is None
+
+
+def test_an_answer_of_plain_text_is_no_compaction():
+    assert not Response(message={"role": "assistant", "content": "hi"}).compacted

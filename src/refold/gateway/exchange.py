@@ -6,9 +6,6 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from refold.gateway.bodies import PassedBody, has_body, read_body
-from refold.gateway.forwarding import Answer, Outgoing, UpstreamClient
-from refold.gateway.headers import forward_request_headers
 from refold.gateway.history.conversations import Conversations
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
@@ -16,10 +13,13 @@ from refold.gateway.history.refused import read_refusal
 from refold.gateway.history.session_calls import HistoryRequest
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.usage import UsageReader
+from refold.gateway.http.bodies import PassedBody, has_body, read_body
+from refold.gateway.http.forwarding import Answer, Outgoing, UpstreamClient
+from refold.gateway.http.headers import forward_request_headers
+from refold.gateway.http.refusals import Refusal
+from refold.gateway.http.routes import Route, join_address
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
-from refold.gateway.refusals import Refusal
-from refold.gateway.routes import Route, join_address
 
 _FIRST_BAD_STATUS: Final = 300
 

@@ -7,15 +7,15 @@ from typing import Final, Protocol, Self
 
 from aiohttp import web
 
-from refold.gateway.admission import admit
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.faults import describe_fault
-from refold.gateway.forwarding import UpstreamClient
 from refold.gateway.history.conversations import Conversations
+from refold.gateway.http.admission import admit
+from refold.gateway.http.forwarding import UpstreamClient
+from refold.gateway.http.refusals import Refusal
+from refold.gateway.http.routes import find_route
 from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
 from refold.gateway.options import GatewayOptions, HistoryOptions, check_options
-from refold.gateway.refusals import Refusal
-from refold.gateway.routes import find_route
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")

@@ -3,7 +3,7 @@
 import zlib
 
 from refold.errors import RefoldError
-from refold.gateway.refusals import Refusal
+from refold.gateway.http.refusals import Refusal
 from refold.transcripts.zstd import TruncatedFile, decompress
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from refold.errors import RefoldError
-from refold.gateway.refusals import Refusal
+from refold.gateway.http.refusals import Refusal
 from refold.policies import presets
 
 SESSION_HEADER: Final = "x-refold-session"

@@ -14,7 +14,6 @@ from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
 from refold.gateway.history.split import SplitBody
-from refold.gateway.history.store_breaker import StoreBreaker
 from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
 from refold.gateway.options import HistoryOptions
 from refold.session.many import Sessions, find_session
@@ -27,6 +26,9 @@ _LONG_CONTEXT: Final = ("context-1m", 1_000_000)
 """The beginning of Anthropic's beta header for a window of a million tokens."""
 _SHARE_OF_MODEL: Final = 0.75
 """Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
+_FIRST_SECONDS: Final = 1.0
+_LONGEST_SECONDS: Final = 30.0
+"""Seconds after which a failed store is tried again: at first soon, then more and more rarely."""
 _MOST_MEASURED: Final = 64
 """System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 _NOBODY: Final = "refold-gateway"
@@ -45,6 +47,35 @@ class HistoryRequest:
     betas: str = ""
     counts: bool = False
     """True if it only counts tokens."""
+
+
+class StoreBreaker:
+    """Says whether the store may be asked now: while it fails, requests do not wait for it."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """True since the store has failed, until it answers again."""
+        return self._seconds > 0
+
+    def allows(self, now: float) -> bool:
+        """True if the store may be asked; once the time is over, one request tries it."""
+        if not self.is_open or now < self._until:
+            return not self.is_open
+        self._until = now + self._seconds
+        return True
+
+    def note_failure(self, now: float) -> None:
+        """Note that the store has failed."""
+        self._seconds = min(max(_FIRST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
+        self._until = now + self._seconds
+
+    def note_success(self) -> None:
+        """Note that the store has answered."""
+        self._seconds = 0.0
 
 
 class SessionCalls:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
+from refold.gateway.http.refusals import Refusal
 from refold.gateway.options import GatewayOptions
-from refold.gateway.refusals import Refusal
 
 
 async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:

@@ -11,9 +11,9 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from refold.gateway.headers import forward_response_headers
+from refold.gateway.http.headers import forward_response_headers
+from refold.gateway.http.refusals import Refusal, write_error_event
 from refold.gateway.options import GatewayOptions
-from refold.gateway.refusals import Refusal, write_error_event
 
 _ADDED_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that the client library would add where the caller sent none."""

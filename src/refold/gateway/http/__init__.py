@@ -1,0 +1,1 @@
+"""HTTP on both sides: who comes in, where a request goes, which bytes and headers travel."""

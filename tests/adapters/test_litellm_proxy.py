@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -21,7 +22,7 @@ from refold.testing import Provider
 WINDOW = 4000
 START_SECONDS = 400
 """The proxy imports for half a minute on an idle machine."""
-TEXT = "the build failed in module parser because of a missing brace " * 12
+TEXT = "the build failed in module parser because of a missing brace " * 30
 MODULE = """
 from litellm.proxy._types import UserAPIKeyAuth
 from refold.adapters.litellm import RefoldHook
@@ -112,7 +113,7 @@ def test_two_keys_of_a_proxy_have_two_sessions_that_are_folded(proxy, provider, 
     assert provider.refused == []
     assert max(request.used for request in provider.requests) <= WINDOW
     assert len(provider.requests) == 16
-    with refold.open_store(f"sqlite:{tmp_path / 'refold.db'}") as store:
+    with closing(refold.open_store(f"sqlite:{tmp_path / 'refold.db'}")) as store:
         names = [info.name for info in store.sessions()]
         assert len(names) == 2
         assert all(name.endswith(":same") for name in names)

@@ -68,7 +68,8 @@ def _module() -> Iterator[str]:
 
 
 def _testing() -> Iterator[str]:
-    for name, value in sorted(vars(refold.testing).items()):
+    for name in sorted(refold.testing.__all__):
+        value = getattr(refold.testing, name)
         here = getattr(value, "__module__", "").startswith("refold.testing")
         if not name.startswith("_") and here and inspect.isfunction(value):
             yield signature(f"testing.{name}", value)

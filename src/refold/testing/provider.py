@@ -71,7 +71,7 @@ class Provider:
         reject_invalid: bool = False,
         refuse_in_stream: bool = False,
         answer: Callable[[Request], Reply | str | None] | None = None,
-        models: Sequence[str] = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-flash"),
+        models: Sequence[str] = ("gpt-4o", "claude-sonnet-5", "gemini-2.5-flash"),
     ) -> None:
         self.limit = limit
         """Tokens of the context window; may be changed between two requests."""

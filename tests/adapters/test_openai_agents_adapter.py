@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -141,6 +142,25 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own():
     assert "hello" not in users
     names = {each.name for each in session.sessions.store.sessions()}
     assert len(names) == 3, "the items, what the agent was asked, and what the inner agent was asked"
+
+
+def test_items_that_a_callback_puts_in_front_belong_to_the_conversation():
+    session = make_session(window=100_000)
+
+    def put_rule_first(history, new):
+        return [{"role": "developer", "content": "Be brief."}, *history, *new]
+
+    async def work(config):
+        config = session.run_config(replace(config, session_input_callback=put_rule_first))
+        await talk(make_agent(), session, config, [1, 2])
+
+    with Provider() as provider:
+        drive(provider, work)
+    users = [
+        e.value["content"] for e in session.session().log(kinds=["said"]) if e.value.get("role") == "user"
+    ]
+    assert [text[:6] for text in users] == ["Turn 1", "Turn 2"]
+    assert provider.requests[-1].messages[0]["content"] == "Be brief."
 
 
 def test_a_popped_item_is_a_branch_and_a_cleared_session_begins_again():

@@ -81,14 +81,17 @@ class RefoldSession(Adapter, SessionABC):
         )
         self.session_id = session_id
         self.session_settings = None
+        self._first: Any = None
+        """The first of the runner's items, as far as they were read."""
         self._opening: Any = None
+        """The first item that the model is sent."""
 
     def with_id(self, session_id: str) -> Self:
         """Return the session of another conversation, with the same options and the same store."""
         self.sessions.store  # noqa: B018  # opened here, so that both have the same
         other = copy(self)
         other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
-        other._opening = None  # noqa: SLF001
+        other._first = other._opening = None  # noqa: SLF001
         return other
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
@@ -117,8 +120,10 @@ class RefoldSession(Adapter, SessionABC):
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items of the conversation, or the last `limit` of them."""
         _refuse_compaction_around(sys._getframe(1))  # noqa: SLF001  # nothing else tells who wraps a session
-        self._opening = None
         items = await self._read_items()
+        first = items[0] if items else None
+        if first != self._first:  # the conversation begins anew
+            self._first, self._opening = first, None
         return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[Any]) -> None:
@@ -213,7 +218,9 @@ class RefoldModel(Model):
         self.inner, self.session = inner, session
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["inner"], name)
+        if name in ("inner", "session"):  # not set yet, as in a copy
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
     async def get_response(  # noqa: PLR0917  # the interface of the SDK
         self,

@@ -44,9 +44,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def to_wire(message: ModelMessage) -> Sequence[Wire]:
     """Return the chat items of a message."""
+    parts = message.parts
     if isinstance(message, ModelResponse):
-        return (_write_response(message),)
-    items = [_REQUEST_PARTS.get(part.part_kind, _carry_request_part)(part) for part in message.parts]
+        if len(parts) == 1 and parts[0].part_kind == "text":  # most responses; a long history has many
+            return ({"role": "assistant", "content": parts[0].content},)
+        return (_write_response(parts),)
+    items = [_REQUEST_PARTS.get(part.part_kind, _carry_request_part)(part) for part in parts]
     return items or ({"role": "user", "content": ""},)  # a request of instructions alone
 
 
@@ -127,11 +130,11 @@ def _write_binary(content: BinaryContent) -> Wire:
 # -- responses ---------------------------------------------------------------------------------------------
 
 
-def _write_response(message: ModelResponse) -> Wire:
+def _write_response(parts: Sequence[Any]) -> Wire:
     blocks: list[Wire] = []
     thinking: list[Wire] = []
     calls: list[Wire] = []
-    for part in message.parts:
+    for part in parts:
         kind = part.part_kind
         if kind == "text":
             blocks.append({"type": "text", "text": part.content})

@@ -97,6 +97,8 @@ class Argument:
 
     def check(self, value: Any) -> Any:
         """Return a value that it may have, text such as "60k" as a number where it is one; else raise."""
+        if type(value) in _list_plain_types(self.hint):
+            return value
         for hint in _list_alternatives(self.hint):
             with suppress(FormatError):
                 return _match(value, hint)
@@ -173,6 +175,20 @@ def _check_all(passed: Iterable[tuple[str, Any]], call: Callable[..., Any]) -> d
 
 def _list_alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+
+
+@cache
+def _list_plain_types(hint: Any) -> frozenset[type]:
+    """Return the types whose every value is taken as it is, which needs no look at the value itself."""
+    found: set[type] = set()
+    for each in _list_alternatives(hint):
+        if each in {str, NoneType}:
+            found.add(each)
+        elif (get_origin(each) or each) in _LISTS and get_args(each) != (str,):
+            found |= {list, tuple}
+        else:
+            return frozenset()  # numbers have ranges, and may be written as text
+    return frozenset(found)
 
 
 def _split(hint: Any) -> tuple[Any, Range | None]:

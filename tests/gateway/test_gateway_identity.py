@@ -115,6 +115,14 @@ def test_sub_agents_are_sessions_of_their_own(gateway, upstream, store):
     assert set(sizes(store).values()) == {5}
 
 
+def test_threads_of_one_codex_session_are_sessions_of_their_own(gateway, upstream, store):
+    """Both begin alike and carry one session id."""
+    for thread, task in (("t-1", "Build it"), ("t-2", "Test it")):
+        request = Codex(task=task).request(2)
+        play(gateway, upstream, Request(request.path, {**request.headers, "thread-id": thread}, request.body))
+    assert set(sizes(store)) == {"codex:t-1", "codex:t-2"}
+
+
 def test_many_conversations_that_begin_alike_are_not_merged(gateway, upstream, store):
     """One system prompt, one first message, no ids: each is a session as soon as a model has answered."""
     count = max(40, EXAMPLES // 10)

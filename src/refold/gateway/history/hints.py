@@ -18,6 +18,7 @@ POLICY_HEADER: Final = "x-refold-policy"
 BYPASS_HEADER: Final = "x-refold-bypass"
 _CLIENTS: Final = (
     ("x-claude-code-session-id", "claude-code"),
+    ("thread-id", "codex"),  # a thread of its own for each agent; the session may have several
     ("session-id", "codex"),
     ("x-session-id", "opencode"),
     ("x-session-affinity", "opencode"),

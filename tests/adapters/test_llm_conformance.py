@@ -163,10 +163,10 @@ class LlmCase(Case):
 class TestLlm(Conformance):
     """The models of llm itself."""
 
-    case = LlmCase(page="plugins/llm-refold/README.md")
+    case = LlmCase(page="docs/adapters/llm.md")
 
 
 class TestLlmAnthropic(Conformance):
     """A plug-in model of another maker, with signed thinking."""
 
-    case = LlmCase("anthropic")
+    case = LlmCase("anthropic", page="plugins/llm-refold/README.md")

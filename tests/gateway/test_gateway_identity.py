@@ -167,6 +167,19 @@ def test_a_caller_may_name_its_session(gateway, upstream, store):
     assert (refused.status, refused.header("x-refold-error")) == (400, "policy")
 
 
+def test_a_session_of_the_library_is_gone_on_with_whatever_its_name_is(gateway, upstream, store):
+    name = "Martas Notizen: M\u00e4rz\r\nx-evil: 1"
+    client = Opencode(restless=False)
+    refold.open(name, store=store, format="openai", model="gpt-4o").prepare(
+        client.request(2).body["messages"]
+    )
+    request = client.request(3)
+    reply = play(gateway, upstream, Request(request.path, {}, request.body))
+    assert reply.header("x-refold-session") == "Martas%20Notizen:%20M%C3%A4rz%0D%0Ax-evil:%201"
+    assert reply.header("x-evil") is None
+    assert sizes(store) == {name: 7}
+
+
 def test_a_bypass_leaves_no_trace(gateway, upstream, store):
     reply = play(gateway, upstream, ClaudeCode().request(3), **{"x-refold-bypass": "1"})
     assert reply.header("x-refold-fold") == "bypassed"

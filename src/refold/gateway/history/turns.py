@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from refold.gateway.history.split import Part, SplitBody, Written, write_message
 
@@ -55,7 +56,8 @@ class Turn:
         if self.tokens is not None:
             headers[TOKENS_HEADER] = f"{self.tokens[0]};{self.tokens[1]}"
         if self.conversation is not None:
-            headers[SESSION_HEADER] = self.conversation.name
+            # a session of the library may have any name; a header takes few characters
+            headers[SESSION_HEADER] = quote(self.conversation.name, safe=":")
         return headers
 
 

@@ -163,6 +163,21 @@ def test_headers_keep_their_order_and_spelling(gateway, upstream):
     ]
 
 
+def test_headers_beyond_ascii_go_through(gateway, upstream):
+    """UTF-8 as it is; an older encoding becomes UTF-8."""
+    head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Old: M\u00e4rz\r\n".encode("latin-1")
+    upstream.script = [lambda line: line.send(head + "X-New: M\u00e4rz\r\n\r\n".encode())]
+    with connect(gateway) as connection:
+        start = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+        connection.sendall(
+            start + "X-Old: M\u00e4rz\r\n".encode("latin-1") + "X-New: M\u00e4rz\r\n\r\n".encode()
+        )
+        reply = read_reply(connection)
+    assert (reply.header("x-old"), reply.header("x-new")) == ("M\u00e4rz", "M\u00e4rz")
+    seen = upstream.seen[-1]
+    assert (seen.header("x-old"), seen.header("x-new")) == ("M\u00e4rz", "M\u00e4rz")
+
+
 def test_only_paths_with_a_history_are_read_uncompressed(gateway, upstream):
     asked = ("Accept-Encoding", "gzip, br")
     send(gateway, "POST", "/v1/messages", b"{}", [asked])

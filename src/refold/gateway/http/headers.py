@@ -38,8 +38,16 @@ def forward_response_headers(raw: RawHeaders) -> CIMultiDict[str]:
     return _drop_hop_by_hop(raw, frozenset())
 
 
+def _decode(value: bytes) -> str:
+    """Return a header's value; one in an old encoding is written anew in UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 def _drop_hop_by_hop(raw: RawHeaders, also: frozenset[str]) -> CIMultiDict[str]:
-    pairs = [(name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in raw]
+    pairs = [(name.decode("latin-1"), _decode(value)) for name, value in raw]
     named = {
         part.strip().lower()
         for name, value in pairs

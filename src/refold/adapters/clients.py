@@ -67,17 +67,15 @@ def wrap(
 
     The other options are those of `refold.open`. The endpoint is the client's `base_url`.
     """
-    is_async = _is_async(client)
     options: dict[str, Any] = {
         "model": model, "store": store, "policy": policy, "ask": ask, "window": window, "count": count,
         "durability": durability, "redaction": redaction, "background": background, "limits": limits,
         "max_dollars": max_dollars, "max_dollars_per_hour": max_dollars_per_hour,
         "max_summary_tokens_per_hour": max_summary_tokens_per_hour, "now": now, "ask_timeout": ask_timeout,
         "archive": archive, "native": native, "account": account,
-        "endpoint": str(getattr(client, "base_url", "")),
-        "format": "anthropic" if _find_library(client) == "anthropic" else None,
+        "endpoint": str(getattr(client, "base_url", "")), "format": _find_format(client),
     }  # fmt: skip
-    session = (aopen if is_async else open_session)(name, **options)
+    session = (aopen if _is_async(client) else open_session)(name, **options)
     if on_event is not None:
         session.subscribe(on_event)
     return _attach(_copy_client(client), _Link(session, model, window))
@@ -88,6 +86,11 @@ def _find_library(client: Any) -> str:
     bases = (base for base in type(client).__mro__ if base.__name__ in ("SyncAPIClient", "AsyncAPIClient"))
     module = next((base.__module__.partition(".")[0] for base in bases), "")
     return module if module in ("openai", "anthropic") else ""
+
+
+def _find_format(client: Any) -> str | None:
+    """Return the format of a client's messages; that of OpenAI's depends on the call."""
+    return "anthropic" if _find_library(client) == "anthropic" else None
 
 
 def _is_async(client: Any) -> bool:

@@ -34,6 +34,7 @@ class LlamaIndexAgent(Agent):
     def __init__(self, setup: Setup):
         self._setup = setup
         self._refold = Refold(**setup.options) if setup.with_refold else None
+        self._llms: dict[str, OpenAI] = {}
         self._llm = OpenAI(
             MODEL["openai"],
             api_base=setup.url,
@@ -82,7 +83,7 @@ class LlamaIndexAgent(Agent):
         llm = self._llm
         if self._refold is not None:
             tools.append(self._refold.recall_of(key))
-            llm = self._refold.wrap(llm, key)
+            llm = self._llms.get(key) or self._llms.setdefault(key, self._refold.wrap(llm, key))
         return FunctionAgent(tools=tools, llm=llm, system_prompt=SYSTEM, streaming=streaming)
 
     def _path(self, name):

@@ -14,7 +14,17 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would f
 import pytest
 from conformance_case import SYSTEM, Summariser, look, need
 
-need("google.adk.runners", "google.adk.models.google_llm", "sqlalchemy", extra="google-adk")
+need(
+    "google.adk.agents",
+    "google.adk.apps.app",
+    "google.adk.models",
+    "google.adk.runners",
+    "google.adk.sessions",
+    "google.adk.tools",
+    "google.adk.tools.agent_tool",
+    "sqlalchemy",
+    extra="google-adk",
+)
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode

@@ -13,7 +13,17 @@ import pytest
 from conformance import Conformance
 from conformance_case import MODEL, SYSTEM, Agent, Case, look, mask, need, outline
 
-need("google.adk.runners", "google.adk.models.google_llm", "sqlalchemy", extra="google-adk")
+need(
+    "google.adk.agents",
+    "google.adk.apps.app",
+    "google.adk.models",
+    "google.adk.runners",
+    "google.adk.sessions",
+    "google.adk.tools",
+    "google.adk.tools.agent_tool",
+    "sqlalchemy",
+    extra="google-adk",
+)
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode

@@ -12,7 +12,6 @@ import asyncio
 import gc
 
 import pydantic_ai
-import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai import BinaryContent
@@ -57,21 +56,25 @@ class PydanticAgent(Agent):
     def __init__(self, wire, setup):
         self._wire, self._setup = wire, setup
         self._refold = Refold(**setup.options) if setup.with_refold else None
-        self._loop = asyncio.new_event_loop()
-        self._clients = {}
+        self._client = open_client(wire, setup)
 
     def run(self, key, text, *, stream=False):
-        asyncio.set_event_loop(self._loop)
+        loop = asyncio.new_event_loop()  # one for each thread that runs a turn
+        asyncio.set_event_loop(loop)
+        client = open_client(self._wire, self._setup)
         try:
-            agent, told = self._build("sync"), {"message_history": self._load(key), "conversation_id": key}
+            told = {"message_history": self._load(key), "conversation_id": key}
+            agent = self._build(client)
             result = agent.run_stream_sync(text, **told) if stream else agent.run_sync(text, **told)
             output = result.get_output() if stream else result.output
             return self._save(key, result, output)
         finally:
+            loop.run_until_complete(client.close())
             asyncio.set_event_loop(None)
+            loop.close()
 
     async def arun(self, key, text, *, stream=False):
-        agent, told = self._build("async"), {"message_history": self._load(key), "conversation_id": key}
+        agent, told = self._build(self._client), {"message_history": self._load(key), "conversation_id": key}
         if not stream:
             result = await agent.run(text, **told)
             return self._save(key, result, result.output)
@@ -96,12 +99,12 @@ class PydanticAgent(Agent):
     async def show_image(self, key, text, png):
         picture = BinaryContent(data=b64decode(png), media_type="image/png")
         told = {"message_history": self._load(key), "conversation_id": key}
-        result = await self._build("async").run([text, picture], **told)
+        result = await self._build(self._client).run([text, picture], **told)
         return self._save(key, result, result.output)
 
     async def interrupt(self, key, text):
         told = {"message_history": self._load(key), "conversation_id": key}
-        async with self._build("async").iter(text, **told) as run:
+        async with self._build(self._client).iter(text, **told) as run:
             async for node in run:
                 if pydantic_ai.Agent.is_call_tools_node(node):
                     break
@@ -110,20 +113,13 @@ class PydanticAgent(Agent):
         self._path(key).write_bytes(ModelMessagesTypeAdapter.dump_json(repair(run.all_messages())))
 
     async def close(self):
-        for name, client in self._clients.items():
-            await (client.close() if name == "async" else asyncio.to_thread(self._close_sync, client))
-        self._loop.close()
+        await self._client.close()
         if self._refold is not None:
             await self._refold.aclose()
 
-    def _close_sync(self, client):
-        self._loop.run_until_complete(client.close())
-
-    def _build(self, name):
-        if name not in self._clients:
-            self._clients[name] = open_client(self._wire, self._setup)
+    def _build(self, client):
         agent = pydantic_ai.Agent(
-            open_model(self._wire, self._clients[name]),
+            open_model(self._wire, client),
             instructions=SYSTEM,
             capabilities=[self._refold] if self._refold else [],
         )
@@ -194,14 +190,12 @@ class TestPydanticChat(Conformance):
 
     case = PydanticCase("openai", page="docs/adapters/pydantic-ai.md")
 
-    @pytest.fixture(autouse=True)
-    def closed_clients(self):
-        """Close what `run_sync` in the examples leaves open: Pydantic AI keeps its HTTP client and its loop."""
+    def test_12_the_examples_of_the_documentation_run(self, monkeypatch, tmp_path):
+        """Close afterwards what `run_sync` leaves open: Pydantic AI keeps its HTTP client and its loop."""
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        yield
-        clients = [found for found in gc.get_objects() if type(found).__name__ == "AsyncClient"]
-        for client in clients:
+        super().test_12_the_examples_of_the_documentation_run(monkeypatch, tmp_path)
+        for client in [found for found in gc.get_objects() if type(found).__name__ == "AsyncClient"]:
             loop.run_until_complete(client.aclose())
         asyncio.set_event_loop(None)
         loop.close()

@@ -42,7 +42,7 @@ from refold.session.events import Listener
 from refold.stores import Store
 
 _WRAPS_MODELS: Final = hasattr(AbstractCapability, "get_wrapper_model")
-"""False before Pydantic AI 2.5x, where a capability replaces the model before each request instead."""
+"""False in Pydantic AI 2.60, where a capability replaces the model before each request instead."""
 _COMPACTIONS: Final = frozenset(
     {"CompactOnRequest", "ClearToolResults", "ClampOversizedMessages", "DeduplicateFileReads"}
 )
@@ -184,7 +184,7 @@ class Refold(Adapter, AbstractCapability[Any]):
             session,
             f"{model.system}:{model.model_name}",
             endpoint=model.base_url,
-            window=getattr(model, "context_window", None),  # since 2.6x
+            window=model.context_window,
         )
         system = "\n\n".join(part.content for part in parameters.instruction_parts or ())
         tools = [

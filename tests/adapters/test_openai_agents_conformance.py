@@ -9,7 +9,6 @@ from conformance_case import MODEL, SYSTEM, Agent, Case, Line, look, mask, need,
 need("agents", "openai", extra="openai-agents")
 
 import agents
-import pytest
 from openai import AsyncOpenAI
 
 from refold.adapters.openai_agents import RefoldSession, recall_tool
@@ -28,21 +27,28 @@ class AgentsAgent(Agent):
 
     def __init__(self, wire, setup):
         self._wire, self._setup = wire, setup
-        self._loop = asyncio.new_event_loop()
-        self._clients = {}
+        self._client = self._connect()
         self._sessions = {}
         self._first = RefoldSession("first", **setup.options) if setup.with_refold else None
 
     def run(self, key, text, *, stream=False):
-        asyncio.set_event_loop(self._loop)
+        loop = asyncio.new_event_loop()  # one for each thread that runs a turn
+        asyncio.set_event_loop(loop)
+        client = self._connect()
         try:
-            options = {"session": self._open(key), "run_config": self._configure(key, "sync")}
+            options = {"session": self._open(key), "run_config": self._configure(key, client)}
             return agents.Runner.run_sync(self._build(), text, max_turns=40, **options).final_output
         finally:
+            loop.run_until_complete(client.close())
             asyncio.set_event_loop(None)
+            loop.close()
 
     async def arun(self, key, text, *, stream=False):
-        options = {"session": self._open(key), "run_config": self._configure(key, "async"), "max_turns": 40}
+        options = {
+            "session": self._open(key),
+            "run_config": self._configure(key, self._client),
+            "max_turns": 40,
+        }
         if not stream:
             return (await agents.Runner.run(self._build(), text, **options)).final_output
         result = agents.Runner.run_streamed(self._build(), text, **options)
@@ -70,22 +76,20 @@ class AgentsAgent(Agent):
         return await self.arun(key, [{"role": "user", "content": content}])
 
     async def interrupt(self, key, text):
-        options = {"session": self._open(key), "run_config": self._configure(key, "async")}
+        options = {"session": self._open(key), "run_config": self._configure(key, self._client)}
         result = await agents.Runner.run(self._build(needs_approval=True), text, **options)
         assert result.interruptions
 
     async def close(self):
-        for name, client in self._clients.items():
-            await (client.close() if name == "async" else asyncio.to_thread(self._close_sync, client))
-        self._loop.close()
+        await self._client.close()
         if self._first is not None:
             await self._first.aclose()
         else:
             for session in self._sessions.values():
                 session.close()
 
-    def _close_sync(self, client):
-        self._loop.run_until_complete(client.close())
+    def _connect(self):
+        return AsyncOpenAI(base_url=self._setup.url, api_key="none", max_retries=0)
 
     def _open(self, key):
         if key not in self._sessions:
@@ -94,12 +98,8 @@ class AgentsAgent(Agent):
             self._sessions[key] = agents.SQLiteSession(key, path) if own else self._first.with_id(key)
         return self._sessions[key]
 
-    def _configure(self, key, name):
-        if name not in self._clients:
-            self._clients[name] = AsyncOpenAI(base_url=self._setup.url, api_key="none", max_retries=0)
-        provider = agents.OpenAIProvider(
-            openai_client=self._clients[name], use_responses=self._wire == "responses"
-        )
+    def _configure(self, key, client):
+        provider = agents.OpenAIProvider(openai_client=client, use_responses=self._wire == "responses")
         config = agents.RunConfig(model_provider=provider, tracing_disabled=True)
         return config if self._first is None else self._open(key).run_config(config)
 
@@ -128,12 +128,11 @@ class TestAgentsResponses(Conformance):
 
     case = AgentsCase("responses", page="docs/adapters/openai-agents.md")
 
-    @pytest.fixture(autouse=True)
-    def closed_clients(self):
-        """Close what `run_sync` in the examples leaves open: the SDK keeps its HTTP client and its loop."""
+    def test_12_the_examples_of_the_documentation_run(self, monkeypatch, tmp_path):
+        """Close afterwards what `run_sync` leaves open: the SDK keeps its HTTP client and its loop."""
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        yield
+        super().test_12_the_examples_of_the_documentation_run(monkeypatch, tmp_path)
         for client in [found for found in gc.get_objects() if type(found).__name__ == "AsyncOpenAI"]:
             loop.run_until_complete(client.close())
         asyncio.set_event_loop(None)

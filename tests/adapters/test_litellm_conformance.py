@@ -1,5 +1,6 @@
 """The conformance suite for LiteLLM: `completion`, `acompletion` and a `Router` through the adapter."""
 
+import gc
 import json
 import os
 
@@ -29,7 +30,7 @@ class LiteLLMAgent(Agent):
         self.address = {"api_base": setup.url, "api_key": "none", "max_retries": 0}
         self.model = f"openai/{MODEL['openai']}"
         if router is not None:
-            self.address, self.model = {}, router.model_names[0]
+            self.address, self.model = {}, "box"
         self.plain = router or litellm
         self.adapter = RefoldLiteLLM(router=router, **setup.options) if setup.with_refold else None
 
@@ -118,6 +119,9 @@ class LiteLLMAgent(Agent):
     def close(self):
         if self.adapter is not None:
             self.adapter.close()
+        self.plain = self.adapter = None
+        litellm.in_memory_llm_clients_cache.flush_cache()
+        gc.collect()  # LiteLLM leaves its connections to the collector, which warns of them
 
 
 def _dump(value):

@@ -256,7 +256,7 @@ class _ModelDoor:
             offered = manager.choose_specs(threaded.session, specs)
             return self.inner.stream(add_blocks(view, added), offered or None, system_prompt, **more)
 
-        async with aclosing(turn.stream(call, AnswerChunks)) as chunks:
+        async with aclosing(turn.stream(call, partial(AnswerChunks, self.inner))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -264,7 +264,7 @@ class _ModelDoor:
 async def _ask_model(model: Any, name: str, question: Ask) -> Answer:
     """Ask a model of Strands plainly: without tools or hooks of an agent."""
     messages = [{"role": "user", "content": [{"text": question.text}]}]
-    chunks = AnswerChunks()
+    chunks = AnswerChunks(model)
     async for chunk in model.stream(messages, None, question.system or None):
         chunks.add(chunk)
     response = read_response(chunks.assemble())

@@ -12,13 +12,16 @@ Native: TypeAlias = dict[str, Any]
 _MODELS: Final = "strands.models."
 _PROVIDERS: Final = {"openai_responses": "openai", "litellm": ""}
 """Modules of Strands that are not named like their provider; LiteLLM's model ids name it themselves."""
+_COUNT_BESIDE: Final = ("anthropic/", "bedrock/")
+"""Providers whose input leaves cached tokens out."""
 _MEDIA: Final = frozenset({"image", "document", "video", "audio"})
 
 
 class AnswerChunks:
     """Gathers the events of Strands to an answer of Bedrock Converse."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any) -> None:
+        self._counts_beside = name_model(model).startswith(_COUNT_BESIDE)
         self._blocks: list[dict[str, Any]] = []
         self._stop = ""
         self._usage: dict[str, Any] | None = None
@@ -39,7 +42,7 @@ class AnswerChunks:
         elif "messageStop" in chunk:
             self._stop = chunk["messageStop"].get("stopReason") or ""
         elif usage := chunk.get("metadata", {}).get("usage"):
-            self._usage = _read_usage(usage)
+            self._usage = _read_usage(usage, counts_beside=self._counts_beside)
 
     @property
     def text(self) -> str:
@@ -52,15 +55,15 @@ class AnswerChunks:
         return {**answer, "stopReason": self._stop, **({"usage": self._usage} if self._usage else {})}
 
 
-def _read_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+def _read_usage(usage: Mapping[str, Any], *, counts_beside: bool) -> dict[str, Any]:
     """Return a report in which the input holds the cached tokens.
 
-    Strands passes on what a provider reports: OpenAI has them within the input, Anthropic beside it. As in
-    Strands itself, the total tells which.
+    Strands passes on what a provider reports: OpenAI has them within the input, others beside it. As in
+    Strands itself the total tells which; in older versions the total of Anthropic leaves them out, too.
     """
     read, written = usage.get("cacheReadInputTokens") or 0, usage.get("cacheWriteInputTokens") or 0
     sent, output = usage.get("inputTokens") or 0, usage.get("outputTokens") or 0
-    is_within = sent + output == usage.get("totalTokens")
+    is_within = not counts_beside and sent + output == usage.get("totalTokens")
     return {
         "prompt_tokens": sent if is_within else sent + read + written,
         "completion_tokens": output,

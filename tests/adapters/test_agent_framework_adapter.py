@@ -16,7 +16,7 @@ from agent_framework.openai import OpenAIChatCompletionClient
 
 import refold
 from refold.adapters.agent_framework import RefoldMiddleware
-from refold.adapters.agent_framework_messages import from_wire, to_wire
+from refold.adapters.agent_framework.messages import from_wire, to_wire
 from refold.testing import PIXEL, Provider
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning")

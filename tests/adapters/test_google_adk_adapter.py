@@ -45,7 +45,7 @@ from google.genai import types
 
 import refold
 from refold.adapters.google_adk import RefoldLlm, RefoldPlugin
-from refold.adapters.google_adk_contents import from_wire, to_wire
+from refold.adapters.google_adk.contents import from_wire, to_wire
 from refold.testing import PIXEL, Provider
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning")

@@ -23,8 +23,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import refold
 from refold.adapters.langchain import RefoldMiddleware
-from refold.adapters.langchain_messages import from_wire, to_wire
-from refold.adapters.langchain_models import read_policy
+from refold.adapters.langchain.messages import from_wire, to_wire
+from refold.adapters.langchain.models import read_policy
 from refold.testing import PIXEL, Provider
 
 # the SDKs close their sockets when they are collected

@@ -19,7 +19,7 @@ from llama_index.llms.openai import OpenAI
 
 import refold
 from refold.adapters.llama_index import Refold, RefoldMemory, name_model, refolded
-from refold.adapters.llama_index_messages import from_wire, to_wire
+from refold.adapters.llama_index.messages import from_wire, to_wire
 from refold.testing import Provider
 
 WINDOW = 4000

@@ -41,7 +41,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from refold.adapters.pydantic_ai import Refold
-from refold.adapters.pydantic_ai_messages import from_wire, to_wire
+from refold.adapters.pydantic_ai.messages import from_wire, to_wire
 
 WIRES = ("openai", "responses", "anthropic")
 WINDOW = 4_000

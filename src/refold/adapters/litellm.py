@@ -19,7 +19,7 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from refold.adapters.base import Adapter, Key, RecallWhen
-from refold.adapters.client_streams import AsyncWatchedChunks, WatchedChunks
+from refold.adapters.watched_streams import AsyncWatchedChunks, WatchedChunks
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy

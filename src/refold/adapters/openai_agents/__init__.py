@@ -26,7 +26,7 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from refold.adapters.base import Adapter, AsyncTurn, Bridge, RecallTool, RecallWhen, Wire
-from refold.adapters.openai_agents_wire import Events, hold_errors, read_usage, to_client, write_tool
+from refold.adapters.openai_agents.wire import Events, hold_errors, read_usage, to_client, write_tool
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller

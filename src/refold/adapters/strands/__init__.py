@@ -21,7 +21,7 @@ from strands.types.tools import ToolContext
 
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen
 from refold.adapters.model_client import ModelClient
-from refold.adapters.strands_messages import (
+from refold.adapters.strands.messages import (
     BRIDGE,
     AnswerChunks,
     Native,

@@ -33,7 +33,7 @@ from pydantic_ai.usage import RequestUsage
 
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen
 from refold.adapters.model_client import ModelClient
-from refold.adapters.pydantic_ai_messages import BRIDGE, to_wire
+from refold.adapters.pydantic_ai.messages import BRIDGE, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy

@@ -23,8 +23,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, Turn
-from refold.adapters.langchain_messages import BRIDGE
-from refold.adapters.langchain_models import ModelAnswerer, ModelFacts, read_model, read_policy
+from refold.adapters.langchain.messages import BRIDGE
+from refold.adapters.langchain.models import ModelAnswerer, ModelFacts, read_model, read_policy
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller

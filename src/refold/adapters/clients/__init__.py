@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
 from typing import Any, Final, TypeVar
 
-from refold.adapters.client_requests import DOORS, ClientRequest, give_back, read_answer, read_error
-from refold.adapters.client_streams import watch, watch_async
+from refold.adapters.clients.requests import DOORS, ClientRequest, give_back, read_answer, read_error
+from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count
 from refold.calls.summariser import ASK_SECONDS, AskTarget

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from refold.adapters.client_streams import IsHidden, is_usage_chunk
+from refold.adapters.watched_streams import IsHidden, is_usage_chunk
 from refold.session.turns import View
 
 _RAW: Final = "X-Stainless-Raw-Response"

@@ -23,7 +23,7 @@ from agent_framework import (
     add_usage_details,
 )
 
-from refold.adapters.agent_framework_messages import BRIDGE
+from refold.adapters.agent_framework.messages import BRIDGE
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, Wire
 from refold.adapters.model_client import ModelClient
 from refold.calls.summariser import AskTarget

@@ -24,7 +24,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, UsageChunks, Wire
-from refold.adapters.google_adk_contents import BRIDGE, dump, to_json
+from refold.adapters.google_adk.contents import BRIDGE, dump, to_json
 from refold.adapters.model_client import ModelClient
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask

@@ -21,7 +21,7 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.tools import FunctionTool
 
 from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, Turn
-from refold.adapters.llama_index_messages import BRIDGE, from_wire, to_wire
+from refold.adapters.llama_index.messages import BRIDGE, from_wire, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy

@@ -18,7 +18,7 @@ from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.session import operations, turns
 from refold.session.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.drivers import SessionFlow, Wait, run_async
+from refold.session.drivers import SessionFlow, Wait, check_loop, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
@@ -58,6 +58,7 @@ class AsyncSession:
 
         self._asyncio = asyncio
         self._lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -343,17 +344,24 @@ class AsyncSession:
         state = self.state
         if state.log.failure is not None:
             await self._run(catch_up(state, at_once=False))
-        ask, lock, guard = state.summariser.answer, self._lock, state.log.run_in_memory
+        ask, lock, guard = state.summariser.answer, self._find_lock(), state.log.run_in_memory
         flush, mark_stale = state.events.flush, state.position.mark_stale
         result = await run_async(flow, lock, ask, flush, mark_stale, guard=guard)
         if state.settings.archive:
             await self._run(keep_archive(state))
         return result if state.log.failure is None else await self._run(report_failure(state, result))
 
+    def _find_lock(self) -> "asyncio.Lock":
+        """Return the lock; one that was waited for belongs to its event loop, the next has another."""
+        former, self._loop = self._loop, check_loop(self._loop)
+        if former is not None and former is not self._loop:
+            self._lock = self._asyncio.Lock()
+        return self._lock
+
     async def _run(self, flow: SessionFlow[T]) -> T:
         state = self.state
         ask = state.summariser.answer
-        return await run_async(flow, self._lock, ask, state.events.flush, state.position.mark_stale)
+        return await run_async(flow, self._find_lock(), ask, state.events.flush, state.position.mark_stale)
 
     def _start_background(self) -> None:
         """Prepare a fold in a task of its own."""

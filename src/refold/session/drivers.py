@@ -104,6 +104,18 @@ def run_sync(
         flush()
 
 
+def check_loop(former: "asyncio.AbstractEventLoop | None") -> "asyncio.AbstractEventLoop":
+    """Return the event loop that runs here; refuses a second one beside that which a session had before."""
+    import asyncio  # expensive to import; whoever is here has imported it already
+
+    loop = asyncio.get_running_loop()
+    if former is not None and former is not loop and former.is_running():
+        raise RefoldError(
+            "this session is in use in another event loop: open it, or wrap its client, once for each"
+        )
+    return loop
+
+
 async def run_async(
     flow: SessionFlow[T],
     lock: "asyncio.Lock",

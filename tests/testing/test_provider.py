@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from urllib.error import HTTPError
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
@@ -418,3 +420,21 @@ def test_a_request_is_remembered_as_it_came(provider):
 def test_the_address_needs_a_started_provider():
     with pytest.raises(RuntimeError, match="not started"):
         _ = Provider().url
+
+
+LEFT_OPEN = """
+from http.client import HTTPConnection
+from refold.testing import Provider
+
+provider = Provider().start()
+connection = HTTPConnection(provider.root.removeprefix("http://"))
+connection.request("GET", "/v1/models")
+print(connection.getresponse().status)
+"""
+
+
+def test_a_provider_that_nobody_closes_does_not_keep_the_process_alive():
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout == "200\n"

@@ -72,8 +72,30 @@ class LocalServer:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # closing waits for them, so that no socket is left to the garbage collector
+    """Closing waits for the threads, so that no socket is left to the garbage collector.
+
+    They are daemons all the same: a server that nobody closes must not keep the process from ending.
+    """
+
     request_queue_size = 64
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._busy: list[threading.Thread] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread that is remembered; the library forgets threads that are daemons."""
+        thread = threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), daemon=True
+        )
+        self._busy = [*(busy for busy in self._busy if busy.is_alive()), thread]
+        thread.start()
+
+    def server_close(self) -> None:
+        """Stop listening and wait for the connections to end."""
+        super().server_close()
+        for thread in self._busy:
+            thread.join()
 
 
 def _make_handler(

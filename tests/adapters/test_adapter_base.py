@@ -1,6 +1,7 @@
 """The base of the adapters: keys, sessions, and views in a framework's own messages."""
 
 import asyncio
+import threading
 from dataclasses import dataclass
 
 import pytest
@@ -194,6 +195,45 @@ def test_events_of_every_session_reach_the_listener():
 def test_a_wrong_recall_is_refused():
     with pytest.raises(refold.RefoldError, match="recall is 'sometimes'"):
         Adapter(format="openai", recall="sometimes")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"recall": True}, "recall is True: it must be"),
+        ({"recall_name": ""}, "recall_name is '': it must have 1 to 64 letters"),
+        ({"recall_name": "look up"}, "recall_name is 'look up'"),
+        ({"key": 5}, "key is 5: it must be a text, or a callable"),
+        ({"options": 5}, "options is 5: it must be a dict"),
+        ({"options": {"store": "memory:"}}, "options has 'store', .* pass store= instead"),
+        ({"options": {"name": "ann"}}, "options has 'name', .* pass key= instead"),
+        ({"options": {"windows": 5}}, "there is no option 'windows'; did you mean window?"),
+        ({"policy": "nobody"}, "there is no policy 'nobody'"),
+    ],
+)
+def test_wrong_options_are_refused_when_the_adapter_is_made(wrong, message):
+    with pytest.raises(refold.RefoldError, match=message):
+        Adapter(format="openai", **wrong)
+
+
+def test_threads_that_come_first_together_share_one_store(tmp_path):
+    opened = []
+
+    class Place:
+        """A path during whose opening another thread opens it as well."""
+
+        def __fspath__(self):
+            if not opened:
+                opened.append(None)
+                other = threading.Thread(target=lambda: opened.append(adapter.sessions))
+                other.start()
+                other.join()
+            return str(tmp_path / "talks.db")
+
+    adapter = Adapter(format="openai", store=Place())
+    assert adapter.sessions is opened[1]
+    assert adapter.session("ann").say("hi") == "#1"
+    adapter.close()
 
 
 def test_the_model_that_serves_is_measured_against_unless_one_was_named():

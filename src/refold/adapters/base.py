@@ -6,16 +6,19 @@ from items that a fold made or changed. Everything else comes back as the very o
 """
 
 import os
+import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
+from refold.arguments import check_options
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.core.models.windows import lookup
 from refold.errors import RefoldError, WindowUnknown
+from refold.policies import presets
+from refold.session import open as open_session
 from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.chunks import ChunkReader, ProviderChunks
@@ -31,6 +34,8 @@ N = TypeVar("N")
 RecallWhen: TypeAlias = OfferedWhen | Literal[False]
 Key: TypeAlias = str | Callable[[Any], str]
 Wire: TypeAlias = dict[str, Any]
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Names of tools that OpenAI and Anthropic take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,8 @@ class Adapter:
         on_event     called with every event of every session
         options      more options of `refold.open`
         """
-        if recall not in {"always", "folded", False}:
-            raise RefoldError(f'recall is {recall!r}: it must be "always", "folded" or False')
+        _check_recall(recall, recall_name)
+        _check_key_and_options(key, options)
         self.recall_when: RecallWhen = recall
         self.recall_name = recall_name
         self._key = key
@@ -88,13 +93,22 @@ class Adapter:
             "max_dollars": max_dollars,
             **(options or {}),
         }
+        check_options(open_session, self._options)
+        presets.get(self._options["policy"])
         self._store, self._on_event = store, on_event
+        self._opened: dict[str, Sessions] = {}
         self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
-    @cached_property
+    @property
     def sessions(self) -> Sessions:
-        """The sessions of this adapter, over one store."""
-        return Sessions(store=self._store, on_event=self._on_event, **self._options)
+        """The sessions of this adapter, over one store; copies of the adapter have the same."""
+        opened = self._opened.get("sessions")
+        if opened is None:
+            made = Sessions(store=self._store, on_event=self._on_event, **self._options)
+            opened = self._opened.setdefault("sessions", made)  # of two threads one is the first
+            if opened is not made:
+                made.close()
+        return opened
 
     def session(self, key: str | None = None) -> Session:
         """Return the session of a key: its log, folds, `unfold`, `recall`, receipts and costs.
@@ -113,12 +127,12 @@ class Adapter:
 
     def close(self) -> None:
         """Close the sessions and the store."""
-        if "sessions" in self.__dict__:
+        if self._opened:
             self.sessions.close()
 
     async def aclose(self) -> None:
         """Close the sessions of the event loop, then do as `close`."""
-        if "sessions" in self.__dict__:
+        if self._opened:
             await self.sessions.aclose()
 
     def find_key(self, found: str | None, *parts: str | None, request: Any = None) -> str:
@@ -169,6 +183,23 @@ class Adapter:
         """The tool `recall` as a framework's user would define it."""
         function = schema("openai", self.recall_name)["function"]
         return RecallTool(function["name"], function["description"], function["parameters"])
+
+
+def _check_recall(when: Any, name: Any) -> None:
+    if when is True or when not in ("always", "folded", False):
+        raise RefoldError(f'recall is {when!r}: it must be "always", "folded" or False')
+    if not isinstance(name, str) or _TOOL_NAME.fullmatch(name) is None:
+        raise RefoldError(f"recall_name is {name!r}: it must have 1 to 64 letters, digits, _ or -")
+
+
+def _check_key_and_options(key: Any, options: Any) -> None:
+    if key is not None and not isinstance(key, str) and not callable(key):
+        raise RefoldError(f"key is {key!r}: it must be a text, or a callable that finds one")
+    if options is not None and not isinstance(options, Mapping):
+        raise RefoldError(f"options is {options!r}: it must be a dict of options of refold.open")
+    for name, advice in (("store", "pass store= instead"), ("name", "pass key= instead")):
+        if name in (options or {}):
+            raise RefoldError(f"options has {name!r}, which an adapter takes itself: {advice}")
 
 
 def is_listed(model: str) -> bool:

@@ -484,3 +484,19 @@ def test_calls_inside_the_content_are_said_once():
 def test_the_examples_of_the_migration_page_run(monkeypatch, tmp_path):
     page = Path(__file__).parents[2] / "docs" / "adapters" / "from-langchain-summarization.md"
     run_page(page, monkeypatch, tmp_path)
+
+
+def test_agents_that_share_a_middleware_are_each_measured_against_their_model(provider, middleware):
+    """A thread of another agent may run between the steps in which a model is looked at."""
+    other = create_agent(open_chat(provider, model="gpt-4.1"), middleware=[middleware])
+
+    class Interrupted(ChatOpenAI):
+        def __getattribute__(self, name):
+            if name == "context_management":
+                say(other, "Hello.", config={"configurable": {"thread_id": "other"}})
+            return super().__getattribute__(name)
+
+    chat = Interrupted(model="gpt-4o", base_url=provider.url, api_key="none", max_retries=0)
+    say(create_agent(chat, middleware=[middleware]), "Hello.")
+    models = [middleware.session(key).model for key in ("t1", "other")]
+    assert [model.rpartition(":")[2] for model in models] == ["gpt-4o", "gpt-4.1"]

@@ -204,10 +204,11 @@ class RefoldMiddleware(Adapter, AgentMiddleware):
 
     def _follow_request(self, session: Session | AsyncSession, request: ModelRequest) -> None:
         """Measure against the model of a request; one that compacts or keeps the history is refused."""
-        if self._last_model is None or self._last_model[0] is not request.model:
-            self._last_model = (request.model, read_model(request.model))
+        last = self._last_model
+        if last is None or last[0] is not request.model:
             _check_model(request.model)
-        facts = self._last_model[1]
+            last = self._last_model = (request.model, read_model(request.model))
+        facts = last[1]  # not of the attribute: another thread may have set it to its own model
         self.follow_model(session, facts.name, endpoint=facts.endpoint, window=facts.window)
 
     def _arrange_tools(self, tools: Sequence[Any], *, is_folded: bool) -> list[Any]:

@@ -9,7 +9,10 @@ from refold.config.values import SettingInfo, parse_value
 from refold.errors import FormatError
 
 VARIABLE: Final = "REFOLD_SERVE_"
+SECRET_VARIABLE: Final = "REFOLD_SERVE_TENANT_SECRET"  # noqa: S105  # the name of the variable
 TOKEN_VARIABLE: Final = "REFOLD_SERVE_TOKEN"  # noqa: S105  # the name of the variable
+_SECRETS: Final = {"token": TOKEN_VARIABLE, "tenant_secret": SECRET_VARIABLE}
+"""What comes from the environment alone."""
 _UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 
@@ -53,6 +56,19 @@ def _read_switch(value: Any) -> bool:
     return bool(parse_value("memory_enabled", value))
 
 
+def _read_tenancy(value: Any) -> str:
+    if value not in ("single", "key"):
+        raise FormatError("must be single or key")
+    return str(value)
+
+
+def _read_header(value: Any) -> str:
+    text = str(value).strip()
+    if re.fullmatch(r"[A-Za-z0-9-]{1,100}", text) is None:
+        raise FormatError("must be the name of a header, or none")
+    return "" if text.lower() == "none" else text
+
+
 _Reader = Callable[[Any], Any]
 _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("host", "the address to listen on", "127.0.0.1", _read_text),
@@ -75,6 +91,8 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("idle_seconds", "and between two pieces of it", "300", _read_seconds),
     ("drain_seconds", "how long open answers may go on after SIGTERM", "30", _read_seconds),
     ("fold_seconds", "how long a request may wait for its history", "20", _read_seconds),
+    ("tenancy", "single: all callers share sessions; key: each key has its own", "single", _read_tenancy),
+    ("tenant_header", "the header that names the tenant instead of the key", "none", _read_header),
     ("max_body", "bytes of a request", "64m", _read_bytes),
     ("max_requests", "requests at the same time", "4096", _read_count),
 )
@@ -93,7 +111,8 @@ def read_serve_table(table: Any, source: str) -> dict[str, Any]:
         if name not in SERVE_SETTINGS:
             near = get_close_matches(name, SERVE_SETTINGS, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SERVE_SETTINGS)}"
-            text = f"set {TOKEN_VARIABLE} instead" if name == "token" else hint
+            variable = _SECRETS.get(name)
+            text = f"set {variable} instead" if variable else hint
             raise FormatError(f"there is nothing called {name!r} to set; {text}", path=f"{source}: serve")
         values[name] = parse_serve_value(name, value, f"{source}: serve.{name}")
     return values

@@ -2,15 +2,15 @@
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from refold.gateway.history.conversations import Conversations
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
 from refold.gateway.history.refused import read_refusal
 from refold.gateway.history.session_calls import HistoryRequest
+from refold.gateway.history.tenants import Tenants, find_tenant
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.usage import UsageReader
 from refold.gateway.http.bodies import PassedBody, has_body, read_body
@@ -20,6 +20,9 @@ from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import Route, join_address
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
+
+if TYPE_CHECKING:
+    from refold.gateway.history.conversations import Conversations
 
 _FIRST_BAD_STATUS: Final = 300
 
@@ -31,7 +34,7 @@ class Surroundings:
     options: GatewayOptions
     client: UpstreamClient
     metrics: Metrics
-    histories: Conversations | None
+    tenants: Tenants | None
     """None: no history is looked at."""
 
 
@@ -42,6 +45,9 @@ class Exchange:
         self.request, self.route, self.around = request, route, around
         self._since = asyncio.get_running_loop().time()
         self._answers: list[Answer] = []
+        self._tenant = ""
+        self._histories: Conversations | None = None
+        """The conversations of its tenant, once they are needed."""
         self.model = ""
         """The family of the model, once it is known."""
 
@@ -52,6 +58,8 @@ class Exchange:
         finally:
             for answer in self._answers:
                 answer.close()
+            if self._histories is not None and self.around.tenants is not None:
+                self.around.tenants.leave(self._tenant)
 
     async def _pass_other(self) -> web.StreamResponse:
         """Pass on what has no history, body and all, as it comes."""
@@ -85,7 +93,7 @@ class Exchange:
 
     async def _send_again(self, answer: Answer, turn: Turn, refusal: Any) -> tuple[Answer, Turn]:
         """Fold harder and send once more; what is refused then goes to the caller in the upstream's words."""
-        histories = self.around.histories
+        histories = self._histories
         harder = None if histories is None else await histories.recover(turn, self.route.wire, refusal)
         if harder is None or harder.body is None:
             return answer, replace(turn, fold="failed")
@@ -96,8 +104,8 @@ class Exchange:
 
     async def _prepare(self, body: bytes) -> Turn:
         """Return what becomes of the history in a body."""
-        histories, route, headers = self.around.histories, self.route, self.request.headers
-        if histories is None:
+        tenants, route, headers = self.around.tenants, self.route, self.request.headers
+        if tenants is None:
             return Turn(fold="bypassed")
         hints = read_hints(headers, route.wire)
         text = decode_body(body, headers.get("Content-Encoding", ""), self.around.options.max_body)
@@ -105,8 +113,12 @@ class Exchange:
             return Turn(fold="none")
         endpoint = self.around.options.upstream(route.upstream)
         betas = headers.get("anthropic-beta", "")
+        tenant = find_tenant(headers, tenants.options)
+        if tenant is None:
+            return Turn(fold="bypassed;tenant")
+        self._tenant, self._histories = tenant, tenants.enter(tenant)
         history = HistoryRequest(route.wire, text, hints, endpoint, betas, counts=route.counts)
-        return await histories.prepare(history)
+        return await self._histories.prepare(history)
 
     def _make_outgoing(self, body: bytes | None, *, is_text: bool = False) -> Outgoing:
         """Return the request for the upstream.
@@ -133,7 +145,7 @@ class Exchange:
         """Pass the answer on, and have its usage recorded however it ends."""
         self.around.metrics.note_turn(self.route.wire, turn)
         reader = UsageReader(is_stream=answer.is_stream)
-        histories, is_good = self.around.histories, answer.status < _FIRST_BAD_STATUS
+        histories, is_good = self._histories, answer.status < _FIRST_BAD_STATUS
         try:
             return await answer.pass_on(self.request, turn.headers, reader.feed)
         finally:

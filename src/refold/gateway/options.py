@@ -8,12 +8,15 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from refold.calls.summariser import AskTarget
+from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies import presets
 from refold.stores import Store
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+TENANCIES: Final = ("single", "key")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LEAST_TOKEN: Final = 16
 """Characters of a token that cannot be guessed in a lifetime over a network."""
 
@@ -75,6 +78,12 @@ class HistoryOptions:
     """Who writes summaries; nobody by default."""
     fold_seconds: float = 20.0
     """Seconds that a request waits for its history; then it goes on as it came."""
+    tenancy: str = "single"
+    """single: all callers share their sessions. key: each caller's key has sessions of its own."""
+    tenant_secret: str = field(default="", repr=False)
+    """With which keys are hashed into names of tenants; another one loses the way to all stored sessions."""
+    tenant_header: str = ""
+    """A header that names the tenant instead of the key, where keys change; a proxy in front must set it."""
 
 
 def make_options(values: Mapping[str, Any]) -> GatewayOptions:
@@ -97,6 +106,26 @@ def check_options(options: GatewayOptions) -> None:
         )
     if options.token and len(options.token) < _LEAST_TOKEN:
         raise RefoldError(f"REFOLD_SERVE_TOKEN is too short: it needs {_LEAST_TOKEN} characters")
+
+
+def check_histories(options: HistoryOptions) -> None:
+    """Refuse a tenancy with which one caller could see what belongs to another."""
+    if options.tenancy not in TENANCIES:
+        raise RefoldError(f"tenancy is {' or '.join(TENANCIES)}, not {options.tenancy[:40]!r}")
+    if options.tenant_header and not _HEADER_NAME.fullmatch(options.tenant_header):
+        raise RefoldError("tenant_header is the name of a header: letters, digits and -")
+    if options.tenancy == "single":
+        if options.tenant_header:
+            raise RefoldError('tenant_header needs tenancy = "key"')
+        return
+    if len(options.tenant_secret) < _LEAST_TOKEN:
+        what = "is too short" if options.tenant_secret else "is missing"
+        raise RefoldError(
+            f'tenancy = "key" hashes keys with {SECRET_VARIABLE}, which {what}: set it to at least'
+            f" {_LEAST_TOKEN} random characters, and keep it"
+        )
+    if options.store is not None and not isinstance(options.store, str):
+        raise RefoldError('tenancy = "key" opens a store for each tenant: name its address')
 
 
 def is_loopback(host: str) -> bool:

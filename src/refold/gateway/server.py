@@ -9,13 +9,13 @@ from aiohttp import web
 
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.faults import describe_fault
-from refold.gateway.history.conversations import Conversations
+from refold.gateway.history.tenants import Tenants
 from refold.gateway.http.admission import admit
 from refold.gateway.http.forwarding import UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
 from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
-from refold.gateway.options import GatewayOptions, HistoryOptions, check_options
+from refold.gateway.options import GatewayOptions, HistoryOptions, check_histories, check_options
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")
@@ -43,8 +43,10 @@ class Gateway:
         """
         self.options = options or GatewayOptions()
         self._history_options = histories
-        self._histories: Conversations | None = None
+        self._tenants: Tenants | None = None
         check_options(self.options)
+        if histories is not None:
+            check_histories(histories)
         self.metrics = Metrics()
         self.draining = False
         self._open = 0
@@ -57,9 +59,9 @@ class Gateway:
         self._idle.set()
         async with AsyncExitStack() as opened:
             if self._history_options is not None:
-                self._histories = Conversations(self._history_options)
-                opened.push_async_callback(self._histories.close)
-                await self._histories.is_ready()
+                self._tenants = Tenants(self._history_options)
+                opened.push_async_callback(self._tenants.close)
+                await self._tenants.is_ready()
             self._client = UpstreamClient()
             opened.push_async_callback(self._client.close)
             self._server = self._make_server()
@@ -149,7 +151,7 @@ class Gateway:
             timer.cancel()
         path = request.raw_path.partition("?")[0]
         route = find_route(request.method, path, request.headers)
-        around = Surroundings(self.options, self._client, self.metrics, self._histories)
+        around = Surroundings(self.options, self._client, self.metrics, self._tenants)
         exchange = Exchange(request, route, around)
         self._begin()
         outcome = "client-gone"
@@ -218,7 +220,7 @@ class Gateway:
         """Return why no requests should be sent here; "" if they may."""
         if self.draining:
             return "draining"
-        is_ready = self._histories is None or await self._histories.is_ready()
+        is_ready = self._tenants is None or await self._tenants.is_ready()
         return "" if is_ready else "the store does not answer"
 
 

@@ -142,8 +142,16 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
     return caps
 
 
-def find_store(address: str | os.PathLike[str] | Store | None, durability: Durability | None) -> Store:
-    """Return an open store as it is, or open the one at an address; the user's own store by default."""
+def find_store(
+    address: str | os.PathLike[str] | Store | None,
+    durability: Durability | None,
+    *,
+    scope: str | None = None,
+) -> Store:
+    """Return an open store as it is, or open the one at an address; the user's own store by default.
+
+    scope   tenant whose store is opened; an open store has its own
+    """
     if address is not None and not isinstance(address, str | os.PathLike):
         if not hasattr(address, "head"):
             raise RefoldError(f"store is an address, a path or a store, not {type(address).__name__}")
@@ -151,16 +159,18 @@ def find_store(address: str | os.PathLike[str] | Store | None, durability: Durab
     from refold.config.settings import default_store  # reads files, which a named store does not need
 
     chosen = address or default_store()
-    return open_store(chosen, durability=durability) if chosen else _open_default(durability)
+    if chosen:
+        return open_store(chosen, durability=durability, scope=scope)
+    return _open_default(durability, scope)
 
 
-def _open_default(durability: Durability | None) -> Store:
+def _open_default(durability: Durability | None, scope: str | None) -> Store:
     """Open the user's own store, or one in memory where no file can be made, as in a read-only home.
 
     Nobody has named it, so that no mistyped address is hidden.
     """
     try:
-        return open_store(DEFAULT_STORE, durability=durability)
+        return open_store(DEFAULT_STORE, durability=durability, scope=scope)
     except (LogCorrupt, LogTooNew):
         raise
     except StoreError as error:

@@ -14,7 +14,7 @@ from refold.cli.options.knobs import refuse_unknown_policy
 from refold.cli.options.remote import open_summariser
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
-from refold.config.serve_settings import TOKEN_VARIABLE, parse_serve_value
+from refold.config.serve_settings import SECRET_VARIABLE, TOKEN_VARIABLE, parse_serve_value
 from refold.core.compaction.policy import Policy
 from refold.errors import install_hint
 from refold.gateway.options import GatewayOptions, HistoryOptions, make_options
@@ -33,7 +33,8 @@ REFOLD_SERVE_TOKEN is needed. SIGTERM lets open answers end, SIGHUP reads the
 settings of the gateway again. Needs the extra serve. docs/gateway.md
 """
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
-_FOLD_SECONDS: Final = "fold_seconds"
+_OF_HISTORIES: Final = ("fold_seconds", "tenancy", "tenant_header")
+"""Settings that hold as long as the gateway runs."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,7 +72,8 @@ def run(args: Namespace, screen: Screen) -> int:
 def _read_options(args: Namespace) -> GatewayOptions:
     """Return the gateway's options: arguments over variables over the file."""
     values: dict[str, Any] = dict(config.load().serve)
-    values.pop(_FOLD_SECONDS, None)
+    for name in _OF_HISTORIES:
+        values.pop(name, None)
     for name in _OPTIONS:
         if (value := getattr(args, name)) is not None:
             values[name] = parse_serve_value(name, value, "--" + name.replace("_", "-"))
@@ -90,7 +92,7 @@ def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
         return config.apply_settings(presets.get(name, **settings.knobs_of(name)), settings)
 
     client = open_summariser(args.ask if args.ask is not None else settings.ask)
-    seconds = settings.serve.get(_FOLD_SECONDS)
+    chosen = {name: settings.serve[name] for name in _OF_HISTORIES if name in settings.serve}
     try:
         yield HistoryOptions(
             store=store_address(args),
@@ -98,7 +100,8 @@ def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
             make_policy=make_policy,
             window=None if window is None else int(window),
             ask=client,
-            **({} if seconds is None else {"fold_seconds": seconds}),
+            tenant_secret=os.environ.get(SECRET_VARIABLE, "").strip(),
+            **chosen,
         )
     finally:
         if client is not None:

@@ -1,4 +1,4 @@
-"""Histories of requests: found by their messages, kept in sessions, folded in passing.
+"""Histories of one tenant's requests: found by their messages, kept in sessions, folded in passing.
 
 Session calls may wait for a store or a model, so they run in threads. The calls of one conversation run one
 after the other, in the order of its requests. Whatever goes wrong here, the request goes on as it came.
@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
@@ -16,16 +15,14 @@ from refold import formats
 from refold.errors import RefoldError, StoreError
 from refold.gateway.faults import describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
-from refold.gateway.history.memo import MessageMemo, NamedHistory
-from refold.gateway.history.session_calls import HistoryRequest, SessionCalls
+from refold.gateway.history.memo import NamedHistory
+from refold.gateway.history.session_calls import HistoryRequest, SessionCalls, Surroundings
 from refold.gateway.history.split import SplitBody, split_body
 from refold.gateway.history.turns import Turn
 from refold.gateway.options import HistoryOptions
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold.gateway")
-_THREADS: Final = 16
-"""Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
 _INLINE_BYTES: Final = 256 * 1024
 """Bodies up to this size are read in the event loop: 1 ms if the history is known, 15 ms if all of it is new.
 Larger ones are read in a thread, so that the streams of others do not stall."""
@@ -36,15 +33,13 @@ _BYTES_PER_TOKEN: Final = 4
 
 
 class Conversations:
-    """All conversations over one store."""
+    """All conversations of one tenant."""
 
-    def __init__(self, options: HistoryOptions) -> None:
-        self._options = options
-        self._memo = MessageMemo()
-        self._calls = SessionCalls(options, self._memo)
+    def __init__(self, options: HistoryOptions, around: Surroundings, tenant: str) -> None:
+        self._options, self._around, self._tenant = options, around, tenant
+        self._calls = SessionCalls(options, around, tenant)
         self._known = KnownConversations()
         self._finding = asyncio.Lock()
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def is_ready(self) -> bool:
@@ -56,7 +51,6 @@ class Conversations:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSING_SECONDS)
         await self._work(self._calls.close)
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def prepare(self, request: HistoryRequest) -> Turn:
         """Return what to send for a request; nothing that goes wrong here stops it."""
@@ -78,7 +72,7 @@ class Conversations:
         try:
             return await self._prepare(request, split, history)
         except StoreError as error:
-            self._calls.breaker.note_failure(time.monotonic())
+            self._around.breaker.note_failure(time.monotonic())
             _LOGGER.warning("the store failed (%s): a history was not taken in", describe_fault(error))
             reason = "store"
         except TimeoutError:
@@ -112,7 +106,7 @@ class Conversations:
         """Find the conversation of a history, and have its session say what to send."""
         conversation = self._find_open(request, history)
         if conversation is None:
-            if not self._calls.breaker.allows(time.monotonic()):
+            if not self._around.breaker.allows(time.monotonic()):
                 return Turn(fold="bypassed;store", model=split.model)  # it is tried again by and by
             conversation = await self._find_stored(request, history)
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
@@ -124,7 +118,8 @@ class Conversations:
         split = split_body(request.body, request.wire)
         if split is None or split.is_elsewhere:
             return split, None
-        return split, self._memo.read_history(formats.get(request.wire), split.items)
+        wire = formats.get(request.wire)
+        return split, self._around.memo.read_history(wire, split.items, self._tenant)
 
     def _is_large(self, request: HistoryRequest) -> bool:
         """True if a history without an answer is above half of the window: soon it may not fit."""
@@ -192,7 +187,7 @@ class Conversations:
                 _LOGGER.warning("usage was not recorded (%s)", describe_fault(error))
 
     async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._around.pool, call, *arguments)
 
     def _keep(self, work: Any) -> asyncio.Task[Any]:
         """Start a task that goes on although nobody may wait for it."""

@@ -56,13 +56,16 @@ class MessageMemo:
         self._young: dict[_Key, KnownMessage] = {}
         self._old: dict[_Key, KnownMessage] = {}
 
-    def read_history(self, wire: Format, items: Sequence[msgspec.Raw]) -> NamedHistory:
-        """Return the messages with their names; raises what the format raises at something unreadable."""
+    def read_history(self, wire: Format, items: Sequence[msgspec.Raw], tenant: str = "") -> NamedHistory:
+        """Return the messages with their names; raises what the format raises at something unreadable.
+
+        tenant   whose they are: nobody can measure whether another one has sent them
+        """
         values: list[Any] = []
         names: list[str] = []
-        format_name, parent, fixed, has_answer = wire.name, ROOT, 0, False
+        space, parent, fixed, has_answer = tenant + wire.name, ROOT, 0, False
         for raw in items:
-            key = (format_name, parent, bytes(raw))
+            key = (space, parent, bytes(raw))
             message = self._young.get(key) or self._find(key) or self._read(key, wire, len(names) + 1)
             values.append(message.value)
             if message.is_system and not names:
@@ -115,4 +118,5 @@ class MessageMemo:
 
 
 _Key = tuple[str, str, bytes]
-"""The format, the name of the message before, and the bytes: quicker to compare than a digest is to make."""
+"""The tenant and the format, the name of the message before, and the bytes: quicker to compare than
+a digest is to make."""

@@ -1,7 +1,9 @@
 """Calls of sessions and their store, as they run in threads: open, search, prepare, observe."""
 
 import logging
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +31,8 @@ _SHARE_OF_MODEL: Final = 0.75
 _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 30.0
 """Seconds after which a failed store is tried again: at first soon, then more and more rarely."""
+_TENANT_CONNECTIONS: Final = 2
+"""Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
 _MOST_MEASURED: Final = 64
 """System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 _NOBODY: Final = "refold-gateway"
@@ -78,12 +82,23 @@ class StoreBreaker:
         self._seconds = 0.0
 
 
-class SessionCalls:
-    """The sessions over one store; each method may wait for it."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the conversations of all tenants use."""
 
-    def __init__(self, options: HistoryOptions, memo: MessageMemo) -> None:
-        self.options, self.breaker = options, StoreBreaker()
-        self._memo = memo
+    pool: ThreadPoolExecutor
+    memo: MessageMemo
+    breaker: StoreBreaker
+    """One for all: their stores are one server or one disk."""
+
+
+class SessionCalls:
+    """The sessions of one tenant; each method may wait for the store."""
+
+    def __init__(self, options: HistoryOptions, around: Surroundings, tenant: str) -> None:
+        self.options, self.breaker, self._memo = options, around.breaker, around.memo
+        self._tenant = tenant
+        self._opening = threading.Lock()
         self._store: Store | None = None
         self._sessions: dict[tuple[str, str], Sessions] = {}
         self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
@@ -180,9 +195,18 @@ class SessionCalls:
         )
 
     def _open_store(self) -> Store:
-        if self._store is None:
-            self._store = find_store(self.options.store, None)
-        return self._store
+        with self._opening:
+            if self._store is None:
+                self._store = self._find_store()
+            return self._store
+
+    def _find_store(self) -> Store:
+        address = self.options.store
+        if not self._tenant:
+            return find_store(address, None)
+        if isinstance(address, str) and address.startswith("postgres") and "connections=" not in address:
+            address += f"{'&' if '?' in address else '?'}connections={_TENANT_CONNECTIONS}"
+        return find_store(address, None, scope=self._tenant)
 
     def _make_policy(self, name: str) -> Policy:
         return self.options.make_policy(name)

@@ -1,0 +1,132 @@
+"""Tenants: whose sessions a request may see. Each has conversations and a scope of the store of its own.
+
+A tenant is named by a keyed hash of the caller's key, so that nothing that is stored, logged or counted tells
+the key, and nobody who reads the store can find out which key it was.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from refold.gateway.faults import describe_fault
+from refold.gateway.history.conversations import Conversations
+from refold.gateway.history.memo import MessageMemo
+from refold.gateway.history.session_calls import StoreBreaker, Surroundings
+from refold.gateway.options import HistoryOptions
+
+_LOGGER: Final = logging.getLogger("refold.gateway")
+SINGLE: Final = ""
+"""The tenant of a gateway for one user: the scope that the store's address names."""
+_KEY_HEADERS: Final = ("Authorization", "x-api-key", "api-key", "x-goog-api-key")
+"""Headers in which clients send their keys."""
+_HEADER_MARK: Final = b"header\0"
+"""Before the value of a tenant header, so that no key can name the same tenant: a header has no zero byte."""
+_TENANT_BYTES: Final = 16
+_THREADS: Final = 16
+"""Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
+_MOST_OPEN: Final = 32
+"""Tenants that stay open while they send nothing: with two connections each, a PostgreSQL server's usual 100
+are enough. Others are opened again when they come back."""
+
+
+class _Headers(Protocol):
+    """Headers of a request, as far as a tenant is found in them."""
+
+    def getall(self, key: str, default: list[str]) -> list[str]:
+        """Return every value of a header."""
+
+
+def find_tenant(headers: _Headers, options: HistoryOptions) -> str | None:
+    """Return the tenant of a request; None if it names none, so that its history may not be kept."""
+    if options.tenancy == "single":
+        return SINGLE
+    if options.tenant_header and (named := _join(headers.getall(options.tenant_header, []))):
+        return _hash(options, _HEADER_MARK + named)
+    sent = [value for header in _KEY_HEADERS for value in headers.getall(header, [])]
+    keys = {_strip_scheme(value) for value in sent}
+    named = _join(sorted(keys))
+    return _hash(options, named) if named else None
+
+
+def _strip_scheme(value: str) -> str:
+    """Return a key without the word before it: the same key may come in two headers."""
+    scheme, _, key = value.strip().partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else value.strip()
+
+
+def _join(values: list[str]) -> bytes:
+    """Return the values as one; a header has no line breaks, so that no two lists look the same."""
+    return "\n".join(value for value in values if value).encode("utf-8", "surrogateescape")
+
+
+def _hash(options: HistoryOptions, text: bytes) -> str:
+    return hmac.digest(options.tenant_secret.encode(), text, "sha256")[:_TENANT_BYTES].hex()
+
+
+@dataclass(slots=True)
+class _Tenant:
+    conversations: Conversations
+    requests: int = 0
+    """Requests that use it now."""
+
+
+class Tenants:
+    """The conversations of every tenant over one store; those who send nothing are closed by and by."""
+
+    def __init__(self, options: HistoryOptions) -> None:
+        self.options = options
+        pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
+        self._around = Surroundings(pool, MessageMemo(), StoreBreaker())
+        self._single = Conversations(options, self._around, SINGLE)
+        self._open: OrderedDict[str, _Tenant] = OrderedDict()
+        self._closing: set[asyncio.Task[Any]] = set()
+
+    async def is_ready(self) -> bool:
+        """Return whether the store answers; if it does not, histories go on unmodified until it does."""
+        return await self._single.is_ready()
+
+    def enter(self, tenant: str) -> Conversations:
+        """Return a tenant's conversations, which stay open until `leave`."""
+        if tenant == SINGLE:
+            return self._single
+        known = self._open.get(tenant)
+        if known is None:
+            made = Conversations(self.options, self._around, tenant)
+            known = self._open[tenant] = _Tenant(made)
+        known.requests += 1
+        self._open.move_to_end(tenant)
+        self._close_unused()
+        return known.conversations
+
+    def leave(self, tenant: str) -> None:
+        """End what `enter` began."""
+        if tenant != SINGLE:
+            self._open[tenant].requests -= 1
+
+    async def close(self) -> None:
+        """Wait for what runs, and close the sessions and the stores."""
+        rest = [self._single, *(tenant.conversations for tenant in self._open.values())]
+        self._open.clear()
+        await asyncio.gather(*self._closing, *(_close(one) for one in rest))
+        self._around.pool.shutdown(wait=False, cancel_futures=True)
+
+    def _close_unused(self) -> None:
+        """Close the tenants who have sent nothing for longest; not while the store owes them an append."""
+        if len(self._open) <= _MOST_OPEN or self._around.breaker.is_open:
+            return
+        unused = [name for name, tenant in self._open.items() if tenant.requests == 0]
+        for name in unused[: len(self._open) - _MOST_OPEN]:
+            task = asyncio.ensure_future(_close(self._open.pop(name).conversations))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+
+async def _close(conversations: Conversations) -> None:
+    try:
+        await conversations.close()
+    except Exception as error:  # noqa: BLE001  # the others must be closed as well
+        _LOGGER.warning("the store of a tenant was not closed: %s", describe_fault(error))

@@ -75,6 +75,15 @@ def test_the_llm_that_is_handed_over_stays_as_it_is(provider):
     assert not hasattr(plain, "refold")
 
 
+def test_what_cannot_be_wrapped_is_refused_in_one_line(provider):
+    with pytest.raises(refold.RefoldError, match="cannot wrap str: pass an LLM of LlamaIndex"):
+        refolded("gpt-4o", "t1", store="memory:")
+    with pytest.raises(refold.RefoldError, match="wrapped already: wrap the LLM that it was made from"):
+        refolded(fold(provider), "t2", store="memory:")
+    with pytest.raises(refold.RefoldError, match=r"cannot tell .* refolded\(llm, \"thread-1\"\)"):
+        fold(provider, "").chat([ChatMessage("Hello.")])
+
+
 def test_name_and_window_come_from_the_llm(provider):
     llm = refolded(open_llm(provider), "t1", store="memory:")
     llm.chat([ChatMessage("NOTOOL hi")])

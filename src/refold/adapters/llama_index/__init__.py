@@ -26,6 +26,7 @@ from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.tokens.usage import read_usage
+from refold.errors import RefoldError
 from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
 from refold.session.session import Session
@@ -38,7 +39,7 @@ L = TypeVar("L", bound=LLM)
 class Refold(Adapter):
     """Sessions for LLM objects of LlamaIndex; `wrap` gives an LLM whose chats go through a session."""
 
-    key_advice = 'name it: refold.wrap(llm, "thread-1")'
+    key_advice = 'name it: refolded(llm, "thread-1"), or Refold(...).wrap(llm, "thread-1")'
 
     def __init__(
         self,
@@ -78,6 +79,10 @@ class Refold(Adapter):
 
     def wrap(self, llm: L, key: str | None = None) -> L:
         """Return a copy of an LLM whose chats go through the session of a key; `llm` stays as it is."""
+        if not isinstance(llm, LLM):
+            raise RefoldError(f"cannot wrap {type(llm).__name__}: pass an LLM of LlamaIndex")
+        if isinstance(llm, RefoldedChats):
+            raise RefoldError("this LLM is wrapped already: wrap the LLM that it was made from")
         kind = type(llm)
         if kind not in self._classes:
             self._classes[kind] = _make_class(kind)

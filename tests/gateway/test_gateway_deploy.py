@@ -11,18 +11,20 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tomllib
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 from client_bodies import ClaudeCode
-from recording_upstream import LIMIT, Running, answer_json, running_upstream, send
+from recording_upstream import LIMIT, Running, running_upstream, send
 
-from refold.gateway import GatewayOptions
+from refold.gateway import GatewayOptions, HistoryOptions
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -96,8 +98,10 @@ def known_variables(folder):
         [sys.executable, "-m", "refold.cli", "config", "--json"],
         cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    names = json.loads(shown.stdout)["settings"]
-    return {"REFOLD_" + name.upper().replace(".", "_") for name in names} | {"REFOLD_SERVE_TOKEN"}
+    names = [name for name in json.loads(shown.stdout)["settings"] if "." not in name]
+    own = {field.name for options in (GatewayOptions, HistoryOptions) for field in fields(options)}
+    names += [f"serve_{name}" for name in own - {*names, "make_policy"}]
+    return {f"REFOLD_{name.upper()}" for name in names}
 
 
 @contextmanager
@@ -127,7 +131,7 @@ def test_the_image_has_a_plain_base_and_no_root():
     assert arguments_of("USER")[-1] not in ("root", "0")
     names = [name for name, _ in read_dockerfile()]
     assert names.index("USER") < names.index("ENTRYPOINT")
-    assert not re.search(r"TOKEN|KEY|PASSWORD", " ".join(arguments_of("ENV") + arguments_of("ARG")))
+    assert not re.search(r"TOKEN|KEY|PASSWORD|SECRET", " ".join(arguments_of("ENV") + arguments_of("ARG")))
 
 
 def test_the_image_is_made_of_the_copied_source_and_real_extras():
@@ -242,7 +246,7 @@ def test_systemd_takes_the_unit(tmp_path):
 # -- compose and the load balancer -----------------------------------------------------------------------------
 
 
-def test_every_service_is_hardened_and_checked(tmp_path):
+def test_every_service_is_hardened_and_checked():
     services = read_compose()["services"]
     assert set(services) == {"gateway-1", "gateway-2", "balancer", "database"}
     for name, service in services.items():
@@ -275,13 +279,17 @@ def test_the_replicas_are_gateways_with_secrets_from_the_environment(tmp_path):
         assert "@database/" in variables["REFOLD_STORE"]
     for service in services.values():
         for name, value in service.get("environment", {}).items():
-            if re.search("TOKEN|PASSWORD|KEY", name):
+            if re.search("TOKEN|PASSWORD|SECRET", name):
                 assert re.fullmatch(r"\$\{[A-Z_]+:\?[^}]+\}", value)
 
 
 def test_compose_takes_the_file():
     docker = need("docker")
-    secrets = {"POSTGRES_PASSWORD": "p:w@/d", "REFOLD_SERVE_TOKEN": TOKEN}
+    secrets = {
+        "POSTGRES_PASSWORD": "p:w@/d",
+        "REFOLD_SERVE_TOKEN": TOKEN,
+        "REFOLD_SERVE_TENANT_SECRET": TOKEN,
+    }
     if run(docker, "compose", "version").returncode:
         pytest.skip("docker has no compose")
     checked = run(docker, "compose", "-f", DEPLOY / "compose.yaml", "config", "--quiet", **secrets)
@@ -319,8 +327,6 @@ def test_haproxy_takes_the_configuration():
 
 
 def free_port():
-    import socket
-
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
@@ -348,57 +354,64 @@ def balancing(folder, ports):
 
 
 def wait_until(check):
-    """Ask again until it is so; every question takes a request's time."""
-    for _ in range(20_000):
-        if check():
-            return
-    raise AssertionError("it never became so")
+    """Ask again until it is so; every question takes the time of a request."""
+    assert any(check() for _ in range(50_000))
 
 
 def play(balancer, request, query=""):
     headers = {**request.headers, "x-refold-token": TOKEN}
-    return send(balancer, "POST", request.path + query, request.bytes, list(headers.items()))
+    reply = send(balancer, "POST", request.path + query, request.bytes, list(headers.items()))
+    assert reply.status == 200
+    return reply.header("x-refold-fold")
 
 
-def test_replicas_behind_the_balancer_keep_conversations_and_survive_each_other(tmp_path):
-    """Each conversation stays with one replica, goes on with the other one, and with neither's store."""
-    need("haproxy")
-    with running_upstream() as upstream, ExitStack() as open_here:
-        place = tmp_path / "data"
-        variables = {
-            "REFOLD_STORE": f"sqlite:{place}/sessions.db", "REFOLD_WINDOW": "30000", "REFOLD_SERVE_PORT": "0",
-            "REFOLD_SERVE_TOKEN": TOKEN, "REFOLD_SERVE_UPSTREAM_ANTHROPIC": upstream.url,
-        }  # fmt: skip
-        replicas = {}
-        for name in ("gateway-1", "gateway-2"):
-            replicas[name] = open_here.enter_context(serving(tmp_path, **variables))
-        ports = {name: port for name, (_, port) in replicas.items()}
-        balancer, log = open_here.enter_context(balancing(tmp_path, ports))
-        wait_until(lambda: connects(balancer))
-        clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}", words=500) for number in range(8)]
-        for steps in range(2, 5):
-            for client in clients:
-                assert play(balancer, client.request(steps), "&q=canary-query").status == 200
-        served = count_by_replica(log)
-        assert set(served) == {"gateway-1", "gateway-2"}
-        assert all(count % 3 == 0 for count in served.values()), "three requests of each conversation"
-        assert "canary" not in log.read_text()
-        replicas["gateway-1"][0].kill()
-        for client in clients:
-            reply = play(balancer, client.request(20))
-            assert (reply.status, reply.header("x-refold-fold")) == (200, "made")
-
-
-def connects(balancer):
+def is_answered(balancer):
     try:
         return send(balancer, "GET", "/healthz").status == 200
-    except ConnectionError:
+    except ConnectionError:  # the balancer does not listen yet
         return False
 
 
-def count_by_replica(log):
-    served = [
-        re.search(r"ready/(gateway-\d)", line) for line in log.read_text().splitlines() if "POST" in line
-    ]
-    names = [match[1] for match in served if match]
-    return {name: names.count(name) for name in names}
+def replicas_in(log, since=0):
+    """Backend and replica of each request with a history, in their order."""
+    lines = log.read_text().splitlines()[since:]
+    return [re.search(r"(\w+/gateway-\d)", line)[1] for line in lines if " POST " in line]
+
+
+@pytest.fixture
+def balanced(tmp_path):
+    """Two replicas on one store that is missing yet, behind the real haproxy."""
+    need("haproxy")
+    with running_upstream() as upstream, ExitStack() as opened:
+        variables = {
+            "REFOLD_STORE": f"sqlite:{tmp_path}/data/sessions.db", "REFOLD_WINDOW": "30000",
+            "REFOLD_SERVE_PORT": "0", "REFOLD_SERVE_TOKEN": TOKEN,
+            "REFOLD_SERVE_UPSTREAM_ANTHROPIC": upstream.url,
+        }  # fmt: skip
+        names = ("gateway-1", "gateway-2")
+        replicas = {name: opened.enter_context(serving(tmp_path, **variables)) for name in names}
+        ports = {name: port for name, (_, port) in replicas.items()}
+        balancer, log = opened.enter_context(balancing(tmp_path, ports))
+        wait_until(lambda: is_answered(balancer))
+        yield balancer, log, {name: process for name, (process, _) in replicas.items()}
+
+
+def test_replicas_behind_the_balancer(balanced, tmp_path):
+    """Without their store they are not ready and pass requests on; then each conversation has its replica."""
+    balancer, log, processes = balanced
+    clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}", words=500) for number in range(8)]
+    wait_until(lambda: is_answered(balancer) and " alive/gateway" in log.read_text())
+    assert {play(balancer, client.request(2)) for client in clients} == {"bypassed;store"}
+    assert {name.partition("/")[0] for name in replicas_in(log)} == {"alive"}
+    (tmp_path / "data").mkdir()
+    back = [f"Server ready/{name} is UP" for name in processes]
+    wait_until(lambda: is_answered(balancer) and all(line in log.read_text() for line in back))
+    since = len(log.read_text().splitlines())
+    for steps in (3, 4, 5):
+        assert {play(balancer, client.request(steps), "&q=canary-query") for client in clients} == {"none"}
+    served = replicas_in(log, since)
+    assert set(served) == {"ready/gateway-1", "ready/gateway-2"}
+    assert served == served[: len(clients)] * 3
+    assert "canary" not in log.read_text()
+    processes["gateway-1"].kill()
+    assert {play(balancer, client.request(20)) for client in clients} == {"made"}

@@ -52,6 +52,11 @@ def _read_names(value: Any) -> tuple[str, ...]:
     return tuple(word.strip() for word in words)
 
 
+def _read_models(value: Any) -> tuple[str, ...]:
+    names = _read_names(value)
+    return () if names == ("none",) else names
+
+
 def _read_switch(value: Any) -> bool:
     return bool(parse_value("memory_enabled", value))
 
@@ -93,6 +98,12 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("fold_seconds", "how long a request may wait for its history", "20", _read_seconds),
     ("tenancy", "single: all callers share sessions; key: each key has its own", "single", _read_tenancy),
     ("tenant_header", "the header that names the tenant instead of the key", "none", _read_header),
+    (
+        "summary_model",
+        "models that summarise with the caller's key, without ask",
+        "none",
+        _read_models,
+    ),
     ("max_body", "bytes of a request", "64m", _read_bytes),
     ("max_requests", "requests at the same time", "4096", _read_count),
 )

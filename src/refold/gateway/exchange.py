@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
+from refold.gateway.history.caller_summaries import read_access
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
 from refold.gateway.history.refused import read_refusal
@@ -117,7 +118,9 @@ class Exchange:
         if tenant is None:
             return Turn(fold="bypassed;tenant")
         self._tenant, self._histories = tenant, tenants.enter(tenant)
-        history = HistoryRequest(route.wire, text, hints, endpoint, betas, counts=route.counts)
+        pays = tenants.options.ask is None and bool(tenants.options.summary_model)
+        access = read_access(headers, route.wire, endpoint) if pays else None
+        history = HistoryRequest(route.wire, text, hints, endpoint, betas, route.counts, access)
         return await self._histories.prepare(history)
 
     def _make_outgoing(self, body: bytes | None, *, is_text: bool = False) -> Outgoing:

@@ -76,6 +76,9 @@ class HistoryOptions:
     """The window of every model, where the operator knows better."""
     ask: AskTarget = None
     """Who writes summaries; nobody by default."""
+    summary_model: tuple[str, ...] = ()
+    """Models that write summaries at the caller's upstream with the caller's key, where `ask` is nobody:
+    a name, or `openai:NAME` and `anthropic:NAME`."""
     fold_seconds: float = 20.0
     """Seconds that a request waits for its history; then it goes on as it came."""
     tenancy: str = "single"

@@ -33,7 +33,7 @@ REFOLD_SERVE_TOKEN is needed. SIGTERM lets open answers end, SIGHUP reads the
 settings of the gateway again. Needs the extra serve. docs/gateway.md
 """
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
-_OF_HISTORIES: Final = ("fold_seconds", "tenancy", "tenant_header")
+_OF_HISTORIES: Final = ("fold_seconds", "tenancy", "tenant_header", "summary_model")
 """Settings that hold as long as the gateway runs."""
 
 

@@ -3,15 +3,20 @@
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from refold.calls.measure import measure
+from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED, Budget
 from refold.core.compaction.policy import Policy
 from refold.errors import StoreError
 from refold.gateway.faults import describe_fault
+from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
 from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
@@ -51,6 +56,8 @@ class HistoryRequest:
     betas: str = ""
     counts: bool = False
     """True if it only counts tokens."""
+    access: Access | None = None
+    """The way to the caller's upstream, where the caller pays for summaries."""
 
 
 class StoreBreaker:
@@ -101,6 +108,8 @@ class SessionCalls:
         self._opening = threading.Lock()
         self._store: Store | None = None
         self._sessions: dict[tuple[str, str], Sessions] = {}
+        self._summarisers: WeakValueDictionary[tuple[str, str], CallerSummariser] = WeakValueDictionary()
+        """Those of open sessions, by wire and name."""
         self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
 
     def check_store(self) -> bool:
@@ -140,7 +149,8 @@ class SessionCalls:
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._open_session(conversation, request, split.model, window)
-        ready = session.prepare(history.values, system=system, tools=tools)
+        with self._lend_key(session, request):
+            ready = session.prepare(history.values, system=system, tools=tools)
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
         conversation.requests += 1
@@ -219,11 +229,38 @@ class SessionCalls:
                 store=self._open_store(),
                 policy=self._make_policy(conversation.policy),
                 format=wire,
-                ask=self.options.ask,
+                options=lambda name: {"ask": self._find_summariser(str(name), wire)},
                 ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
-                background=self.options.ask is not None,
+                background=self.options.ask is not None or bool(self.options.summary_model),
             )
         return sessions.get(conversation.name)
+
+    def _find_summariser(self, name: str, wire: str) -> AskTarget:
+        """Return who writes the summaries of a session: the operator's, or the caller's own upstream."""
+        model = find_summary_model(self.options.summary_model, wire)
+        if self.options.ask is not None or not model:
+            return self.options.ask
+        made = CallerSummariser(wire, model, self.options.fold_seconds * _SHARE_OF_MODEL)
+        self._summarisers[wire, name] = made
+        return made
+
+    @contextmanager
+    def _lend_key(self, session: Session, request: HistoryRequest) -> Iterator[None]:
+        """Lend the caller's key to the summariser for a request and for the fold that it begins."""
+        summariser = self._summarisers.get((request.wire, session.state.name))
+        if summariser is None or request.access is None:
+            yield
+            return
+        summariser.lend(request.access)
+        wait = None
+        try:
+            yield
+            wait = session.state.pending_fold
+        finally:
+            if wait is None:
+                summariser.give_back()
+        if wait is not None:
+            _start_thread(_give_back_later, session, summariser, wait)
 
     def _open_session(
         self, conversation: Conversation, request: HistoryRequest, model: str, window: int | None
@@ -262,6 +299,20 @@ def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: 
         number=conversation.requests,
         tip=view.tip,
     )
+
+
+def _start_thread(work: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=work, args=arguments, name="refold-key", daemon=True).start()
+
+
+def _give_back_later(session: Session, summariser: CallerSummariser, wait: Callable[[], Any]) -> None:
+    """Give a key back when the fold in the background has ended."""
+    try:
+        session.run_flow(wait())
+    except StoreError as error:
+        _LOGGER.warning("a fold was not waited for (%s)", describe_fault(error))
+    finally:
+        summariser.give_back()
 
 
 def _count_saved(session: Session) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from refold.gateway.faults import describe_fault
+from refold.gateway.history.caller_summaries import check_summary_models
 from refold.gateway.history.conversations import Conversations
 from refold.gateway.history.memo import MessageMemo
 from refold.gateway.history.session_calls import StoreBreaker, Surroundings
@@ -78,6 +79,8 @@ class Tenants:
     """The conversations of every tenant over one store; those who send nothing are closed by and by."""
 
     def __init__(self, options: HistoryOptions) -> None:
+        if options.ask is None:
+            check_summary_models(options.summary_model)
         self.options = options
         pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
         self._around = Surroundings(pool, MessageMemo(), StoreBreaker())

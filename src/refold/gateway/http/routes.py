@@ -31,7 +31,7 @@ _PREFIXES: Final[Mapping[str, Upstream]] = {
 }
 _GEMINI: Final = re.compile(r"/v1(alpha|beta)\w*/.*")
 """Paths of Gemini's interface; its requests are passed on, so that no other provider is given their key."""
-_VERSION: Final = "/v1"
+VERSION: Final = "/v1"
 _ENDS_WITH_VERSION: Final = re.compile(r"/v\d+[a-z0-9]*")
 _HEADERS: Final[Mapping[str, Upstream]] = {
     "anthropic-version": "anthropic",
@@ -69,8 +69,8 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
         if path.startswith(f"{prefix}/"):
             named, path = upstream, path.removeprefix(prefix)
             break
-    versioned = path.startswith(f"{_VERSION}/")
-    path = path.removeprefix(_VERSION) if versioned else path
+    versioned = path.startswith(f"{VERSION}/")
+    path = path.removeprefix(VERSION) if versioned else path
     folded = _FOLDED.get(path)
     if folded is not None and named in (None, folded[0]):
         wire = folded[1] if method == "POST" else ""
@@ -92,7 +92,11 @@ def join_address(base: str, route: Route) -> str:
     'https://api.openai.com/v1/chat/completions'
     """
     base = base.rstrip("/")
-    is_versioned = _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None
     is_short = route.known and route.upstream != "gemini"  # known paths of the others may leave it out
-    needs_version = not is_versioned and (route.versioned or is_short)
-    return base + (_VERSION if needs_version else "") + route.path
+    needs_version = not has_version(base) and (route.versioned or is_short)
+    return base + (VERSION if needs_version else "") + route.path
+
+
+def has_version(base: str) -> bool:
+    """True if the address of an upstream ends with a version, such as `/v1`."""
+    return _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None

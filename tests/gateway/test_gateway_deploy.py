@@ -409,6 +409,7 @@ def test_replicas_behind_the_balancer(balanced, tmp_path):
     since = len(log.read_text().splitlines())
     for steps in (3, 4, 5):
         assert {play(balancer, client.request(steps), "&q=canary-query") for client in clients} == {"none"}
+    wait_until(lambda: is_answered(balancer) and len(replicas_in(log, since)) == 3 * len(clients))
     served = replicas_in(log, since)
     assert set(served) == {"ready/gateway-1", "ready/gateway-2"}
     assert served == served[: len(clients)] * 3

@@ -434,3 +434,19 @@ def test_only_what_is_new_is_looked_at_for_its_shape(monkeypatch):
         history += [user(f"question {number}"), reply("answer")]
         session.prepare(history)
     assert looked == [2, 2, 2, 2]
+
+
+def test_a_name_that_holds_another_format_is_refused_in_one_line():
+    """Two programs with one store and one name: the second one is told to choose another name."""
+    store = refold.open_store("memory:")
+    items = [
+        {"role": "user", "content": "look"},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "nothing"},
+    ]
+    refold.open("thread-1", store=store, format="responses").prepare(items)
+    other = refold.open("thread-1", store=store, format="openai")
+    with pytest.raises(
+        refold.FormatError, match=r"holds a conversation in the format 'responses'.*another name"
+    ):
+        other.prepare([{"role": "user", "content": "hello"}])

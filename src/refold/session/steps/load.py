@@ -16,7 +16,7 @@ from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
-from refold.errors import Conflict, LogCorrupt, RefoldError, StoreError
+from refold.errors import Conflict, FormatError, LogCorrupt, RefoldError, StoreError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Totals
@@ -345,7 +345,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         else:
             problem = f"message #{item.first} of session {state.name!r} is missing in the store"
             raise LogCorrupt(f"{problem}: `refold check` shows the damage")
-    messages = list(wire.parse(items))
+    messages = _parse_view(state, wire, items, last)
     for index, shown in enumerate(view_items):
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
             message = shown_messages[shown.fold][shown.place]
@@ -354,6 +354,19 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     loaded = state.new_view(wire, len(system))
     loaded.add(view_items, items, messages)
     state.loaded = loaded  # last, so that an error above leaves the old view in place
+
+
+def _parse_view(state: SessionState, wire: Format, items: list[Any], last: Entry | None) -> list[Message]:
+    """Read the items of a view; say it plainly where another program has stored them in another format."""
+    try:
+        return list(wire.parse(items))
+    except FormatError as error:
+        stored = formats.DEFAULT if last is None else last.beside.get("format", formats.DEFAULT)
+        if stored == wire.name:
+            raise
+        holds = f"session {state.name!r} holds a conversation in the format {stored!r}"
+        advice = "give this conversation another name (or key)"
+        raise FormatError(f"{holds}, which cannot be read as {wire.name!r}: {advice}") from error
 
 
 def _find_wire(state: SessionState, last: Entry | None) -> Format:

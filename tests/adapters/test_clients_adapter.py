@@ -420,7 +420,35 @@ def test_a_caller_who_asks_for_no_usage_is_not_asked_for(provider):
     assert provider.requests[-1].body["stream_options"] == {"include_usage": False}
 
 
-@pytest.mark.parametrize("more", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_usage_that_is_asked_for_in_the_extra_body_is_shown(provider):
+    extra = {"stream_options": {"include_usage": True}}
+    chunks = [
+        list(client.chat.completions.create(stream=True, extra_body=extra, **CHAT))
+        for client in (plain_client(provider), wrapped_client(provider))
+    ]
+    assert [chunk.usage is None for chunk in chunks[1]] == [chunk.usage is None for chunk in chunks[0]]
+    assert chunks[1][-1].usage.prompt_tokens > 0
+
+
+def test_a_history_in_the_extra_body_is_the_one_that_is_folded(provider):
+    client = wrapped_client(provider)
+    extra = {"messages": history(40), "temperature": openai.Omit(), "seed": 3}
+    client.chat.completions.create(temperature=0.5, extra_body=extra, **CHAT)
+    sent = provider.requests[-1].body
+    assert len(sent["messages"]) < 81
+    assert (sent["messages"][-1]["content"], sent["seed"]) == ("and now?", 3)
+    assert "temperature" not in sent
+    assert len(client.refold.log(kinds=["said"])) == 81
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"previous_response_id": "resp_1"},
+        {"conversation": "conv_1"},
+        {"extra_body": {"previous_response_id": "resp_1"}},
+    ],
+)
 def test_a_history_at_the_provider_is_passed_on_with_one_warning(provider, more):
     client = wrapped_client(provider)
     with pytest.warns(refold.RefoldWarning, match="kept by the provider"):

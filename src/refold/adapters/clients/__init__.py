@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
 from typing import Any, Final, TypeVar
 
-from refold.adapters.clients.requests import DOORS, ClientRequest, give_back, read_answer, read_error
+from refold.adapters.clients.requests import (
+    DOORS,
+    ClientRequest,
+    give_back,
+    join_extra_body,
+    read_answer,
+    read_error,
+)
 from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count
@@ -139,6 +146,7 @@ class _Link:
 
     def read_request(self, client: Any, path: str, arguments: Mapping[str, Any]) -> "ClientRequest | None":
         """Return a request that has a history; None if it is passed on as it is."""
+        arguments = join_extra_body(arguments)
         door, body = DOORS.get(path.partition("?")[0]), arguments.get("body")
         if door is None or not isinstance(body, Mapping) or not body.get(door.history):
             return None

@@ -29,6 +29,17 @@ DOORS: Final = {
 }
 
 
+def join_extra_body(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of `post` with what the caller gave as `extra_body` in the body, as it is sent."""
+    options, body = arguments.get("options") or {}, arguments.get("body")
+    extra = options.get("extra_json")
+    if not extra or not isinstance(body, Mapping):
+        return arguments
+    joined = {name: value for name, value in {**body, **extra}.items() if type(value).__name__ != "Omit"}
+    others = {name: value for name, value in options.items() if name != "extra_json"}
+    return {**arguments, "body": joined, "options": others}
+
+
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
     """One request of a client."""

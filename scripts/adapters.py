@@ -80,7 +80,7 @@ ADAPTERS: Final = (
     Adapter("strands", "strands-agents", "strands", ("strands-agents[openai,anthropic]",)),
     Adapter("litellm", "litellm", "litellm", ("litellm[proxy]", "mcp", "openai")),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
-    Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai",)),
+    Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai", "anthropic")),
     Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold", "llm-anthropic", "pexpect")),
 )
 

@@ -1,0 +1,128 @@
+"""Inspect's chat messages as items of OpenAI chat, and back; a function of the message alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    Content,
+    ContentImage,
+    ContentText,
+)
+from inspect_ai.tool import ToolCall, ToolInfo
+from pydantic import TypeAdapter
+
+from refold.adapters.base import Bridge, Wire
+
+MADE: Final = "refold"
+"""Key in the metadata of messages that a fold made; Inspect's own compaction has `summary` there."""
+_CONTENT: Final[TypeAdapter[Any]] = TypeAdapter(Content)
+
+
+def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
+    """Return the chat item of a message."""
+    role = message.role
+    if role == "assistant":
+        return (_write_assistant(message),)
+    item: Wire = {"role": role, "content": _write_content(message.content)}
+    if role == "tool":
+        item["tool_call_id"] = message.tool_call_id or ""
+        if message.error is not None:  # the model reads this and not the content
+            item["content"] = message.error.message
+    return (item,)
+
+
+def _write_assistant(message: ChatMessageAssistant) -> Wire:
+    """Return an answer; reasoning stays outside of its content, as chat has it."""
+    content, blocks = message.content, []
+    if not isinstance(content, str):
+        blocks = [block for block in content if block.type == "reasoning"]
+        content = [block for block in content if block.type != "reasoning"]
+    item: Wire = {"role": "assistant", "content": _write_content(content)}
+    if blocks:
+        item["reasoning_content"] = "\n".join(block.reasoning for block in blocks)
+    if message.tool_calls:
+        item["tool_calls"] = [_write_call(call) for call in message.tool_calls]
+    return item
+
+
+def _write_content(content: Any) -> Any:
+    """Return one text as it is, and anything else as blocks."""
+    if isinstance(content, str):
+        return content
+    if len(content) <= 1 and all(block.type == "text" for block in content):
+        return content[0].text if content else ""
+    return [_write_block(block) for block in content]
+
+
+def _write_block(block: Content) -> Wire:
+    if block.type == "text":
+        return {"type": "text", "text": block.text}
+    if block.type == "image":
+        return {"type": "image_url", "image_url": {"url": block.image}}
+    return block.model_dump(mode="json", exclude_none=True)
+
+
+def _write_call(call: ToolCall) -> Wire:
+    arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
+    return {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": arguments}}
+
+
+def from_wire(items: Sequence[Wire]) -> list[ChatMessage]:
+    """Make messages of what a fold made or changed."""
+    return [_read_item(item) for item in items]
+
+
+def _read_item(item: Wire) -> ChatMessage:
+    beside: dict[str, Any] = {"content": _read_content(item.get("content")), "metadata": {MADE: True}}
+    role = item["role"]
+    if role == "tool":
+        return ChatMessageTool(tool_call_id=item["tool_call_id"], **beside)
+    if role == "assistant":
+        calls = [_read_call(call) for call in item.get("tool_calls") or ()]
+        return ChatMessageAssistant(tool_calls=calls or None, **beside)
+    return ChatMessageSystem(**beside) if role == "system" else ChatMessageUser(**beside)
+
+
+def _read_content(content: str | Sequence[Mapping[str, Any]] | None) -> str | list[Content]:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return [_read_block(block) for block in content]
+
+
+def _read_block(block: Mapping[str, Any]) -> Content:
+    if block["type"] == "text":
+        return ContentText(text=block["text"])
+    if block["type"] == "image_url":
+        return ContentImage(image=block["image_url"]["url"])
+    return _CONTENT.validate_python(block)
+
+
+def _read_call(call: Wire) -> ToolCall:
+    function = call["function"]
+    return ToolCall(
+        id=call["id"], function=function["name"], arguments=json.loads(function["arguments"] or "{}")
+    )
+
+
+def write_tools(tools: Sequence[ToolInfo]) -> list[Wire]:
+    """Return tools as chat completions have them, to measure them."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters.model_dump(mode="json", exclude_none=True),
+            },
+        }
+        for tool in tools
+    ]
+
+
+BRIDGE: Final[Bridge[ChatMessage]] = Bridge(to_wire, from_wire)

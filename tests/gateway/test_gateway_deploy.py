@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 from client_bodies import ClaudeCode
-from recording_upstream import LIMIT, Running, running_upstream, send
+from recording_upstream import LIMIT, Running, running_gateway, running_upstream, send
 
 from refold.gateway import GatewayOptions, HistoryOptions
 
@@ -243,6 +243,30 @@ def test_systemd_takes_the_unit(tmp_path):
     assert rated.returncode == 0, rated.stdout[-200:] + rated.stderr
 
 
+# -- the page for operators ----------------------------------------------------------------------------------
+
+
+def test_every_name_on_the_page_exists(tmp_path):
+    page = (ROOT / "docs" / "gateway-operating.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"REFOLD_[A-Z_]+", page)) <= known_variables(tmp_path)
+    with (
+        running_upstream() as upstream,
+        running_gateway(upstream, HistoryOptions(store="memory:")) as gateway,
+    ):
+        request = ClaudeCode().request(2)
+        send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+        shown = send(gateway, "GET", "/metrics").body.decode()
+    metrics = set(re.findall(r"refold_gateway_\w+", page))
+    assert len(metrics) == 5
+    assert {
+        name for name in metrics if not re.search(rf"^{name}\b|^{name}_count\b", shown, re.MULTILINE)
+    } == set()
+    for name in re.findall(
+        r"`([\w.-]+)`", page.partition("## Three shapes")[2].partition("\n\nThe image")[0]
+    ):
+        assert (DEPLOY / name).exists() or name == "deploy"
+
+
 # -- compose and the load balancer -----------------------------------------------------------------------------
 
 
@@ -415,4 +439,5 @@ def test_replicas_behind_the_balancer(balanced, tmp_path):
     assert served == served[: len(clients)] * 3
     assert "canary" not in log.read_text()
     processes["gateway-1"].kill()
+    processes["gateway-1"].wait(LIMIT)  # a connection that it still takes is lost with its request
     assert {play(balancer, client.request(20)) for client in clients} == {"made"}

@@ -21,10 +21,12 @@ from agents import (
     RunConfig,
     Runner,
     RunState,
+    SessionSettings,
     SQLiteSession,
     function_tool,
 )
 from agents.memory import OpenAIResponsesCompactionSession
+from agents.run_config import ModelInputData
 from openai import AsyncOpenAI, BadRequestError
 
 from refold.adapters.openai_agents import RefoldSession, recall_tool
@@ -142,6 +144,57 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own():
     assert "hello" not in users
     names = {each.name for each in session.sessions.store.sessions()}
     assert len(names) == 3, "the items, what the agent was asked, and what the inner agent was asked"
+
+
+def keep_newest(data):
+    """Leave the newest question and what came behind it."""
+    items = data.model_data.input
+    last = max(n for n, item in enumerate(items) if item.get("role") == "user")
+    return ModelInputData(input=items[last:], instructions=data.model_data.instructions)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"session_settings": SessionSettings(limit=6)},
+        {"session_settings": SessionSettings(limit=0)},
+        {"call_model_input_filter": keep_newest},
+    ],
+)
+def test_a_conversation_is_the_same_whatever_a_limit_or_a_filter_leaves(cut):
+    session = make_session(window=100_000)
+
+    async def work(config):
+        config = session.run_config(replace(config, **cut))
+        await talk(make_agent(), session, config, range(1, 11))
+
+    with Provider() as provider:
+        drive(provider, work)
+    assert provider.problems == []
+    assert {each.name for each in session.sessions.store.sessions()} == {"t", "t:items"}
+    assert session.session().recall("value of thing 1"), "what a limit left out is not found"
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
+    session = make_session(window=100_000)
+
+    async def work(config):
+        config = session.run_config(replace(config, session_settings=SessionSettings(limit=limit)))
+        inner = Agent("inner", instructions="You help.", model="gpt-4o", tools=[look])
+        outer = make_agent(tools=[look, inner.as_tool("ask_inner", "Ask the inner agent.")])
+        for number in (2, 5, 8):
+            await talk(outer, session, config, [number, number + 1])
+            question = f'Turn {number}: CALL ask_inner {{"input": "Turn {number}: hello"}}'
+            await Runner.run(outer, question, session=session, run_config=config)
+
+    with Provider() as provider:
+        drive(provider, work)
+    assert provider.problems == []
+    names = {each.name for each in session.sessions.store.sessions()}
+    assert len(names) == 5, "the items, the conversation, and the inner agent's three"
+    said = [entry.value for entry in session.session().log(kinds=["said"])]
+    assert not [item for item in said if str(item.get("content")).endswith(": hello")]
 
 
 def test_items_that_a_callback_puts_in_front_belong_to_the_conversation():

@@ -26,6 +26,7 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from refold.adapters.base import Adapter, AsyncTurn, Bridge, RecallTool, RecallWhen, Wire
+from refold.adapters.openai_agents.runs import OwnRequests
 from refold.adapters.openai_agents.wire import Events, hold_errors, read_usage, to_client, write_tool
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
@@ -81,17 +82,14 @@ class RefoldSession(Adapter, SessionABC):
         )
         self.session_id = session_id
         self.session_settings = None
-        self._first: Any = None
-        """The first of the runner's items, as far as they were read."""
-        self._opening: Any = None
-        """The first item that the model is sent."""
+        self._own_requests = OwnRequests()
 
     def with_id(self, session_id: str) -> Self:
         """Return the session of another conversation, with the same options and the same store."""
         self.sessions.store  # noqa: B018  # opened here, so that both have the same
         other = copy(self)
         other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
-        other._first = other._opening = None  # noqa: SLF001
+        other._own_requests = OwnRequests()  # noqa: SLF001
         return other
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
@@ -121,9 +119,7 @@ class RefoldSession(Adapter, SessionABC):
         """Return the items of the conversation, or the last `limit` of them."""
         _refuse_compaction_around(sys._getframe(1))  # noqa: SLF001  # nothing else tells who wraps a session
         items = await self._read_items()
-        first = items[0] if items else None
-        if first != self._first:  # the conversation begins anew
-            self._first, self._opening = first, None
+        self._own_requests.begin_run(items[0] if items else None)
         return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[Any]) -> None:
@@ -174,16 +170,16 @@ class RefoldSession(Adapter, SessionABC):
         return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered)
 
     def _find_conversation(self, items: Sequence[Any]) -> str:
-        """Return the key for a list: an agent that is a tool of another one has a conversation of its own.
-
-        It runs with the same configuration, and its list begins with other words.
-        """
-        first = items[0] if items else None
-        self._opening = first if self._opening is None else self._opening
-        if first == self._opening:
+        """Return the key for a list: an agent that is a tool of another one has a conversation of its own."""
+        if self._own_requests.accept(items):
             return self.session_id
-        text = json.dumps(first, sort_keys=True, default=str)
+        text = json.dumps(items[0] if items else None, sort_keys=True, default=str)
         return f"{self.session_id}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def end_turn(self, turn: AsyncTurn[Wire], output: Sequence[Any]) -> None:
+        """Note the items of an answer."""
+        if turn.session.name == self.session_id:
+            self._own_requests.note_answer(output)
 
     async def choose_tools(self, tools: list[Any]) -> list[Any]:
         """Return the tools with `recall` at the end, which keeps the cached prefix, or without it for now."""
@@ -247,6 +243,7 @@ class RefoldModel(Model):
         turn = await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
         with hold_errors():
             response: ModelResponse = await turn.send(call, read=read_usage)
+        self.session.end_turn(turn, response.output)
         return response
 
     async def stream_response(  # noqa: PLR0917  # the interface of the SDK
@@ -274,16 +271,23 @@ class RefoldModel(Model):
         if _is_kept_by_provider(options):
             events = call(input)
         else:
-            turn = await self.session.begin_turn(
-                self.inner, system_instructions, _list(input), tools, handoffs
+            events = self._stream(
+                call,
+                await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs),
             )
-            events = turn.stream(call, Events)
         async with aclosing(events) as passed:
             with hold_errors():
                 first = await anext(passed, None)
             if first is not None:
                 yield first
             async for event in passed:
+                yield event
+
+    async def _stream(self, call: Any, turn: AsyncTurn[Wire]) -> AsyncGenerator[Any, None]:
+        async with aclosing(turn.stream(call, Events)) as events:
+            async for event in events:
+                if event.type == "response.completed":
+                    self.session.end_turn(turn, event.response.output)
                 yield event
 
     async def close(self) -> None:

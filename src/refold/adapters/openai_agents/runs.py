@@ -1,0 +1,50 @@
+"""Which requests of a runner belong to its conversation, and which to an agent that works inside it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+_WORDS: Final = frozenset({"message", "reasoning"})
+"""Items of an answer after which the runner does nothing more."""
+
+
+class OwnRequests:
+    """Knows the requests of one conversation by what its runner does, not by the items that are left in them.
+
+    A limit or a filter may leave any items. But a run begins with reading the session, and after an answer
+    with calls the runner comes back with their results. What is asked in between is asked by an agent that is
+    a tool: it runs with the same configuration, and its list begins with other words.
+    """
+
+    def __init__(self) -> None:
+        self._first: Any = None
+        """The first of the runner's items, as far as they were read."""
+        self._opening: Any = None
+        """The first item that the model was sent."""
+        self._is_running = False
+        self._calls: frozenset[str] = frozenset()
+        """The calls whose results the runner will bring."""
+
+    def begin_run(self, first: Any) -> None:
+        """Note that the runner reads the session, whose first item is this."""
+        if first != self._first:  # the conversation begins anew
+            self._first, self._opening = first, None
+        self._is_running, self._calls = True, frozenset()
+
+    def accept(self, items: Sequence[Any]) -> bool:
+        """True if a list is one of the conversation's."""
+        first = items[0] if items else None
+        is_own = self._opening is None or first == self._opening or self._is_awaited(items)
+        if is_own:
+            self._opening = first
+        return is_own
+
+    def _is_awaited(self, items: Sequence[Any]) -> bool:
+        if not self._calls:
+            return self._is_running
+        return any(isinstance(item, dict) and item.get("call_id") in self._calls for item in items)
+
+    def note_answer(self, output: Sequence[Any]) -> None:
+        """Note what an answer to the conversation lets its runner do."""
+        calls = (getattr(item, "call_id", None) for item in output)
+        self._calls = frozenset(call for call in calls if call)
+        self._is_running = any(item.type not in _WORDS for item in output)

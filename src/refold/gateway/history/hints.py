@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from refold.errors import RefoldError
+from refold.gateway.history.client_compaction import says_compaction
 from refold.gateway.http.refusals import Refusal
 from refold.policies import presets
 
@@ -39,6 +40,8 @@ class Hints:
     """The session that the client's own ids name."""
     policy: str = ""
     bypass: bool = False
+    compacts: bool = False
+    """True if the client says that it asks for a summary of its history."""
 
 
 def read_hints(headers: Mapping[str, str], wire: str) -> Hints:
@@ -53,7 +56,7 @@ def read_hints(headers: Mapping[str, str], wire: str) -> Hints:
         except RefoldError:
             raise Refusal(400, "policy", f"{POLICY_HEADER} names no policy") from None
     bypass = headers.get(BYPASS_HEADER, "").strip().lower() not in _OFF
-    return Hints(session, _read_client(headers, wire), policy, bypass)
+    return Hints(session, _read_client(headers, wire), policy, bypass, says_compaction(headers))
 
 
 def _read_client(headers: Mapping[str, str], wire: str) -> str:

@@ -44,6 +44,8 @@ class Conversation:
     """The messages of folds in it, as JSON."""
     requests: int = 0
     """Requests that its session has prepared."""
+    quiet_turns: int = 0
+    """Turns to come without a fold, because the client has just compacted by itself."""
     was_crowded: bool = False
     """True once it was said that system prompt and tools leave too little room."""
 

@@ -17,6 +17,7 @@ from refold.core.compaction.policy import Policy
 from refold.errors import StoreError
 from refold.gateway.faults import describe_fault
 from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
+from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
 from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
@@ -25,6 +26,7 @@ from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
 from refold.gateway.options import HistoryOptions
 from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
+from refold.session.results import Ready
 from refold.session.session import Session
 from refold.stores import Store
 
@@ -150,10 +152,12 @@ class SessionCalls:
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._open_session(conversation, request, split.model, window)
         with self._lend_key(session, request):
-            ready = session.prepare(history.values, system=system, tools=tools)
+            ready = _prepare(conversation, session, history.values, system=system, tools=tools)
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
         conversation.requests += 1
+        if request.hints.compacts or ends_with_order(history.values[-1]):
+            _mark_compaction(conversation, session)
         return _make_turn(conversation, split, view, _count_saved(session))
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
@@ -279,6 +283,26 @@ class SessionCalls:
             return self.options.window
         beta, tokens = _LONG_CONTEXT
         return tokens if any(part.strip().startswith(beta) for part in request.betas.split(",")) else None
+
+
+def _prepare(conversation: Conversation, session: Session, messages: list[Any], **fixed: Any) -> Ready:
+    """Have a session prepare a request; in a quiet turn it folds only what does not fit."""
+    if conversation.quiet_turns:
+        conversation.quiet_turns -= 1
+        with keep_quiet(session):
+            ready = session.prepare(messages, **fixed)
+        if ready.budget.used <= ready.budget.room:
+            return ready
+    return session.prepare(messages, **fixed)
+
+
+def _mark_compaction(conversation: Conversation, session: Session) -> None:
+    """Mark in the log that the client compacts here by itself."""
+    conversation.quiet_turns = QUIET_TURNS
+    try:
+        session.checkpoint(MARK)
+    except StoreError as error:
+        _LOGGER.warning("a client's own compaction was not marked (%s)", describe_fault(error))
 
 
 def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: int | None) -> Turn:

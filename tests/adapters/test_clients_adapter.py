@@ -142,6 +142,48 @@ def test_closing_the_client_closes_its_session(provider, tmp_path):
         client.refold.say("more")
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_closing_a_wrapped_client_leaves_the_connections_to_who_holds_them(provider, is_kept):
+    client = plain_client(provider)
+    ann, bob = (refold.wrap(client, name, store="memory:", window=WINDOW) for name in ("ann", "bob"))
+    if is_kept:
+        ann.close()
+        client.chat.completions.create(**CHAT)
+        client.close()
+        assert bob.is_closed()
+        return
+    del client
+    ann.close()
+    assert (ann.is_closed(), bob.is_closed()) == (True, False)
+    bob.chat.completions.create(**CHAT)
+    with pytest.raises(refold.RefoldError, match="closed"):
+        ann.chat.completions.create(**CHAT)
+    connections = bob._client
+    bob.close()
+    assert connections.is_closed
+
+
+def test_a_copy_with_connections_of_its_own_closes_them(provider):
+    client = plain_client(provider)
+    wrapped = refold.wrap(client, "task", store="memory:", window=WINDOW)
+    connections = openai.DefaultHttpxClient()
+    wrapped.copy(http_client=connections).close()
+    assert (connections.is_closed, client.is_closed()) == (True, False)
+    client.close()
+
+
+def test_closing_an_async_wrapped_client_leaves_the_caller_s_open(provider):
+    async def talk():
+        client = plain_client(provider, openai.AsyncOpenAI)
+        async with refold.wrap(client, "task", store="memory:", window=WINDOW) as wrapped:
+            await wrapped.chat.completions.create(**CHAT)
+        await client.chat.completions.create(**CHAT)
+        assert (wrapped.is_closed(), client.is_closed()) == (True, False)
+        await client.close()
+
+    asyncio.run(talk())
+
+
 def test_the_endpoint_and_the_model_are_those_of_each_request(provider):
     client = refold.wrap(plain_client(provider), "task", store="memory:")
     client.chat.completions.create(**CHAT)

@@ -7,6 +7,7 @@ they are.
 
 import copy
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
@@ -85,7 +86,7 @@ def wrap(
     session = (aopen if _is_async(client) else open_session)(name, **options)
     if on_event is not None:
         session.subscribe(on_event)
-    return _attach(_copy_client(client), _Link(session, model, window))
+    return _attach(_copy_client(client), _Link(session, client, model, window))
 
 
 def _find_library(client: Any) -> str:
@@ -127,7 +128,8 @@ def _attach(client: Any, link: "_Link") -> Any:
 
     is_async = isinstance(link.session, AsyncSession)
     client.post = (_make_async_post if is_async else _make_post)(client, client.post, link)
-    client.close = (_make_async_close if is_async else _make_close)(client.close, link)
+    client.close = (_make_async_close if is_async else _make_close)(client, client.close, link)
+    client.is_closed = partial(link.is_closed, client.is_closed)
     client.copy = client.with_options = copy_attached
     client.refold = link.session
     return client
@@ -136,8 +138,13 @@ def _attach(client: Any, link: "_Link") -> Any:
 class _Link:
     """What a wrapped client and its copies share."""
 
-    def __init__(self, session: Session | AsyncSession, model: str | None, window: int | str | None) -> None:
+    def __init__(
+        self, session: Session | AsyncSession, origin: Any, model: str | None, window: int | str | None
+    ) -> None:
         self.session: Any = session
+        self._origin: Any = origin
+        """The client that was wrapped, until `release`."""
+        self._weak_origin = weakref.ref(origin)
         self.late: deque[Any] = deque()
         """Answers whose streams were dropped; they are observed with the next request."""
         self._model, self._window = model, window
@@ -155,6 +162,19 @@ class _Link:
             return None
         self._follow(body.get("model"), str(client.base_url))
         return ClientRequest.of(door, body, {**arguments})
+
+    def release(self, client: Any) -> bool:
+        """Let go of the client that was wrapped; True if nobody else holds the connections of `client`.
+
+        The caller may still have it, and so does every other open wrap of it.
+        """
+        self._origin = None
+        held = self._weak_origin()
+        return held is None or held._client is not client._client  # noqa: SLF001  # both clients' name for it
+
+    def is_closed(self, is_disconnected: Callable[[], bool]) -> bool:
+        """True if a client was closed; its connections may be open for others."""
+        return self._origin is None or is_disconnected()
 
     def _follow(self, model: Any, endpoint: str) -> None:
         """Measure against the model and the endpoint that serve now."""
@@ -240,13 +260,14 @@ def _take_in_once(parse: Callable[..., Any], take_in: Callable[[Any], Any]) -> C
     return parse_and_take_in
 
 
-def _make_close(close: Callable[[], None], link: _Link) -> Callable[[], None]:
+def _make_close(client: Any, close: Callable[[], None], link: _Link) -> Callable[[], None]:
     @wraps(close)
     def close_both() -> None:
         try:
             link.session.close()
         finally:
-            close()
+            if link.release(client):
+                close()
 
     return close_both
 
@@ -324,12 +345,13 @@ def _atake_in_once(parse: Callable[..., Any], take_in: Callable[[Any], Any]) -> 
     return parse_and_take_in
 
 
-def _make_async_close(close: Callable[[], Any], link: _Link) -> Callable[[], Any]:
+def _make_async_close(client: Any, close: Callable[[], Any], link: _Link) -> Callable[[], Any]:
     @wraps(close)
     async def close_both() -> None:
         try:
             await link.session.close()
         finally:
-            await close()
+            if link.release(client):
+                await close()
 
     return close_both

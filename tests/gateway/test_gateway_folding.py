@@ -105,6 +105,25 @@ def test_a_view_is_the_callers_own_bytes_around_the_fold(gateway, upstream, clie
     assert upstream.seen[-1].header("content-length") == str(len(sent))
 
 
+@pytest.mark.parametrize(
+    ("fields", "fold"),
+    [
+        ({"store": True}, "made"),
+        ({"store": True, "previous_response_id": None, "conversation": None}, "made"),
+        ({"store": True, "previous_response_id": "resp_1"}, "none"),
+        ({"store": True, "conversation": {"id": "conv_1"}}, "none"),
+        ({"store": True, "conversation": "conv_1"}, "none"),
+    ],
+)
+def test_only_a_chain_at_the_provider_is_left_alone(gateway, upstream, fields, fold):
+    """`store: true` is the default of the interface: it says nothing of where the history is."""
+    request = Codex(words=500).request(STEPS)
+    request.body |= fields
+    assert play(gateway, request).header("x-refold-fold") == fold
+    assert (upstream.seen[-1].body == request.bytes) == (fold == "none")
+    assert {name: upstream.seen[-1].json[name] for name in fields} == fields
+
+
 def test_a_compressed_history_is_sent_as_text_once_it_is_folded(gateway, upstream):
     import gzip
 

@@ -87,6 +87,20 @@ def test_a_tenant_is_a_scope_of_the_store(upstream, tmp_path, scheme):
     assert sessions_of(address, "default") == {}
 
 
+def test_tenants_share_a_server_of_postgresql(upstream):
+    """Each in its scope of the same tables, with few connections of its own."""
+    pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
+    from postgres_server import server
+
+    client = ClaudeCode(words=500)
+    with server() as address, running_gateway(upstream, by_key(address)) as gateway:
+        replies = [play(gateway, client.request(STEPS), key) for key in ("sk-ann", "sk-bob", "sk-ann")]
+        assert [reply.header("x-refold-fold") for reply in replies] == ["made", "made", "ready"]
+        for key in ("sk-ann", "sk-bob"):
+            assert len(sessions_of(address, tenant_of(key))) == 1
+        assert sessions_of(address, "default") == {}
+
+
 def test_a_tenant_goes_on_in_a_new_process(upstream, tmp_path):
     """Found by the messages in the store, by the same key only, whichever header it comes in."""
     address, client = f"sqlite:{tmp_path}/sessions.db", ClaudeCode(words=500)

@@ -31,10 +31,10 @@ def says_compaction(headers: Mapping[str, str]) -> bool:
     if "compaction" not in text:
         return False
     try:
-        told = json.loads(text)
+        metadata = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and told.get("request_kind") == "compaction"
+    return isinstance(metadata, dict) and metadata.get("request_kind") == "compaction"
 
 
 def ends_with_order(message: Any) -> bool:

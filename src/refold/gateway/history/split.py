@@ -16,7 +16,9 @@ _LISTS: Final[Mapping[str, str]] = {"openai": "messages", "anthropic": "messages
 _SYSTEM: Final[Mapping[str, str]] = {"anthropic": "system", "responses": "instructions"}
 """The field with the system prompt; in the chat wire it stands among the messages."""
 _ELSEWHERE: Final = ("previous_response_id", "conversation")
-"""Fields that say that a part of the history is at the provider."""
+"""Fields that say that a part of the history is at the provider. `store` is none of them: it says what
+becomes of the answer, and clients that send their whole history set it as well, or leave it
+to the provider."""
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError)

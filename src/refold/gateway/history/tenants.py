@@ -107,8 +107,9 @@ class Tenants:
 
     def leave(self, tenant: str) -> None:
         """End what `enter` began."""
-        if tenant != SINGLE:
-            self._open[tenant].requests -= 1
+        known = self._open.get(tenant)
+        if known is not None:  # the single one is always open; when the gateway is closed, all are gone
+            known.requests -= 1
 
     async def close(self) -> None:
         """Wait for what runs, and close the sessions and the stores."""

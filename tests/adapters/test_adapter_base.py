@@ -209,6 +209,10 @@ def test_a_wrong_recall_is_refused():
         ({"options": {"name": "ann"}}, "options has 'name', .* pass key= instead"),
         ({"options": {"windows": 5}}, "there is no option 'windows'; did you mean window?"),
         ({"policy": "nobody"}, "there is no policy 'nobody'"),
+        ({"on_event": 3}, "on_event is 3: it must be a callable"),
+        ({"ask": 5}, "ask is a callable .* an address, not int"),
+        ({"window": "x"}, "'x' is not a number of tokens"),
+        ({"options": {"window": 0}}, "window=0|0 is not a number of tokens"),
     ],
 )
 def test_wrong_options_are_refused_when_the_adapter_is_made(wrong, message):

@@ -123,6 +123,20 @@ def test_options_reach_the_session_and_wrong_ones_are_refused(provider):
         wrapped_client(provider, policy="no such policy")
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("", {}, "'' is no name of a session"),
+        (" \n", {}, "is no name of a session"),
+        (None, {}, "None is no name of a session"),
+        ("task", {"on_event": 3}, "on_event is 3: it must be a callable"),
+    ],
+)
+def test_a_blank_name_and_a_listener_that_is_none_are_refused(provider, name, options, message):
+    with pytest.raises(refold.RefoldError, match=message):
+        refold.wrap(plain_client(provider), name, store="memory:", **options)
+
+
 def test_copies_carry_the_session(provider):
     client = wrapped_client(provider)
     for copied in (client.with_options(timeout=5), client.copy(max_retries=1)):

@@ -21,7 +21,7 @@ from pydantic_ai import (
     RunContext,
 )
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessagesTypeAdapter,
@@ -337,6 +337,23 @@ def test_recall_is_offered_as_the_options_say():
     assert "recall" in folded[-1]
     never = run(make_refold(recall=False))
     assert all(list(names) == ["look"] for names in never)
+
+
+@pytest.mark.parametrize("when", ["always", "folded"])
+def test_another_tool_named_recall_is_told_how_to_rename_ours(when):
+    def recall(topic: str) -> str:
+        """Recall a topic."""
+        return topic
+
+    with Provider() as provider:
+        agent = make_agent(make_model("openai", provider), make_refold(recall=when), tools=[recall])
+        with pytest.raises((refold.RefoldError, UserError), match="recall_name="):
+            ask(agent, "hello", conversation_id="t")
+        assert provider.requests == []
+        capability = make_refold(recall=when, recall_name="read_back")
+        agent = make_agent(make_model("openai", provider), capability, tools=[recall])
+        ask(agent, "hello", conversation_id="t")
+    assert "recall" in provider.requests[-1].tool_names
 
 
 def test_unfold_between_two_turns_shows_in_the_next_request():

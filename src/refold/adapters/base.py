@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from refold.arguments import check_options
-from refold.calls.summariser import AskTarget
+from refold.calls.summariser import AskTarget, check_ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.windows import lookup
+from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError, WindowUnknown
 from refold.policies import presets
 from refold.session import open as open_session
@@ -94,6 +95,10 @@ class Adapter:
             **(options or {}),
         }
         check_options(open_session, self._options)
+        check_listener(on_event)
+        check_ask(self._options["ask"])
+        if self._options["window"] is not None:
+            parse_tokens(self._options["window"])
         presets.get(self._options["policy"])
         self._store, self._on_event = store, on_event
         self._opened: dict[str, Sessions] = {}
@@ -200,6 +205,12 @@ def _check_key_and_options(key: Any, options: Any) -> None:
     for name, advice in (("store", "pass store= instead"), ("name", "pass key= instead")):
         if name in (options or {}):
             raise RefoldError(f"options has {name!r}, which an adapter takes itself: {advice}")
+
+
+def check_listener(on_event: Any) -> None:
+    """Refuse a listener that cannot be called, before a session is opened for it."""
+    if on_event is not None and not callable(on_event):
+        raise RefoldError(f"on_event is {on_event!r}: it must be a callable, which is given every event")
 
 
 def is_listed(model: str) -> bool:

@@ -34,6 +34,13 @@ def open_summariser(ask: Any) -> Any:
     return open_client(ask) if isinstance(ask, str | list | tuple) else ask
 
 
+def check_ask(ask: Any) -> None:
+    """Refuse what cannot be asked; no address is opened for it."""
+    if ask is not None and not callable(ask) and not isinstance(ask, str | list | tuple | Client):
+        wanted = "a callable from the prompt to the answer, a client or an address"
+        raise RefoldError(f"ask is {wanted}, not {type(ask).__name__}")
+
+
 def choose_answerer(
     ask: Any, *, asynchronous: bool = False, timeout: float | None = ASK_SECONDS
 ) -> Answerer | None:
@@ -43,17 +50,11 @@ def choose_answerer(
               behind addresses have, keeps that one in place of the default. None: no deadline
     """
     Argument("ask_timeout", Seconds | None, None).check(timeout)
+    check_ask(ask)
     asked = open_summariser(ask)
     if asked is None:
         return None
-    answer: Answerer
-    if callable(asked):
-        answer = asked
-    elif isinstance(asked, Client):
-        answer = asked.aask if asynchronous else asked.ask
-    else:
-        wanted = "a callable from the prompt to the answer, a client or an address"
-        raise RefoldError(f"ask is {wanted}, not {type(asked).__name__}")
+    answer: Answerer = asked if callable(asked) else asked.aask if asynchronous else asked.ask
     if timeout == ASK_SECONDS and getattr(asked, "has_deadline", False) is True:
         timeout = None
     timed = TimedAnswerer(answer, timeout)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
 from typing import Any, Final, TypeVar
 
+from refold.adapters.base import check_listener
 from refold.adapters.clients.requests import (
     DOORS,
     ClientRequest,
@@ -83,6 +84,9 @@ def wrap(
         "archive": archive, "native": native, "account": account,
         "endpoint": str(getattr(client, "base_url", "")), "format": _find_format(client),
     }  # fmt: skip
+    if not isinstance(name, str) or not name.strip():
+        raise RefoldError(f"{name!r} is no name of a session: use a text that is not empty")
+    check_listener(on_event)
     session = (aopen if _is_async(client) else open_session)(name, **options)
     if on_event is not None:
         session.subscribe(on_event)

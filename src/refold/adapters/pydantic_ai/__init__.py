@@ -38,6 +38,7 @@ from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
+from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
 from refold.stores import Store
 
@@ -150,7 +151,7 @@ class Refold(Adapter, AbstractCapability[Any]):
             takes_ctx=True,
         )
         tool.prepare = self._offer_recall
-        return FunctionToolset([tool], id="refold")
+        return _RecallToolset([tool], id="refold")
 
     async def _answer_recall(self, ctx: RunContext[Any], **arguments: Any) -> str:
         return await (await self._find_session(ctx)).answer_recall(arguments)
@@ -180,6 +181,7 @@ class Refold(Adapter, AbstractCapability[Any]):
     ) -> AsyncTurn[ModelMessage]:
         """Return the turn of one request, measured against the model that serves it."""
         session = await self._find_session(ctx)
+        await self._refuse_other_recall(session, parameters.function_tools)
         self.follow_model(
             session,
             f"{model.system}:{model.model_name}",
@@ -193,6 +195,25 @@ class Refold(Adapter, AbstractCapability[Any]):
         ]
         tools = [{"type": "function", "function": function} for function in tools]
         return AsyncTurn(session, BRIDGE, messages, system=system or None, tools=tools)
+
+    async def _refuse_other_recall(self, session: AsyncSession, tools: Sequence[ToolDefinition]) -> None:
+        """Refuse a tool with the name of ours while ours is not offered; later Pydantic AI refuses it."""
+        name = self.recall_name
+        if self.recall_when != "folded" or all(tool.name != name for tool in tools):
+            return
+        if not await session.recall_tool(when="folded", name=name):
+            raise RefoldError(
+                f"the agent has a tool {name!r} of its own: pass another recall_name= to Refold"
+            )
+
+
+class _RecallToolset(FunctionToolset[Any]):
+    """The tool by which the model reads what was folded."""
+
+    @property
+    def label(self) -> str:
+        """How errors name it, such as the one for two tools of one name."""
+        return f"the capability Refold(recall_name={next(iter(self.tools))!r})"
 
 
 class RefoldModel(WrapperModel):

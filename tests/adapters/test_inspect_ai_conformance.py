@@ -32,11 +32,8 @@ ARGUMENTS = {
     "openai": {"responses_api": False},
     "anthropic": {},
 }
-
 CONFIGS = {
     "openai": {},
-        "reasoning_summary": "none"
-    },  # else Inspect asks with a request of its own if it may have one
     "anthropic": {"max_tokens": 1024},
 }
 

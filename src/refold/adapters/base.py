@@ -82,8 +82,7 @@ class Adapter:
         _check_recall(recall, recall_name)
         _check_key_and_options(key, options)
         self.recall_when: RecallWhen = recall
-        self.recall_name = recall_name
-        self._key = key
+        self.recall_name, self._key = recall_name, key
         self._model, self._window = model, window
         self._options = {
             "format": format,
@@ -94,12 +93,7 @@ class Adapter:
             "max_dollars": max_dollars,
             **(options or {}),
         }
-        check_options(open_session, self._options)
-        check_listener(on_event)
-        check_ask(self._options["ask"])
-        if self._options["window"] is not None:
-            parse_tokens(self._options["window"])
-        presets.get(self._options["policy"])
+        _check_session_options(self._options, on_event)
         self._store, self._on_event = store, on_event
         self._opened: dict[str, Sessions] = {}
         self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -205,6 +199,16 @@ def _check_key_and_options(key: Any, options: Any) -> None:
     for name, advice in (("store", "pass store= instead"), ("name", "pass key= instead")):
         if name in (options or {}):
             raise RefoldError(f"options has {name!r}, which an adapter takes itself: {advice}")
+
+
+def _check_session_options(options: Mapping[str, Any], on_event: Any) -> None:
+    """Refuse what sessions would refuse, before a store is opened."""
+    check_listener(on_event)
+    check_options(open_session, options)
+    check_ask(options["ask"])
+    if options["window"] is not None:
+        parse_tokens(options["window"])
+    presets.get(options["policy"])
 
 
 def check_listener(on_event: Any) -> None:

@@ -84,13 +84,21 @@ def wrap(
         "archive": archive, "native": native, "account": account,
         "endpoint": str(getattr(client, "base_url", "")), "format": _find_format(client),
     }  # fmt: skip
+    session = _open_session(client, name, on_event, options)
+    return _attach(_copy_client(client), _Link(session, client, model, window))
+
+
+def _open_session(
+    client: Any, name: Any, on_event: Listener | None, options: dict[str, Any]
+) -> Session | AsyncSession:
+    """Open the session of a client; wrong arguments are refused before its store is opened."""
     if not isinstance(name, str) or not name.strip():
         raise RefoldError(f"{name!r} is no name of a session: use a text that is not empty")
     check_listener(on_event)
     session = (aopen if _is_async(client) else open_session)(name, **options)
     if on_event is not None:
         session.subscribe(on_event)
-    return _attach(_copy_client(client), _Link(session, client, model, window))
+    return session
 
 
 def _find_library(client: Any) -> str:

@@ -45,7 +45,7 @@ COMMANDS: Final = {
     "export": "write a session as files",
     "import": "begin a session from exported files, a list of messages or a transcript",
     "check": "verify everything in a store; copy what is readable into a new one",
-    "serve": "a gateway for OpenAI's and Anthropic's clients: change the base URL, nothing else",
+    "serve": "a gateway for clients of OpenAI and Anthropic: only their base URL changes",
     "rpc": "sessions for another program: JSON-RPC 2.0 on standard input and output",
     "mcp": "sessions as tools of the Model Context Protocol, on standard input and output",
     "config": "every setting, and where its value comes from",

@@ -6,20 +6,16 @@ from items that a fold made or changed. Everything else comes back as the very o
 """
 
 import os
-import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
-from refold.arguments import check_options
-from refold.calls.summariser import AskTarget, check_ask
+from refold.adapters.option_checks import check_key_and_options, check_recall, check_session_options
+from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.core.models.windows import lookup
-from refold.core.tokens.units import parse_tokens
 from refold.errors import RefoldError, WindowUnknown
-from refold.policies import presets
-from refold.session import open as open_session
 from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.chunks import ChunkReader, ProviderChunks
@@ -35,8 +31,6 @@ N = TypeVar("N")
 RecallWhen: TypeAlias = OfferedWhen | Literal[False]
 Key: TypeAlias = str | Callable[[Any], str]
 Wire: TypeAlias = dict[str, Any]
-_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names of tools that OpenAI and Anthropic take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +73,8 @@ class Adapter:
         on_event     called with every event of every session
         options      more options of `refold.open`
         """
-        _check_recall(recall, recall_name)
-        _check_key_and_options(key, options)
+        check_recall(recall, recall_name)
+        check_key_and_options(key, options)
         self.recall_when: RecallWhen = recall
         self.recall_name, self._key = recall_name, key
         self._model, self._window = model, window
@@ -93,7 +87,7 @@ class Adapter:
             "max_dollars": max_dollars,
             **(options or {}),
         }
-        _check_session_options(self._options, on_event)
+        check_session_options(self._options, on_event)
         self._store, self._on_event = store, on_event
         self._opened: dict[str, Sessions] = {}
         self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -182,39 +176,6 @@ class Adapter:
         """The tool `recall` as a framework's user would define it."""
         function = schema("openai", self.recall_name)["function"]
         return RecallTool(function["name"], function["description"], function["parameters"])
-
-
-def _check_recall(when: Any, name: Any) -> None:
-    if when is True or when not in ("always", "folded", False):
-        raise RefoldError(f'recall is {when!r}: it must be "always", "folded" or False')
-    if not isinstance(name, str) or _TOOL_NAME.fullmatch(name) is None:
-        raise RefoldError(f"recall_name is {name!r}: it must have 1 to 64 letters, digits, _ or -")
-
-
-def _check_key_and_options(key: Any, options: Any) -> None:
-    if key is not None and not isinstance(key, str) and not callable(key):
-        raise RefoldError(f"key is {key!r}: it must be a text, or a callable that finds one")
-    if options is not None and not isinstance(options, Mapping):
-        raise RefoldError(f"options is {options!r}: it must be a dict of options of refold.open")
-    for name, advice in (("store", "pass store= instead"), ("name", "pass key= instead")):
-        if name in (options or {}):
-            raise RefoldError(f"options has {name!r}, which an adapter takes itself: {advice}")
-
-
-def _check_session_options(options: Mapping[str, Any], on_event: Any) -> None:
-    """Refuse what sessions would refuse, before a store is opened."""
-    check_listener(on_event)
-    check_options(open_session, options)
-    check_ask(options["ask"])
-    if options["window"] is not None:
-        parse_tokens(options["window"])
-    presets.get(options["policy"])
-
-
-def check_listener(on_event: Any) -> None:
-    """Refuse a listener that cannot be called, before a session is opened for it."""
-    if on_event is not None and not callable(on_event):
-        raise RefoldError(f"on_event is {on_event!r}: it must be a callable, which is given every event")
 
 
 def is_listed(model: str) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
 from typing import Any, Final, TypeVar
 
-from refold.adapters.base import check_listener
 from refold.adapters.clients.requests import (
     DOORS,
     ClientRequest,
@@ -22,6 +21,7 @@ from refold.adapters.clients.requests import (
     read_answer,
     read_error,
 )
+from refold.adapters.option_checks import check_listener
 from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count

@@ -120,7 +120,8 @@ class SessionCalls:
             self._open_store().head(_NOBODY)
         except StoreError as error:
             self.breaker.note_failure(time.monotonic())
-            _LOGGER.warning("the store does not answer (%s): histories are not folded", describe_fault(error))
+            # its text names a place or a host, never what somebody said
+            _LOGGER.warning("the store does not answer (%s): histories are not folded", error)
             return False
         self.breaker.note_success()
         return True
@@ -229,7 +230,7 @@ class SessionCalls:
         key = (conversation.policy, wire)
         sessions = self._sessions.get(key)
         if sessions is None:
-            sessions = self._sessions[key] = Sessions(
+            made = Sessions(
                 store=self._open_store(),
                 policy=self._make_policy(conversation.policy),
                 format=wire,
@@ -237,6 +238,9 @@ class SessionCalls:
                 ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
                 background=self.options.ask is not None or bool(self.options.summary_model),
             )
+            sessions = self._sessions.setdefault(
+                key, made
+            )  # of two threads one is the first; `made` has no session
         return sessions.get(conversation.name)
 
     def _find_summariser(self, name: str, wire: str) -> AskTarget:

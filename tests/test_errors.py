@@ -130,3 +130,29 @@ def test_hints_install_from_a_copy_of_the_repository(page):
     ]
     assert found == []
     assert errors.install_hint("chat") == "pip install '.[chat]' in a copy of the repository"
+
+
+_CACHED = """
+from contextlib import contextmanager
+from functools import cached_property
+from refold.errors import warn_caller
+
+class Adapter:
+    @cached_property
+    def sessions(self):
+        warn_caller("a slower journal is used")
+
+    @contextmanager
+    def turn(self):
+        self.sessions
+        yield
+"""
+
+
+def test_a_warning_names_the_line_of_the_caller_behind_wrappers_of_python():
+    """A cached property and a context manager are lines of Python's own library, and no callers."""
+    package = {"__name__": "refold.adapters.example"}
+    exec(_CACHED, package)
+    with pytest.warns(RefoldWarning) as caught, package["Adapter"]().turn():
+        pass
+    assert [Path(warned.filename).name for warned in caught] == [Path(__file__).name]

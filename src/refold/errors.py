@@ -34,11 +34,15 @@ class RefoldWarning(UserWarning):
     """A problem that did not stop the work."""
 
 
+_BETWEEN = frozenset({"refold", "asyncio", "concurrent", "contextlib", "functools", "threading"})
+"""Packages whose lines are not the caller's: this one, and those of Python that wrap or run functions."""
+
+
 def warn_caller(text: str) -> None:
     """Warn, and name the line outside of this package that led here, however many calls lie between."""
     level, frame = 1, sys._getframe()  # noqa: SLF001  # inspect would be imported by every program
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "refold":
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]  # the outermost has none
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
     warnings.warn(text, RefoldWarning, stacklevel=level)
 
 

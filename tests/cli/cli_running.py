@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONG = ROOT / "examples" / "long-agent-session.json"
 ANTHROPIC = ROOT / "examples" / "long-agent-session.anthropic.json"
 PROGRAM = (sys.executable, "-m", "refold.cli")
+_TICKS = re.compile(r"(?:\r\x1b\[2K[^\r\x1b\n]* \(\d+ s\))+(?:\r\x1b\[2K)?")
 COMMANDS = tuple(_COMMANDS)
 """The names of the commands."""
 
@@ -85,8 +87,11 @@ def _start(args, env, **options):
     return subprocess.Popen([*PROGRAM, *map(str, args)], env=env, **options)
 
 
-def terminal(*args, env=None, columns=100, stdin=None) -> Done:
-    """Run on a pseudo-terminal; what standard output and error show comes back together."""
+def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
+    """Run on a pseudo-terminal; what standard output and error show comes back together.
+
+    slow   also the line about work that takes long, which a busy machine shows for anything
+    """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     program = _start(
@@ -103,7 +108,8 @@ def terminal(*args, env=None, columns=100, stdin=None) -> Done:
         while block := os.read(master, 1 << 16):
             shown += block
     os.close(master)
-    return Done(program.wait(300), shown.decode().replace("\r\n", "\n"))
+    text = shown.decode().replace("\r\n", "\n")
+    return Done(program.wait(300), text if slow else _TICKS.sub("", text))
 
 
 @contextlib.contextmanager

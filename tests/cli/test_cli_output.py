@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from refold.cli.chat.markdown import Blocks
 from refold.cli.commands.recall import cut_snippet
 from refold.cli.exit_status import Refused
+from refold.cli.output.activity import Activity
 from refold.cli.output.costs import format_spent
 from refold.cli.output.encoding import dump_lines, dump_list, dumps, to_data
-from refold.cli.output.format_message import message_lines, parse_stored
+from refold.cli.output.format_message import message_lines
 from refold.cli.output.log_lines import format_age
 from refold.cli.output.meter import bar, marker, strip
 from refold.cli.output.plans import format_saving
@@ -36,6 +37,7 @@ from refold.core.messages.message import (
 from refold.core.models.prices import Spent
 from refold.core.models.windows import Price, Window
 from refold.errors import FormatError
+from refold.stores.reading.stored_messages import parse_stored
 
 FANCY = Screen(out=None, err=None, fancy=True)
 ASCII = Screen(out=None, err=None)
@@ -186,6 +188,29 @@ def test_progress_is_silent_in_a_pipe_and_for_short_work():
         with progress(Screen(out=None, err=err, err_live=live), long=long) as told:
             told.show("reading", 1, 2)
     assert err.getvalue() == ""
+
+
+def test_the_line_about_long_work_makes_way_and_stays_away_from_a_result_on_the_same_terminal():
+    err, out = Terminal(), io.StringIO()
+    activity = Activity(err)
+    screen = Screen(out=out, err=err, live=True, err_live=True, activity=activity)
+    activity.draw("refold show (1 s)")
+    screen.note("a note")
+    activity.draw("refold show (2 s)")
+    screen.line("the result")
+    activity.draw("refold show (3 s)")
+    clear = "\r\x1b[2K"
+    assert err.getvalue() == f"{clear}refold show (1 s){clear}a note\n{clear}refold show (2 s){clear}"
+    assert out.getvalue() == "the result\n"
+
+
+def test_the_line_about_long_work_goes_on_while_the_result_goes_into_a_file():
+    err, out = Terminal(), io.StringIO()
+    activity = Activity(err)
+    screen = Screen(out=out, err=err, err_live=True, activity=activity)
+    screen.data("[]")
+    activity.draw("refold show (3 s)")
+    assert "(3 s)" in err.getvalue()
 
 
 def test_progress_without_standard_error_is_silent():

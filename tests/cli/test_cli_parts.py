@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from refold import presets
 from refold.calls.conversation import MeasureOptions, read_conversation
+from refold.calls.token_kinds import KINDS, apportion, count_by_kind
 from refold.cli.commands.chat import find_address, set_threshold
 from refold.cli.exit_status import Refused, WrongUse
 from refold.cli.input import raw
@@ -20,7 +21,6 @@ from refold.cli.input.sources import parse_source
 from refold.cli.options import knobs
 from refold.cli.output import files
 from refold.cli.output.screen import Screen
-from refold.cli.output.token_kinds import KINDS, apportion, count_by_kind
 from refold.config.settings import Settings
 from refold.errors import RefoldError
 

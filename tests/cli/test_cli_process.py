@@ -1,8 +1,10 @@
 """The real program as a process of its own: pipes, a terminal, Ctrl-C, closed and full outputs, time."""
 
+import contextlib
 import fcntl
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -12,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_running import ANTHROPIC, LONG, modules_loaded, process, saved, started, talk, terminal
+from cli_running import ANTHROPIC, LONG, PROGRAM, modules_loaded, process, saved, started, talk, terminal
 
 
 def test_the_console_script_and_the_module_are_one_program():
@@ -92,6 +94,26 @@ def test_long_reading_shows_progress_on_a_terminal():
     assert "reading big.json" in shown.out
     assert "\r\x1b[2K" in shown.out
     assert shown.out.split("\r\x1b[2K")[-1].startswith("\x1b[1mbig.json")
+
+
+def test_anything_that_takes_longer_than_a_second_says_so_on_a_terminal():
+    """The input comes only after the line was seen; nothing of it is left beside the result."""
+    master, slave = pty.openpty()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*PROGRAM, "validate", "-"], stderr=slave, **pipes) as program:
+        os.close(slave)
+        shown = b""
+        while b"s)" not in shown:
+            shown += os.read(master, 1 << 16)
+        assert re.fullmatch(rb"(\r\x1b\[2Krefold validate \(\d+ s\))+", shown)
+        out, _ = program.communicate(json.dumps(talk()).encode(), timeout=HANG)
+        with contextlib.suppress(OSError):  # the other side closed it
+            while block := os.read(master, 1 << 16):
+                shown += block
+    os.close(master)
+    assert program.returncode == 0
+    assert out == b"yes: openai would take these 6 messages\n"
+    assert shown.endswith(b"\r\x1b[2K")
 
 
 def test_nobody_reads_any_more():

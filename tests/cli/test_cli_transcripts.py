@@ -79,16 +79,37 @@ def test_measure_tells_what_is_looked_at(files, name):
     assert seen.json["model"] is not None
 
 
-def test_measure_says_why_it_does_not_count_from_the_reported_number(files):
+def test_measure_counts_from_the_number_that_was_reported_last(files):
     """The agent's system prompt and tools are not in the file, and the report has them."""
-    words = " ".join(run_cli("measure", "claude-code.jsonl").out.split())
-    told = re.search(r"([\d,]+) were reported last, with what is not in the file \(--usage (\d+)", words)
-    reported = int(told[2])
-    assert told[1] == f"{reported:,}"
-    assert reported > 1_000
-    counted = run_cli("measure", "claude-code.jsonl", "--usage", str(reported), "--json").json
-    assert counted["used"] >= reported
-    assert sum(counted["breakdown"].values()) == counted["used"]
+    done = run_cli("measure", "claude-code.jsonl")
+    words = " ".join(done.out.split())
+    told = re.search(
+        r"used ([\d,]+) tokens, from the ([\d,]+) reported last \(in the file\) and an estimate", words
+    )
+    used, reported = (int(number.replace(",", "")) for number in told.groups())
+    assert f"{reported:,} tokens reported last" in done.err
+    counted = run_cli("measure", "claude-code.jsonl", "--usage", "none", "--json").json
+    assert counted["count_source"] == "estimate"
+    assert reported < used < reported + counted["used"]
+    measured = run_cli("measure", "claude-code.jsonl", "--json").json
+    assert measured["count_source"] == "usage+estimate"
+    assert measured["used"] == used == sum(measured["breakdown"].values())
+    given = " ".join(run_cli("measure", "claude-code.jsonl", "--usage", "9000").out.split())
+    assert "from the 9,000 reported last (given)" in given
+
+
+def test_measure_says_why_it_does_not_count_from_the_reported_number(files):
+    """Of the whole transcript only a part was sent, and in another shape the messages are others."""
+    why = "tokens, by estimate: what was reported last is not the size of these messages"
+    for option in (["--whole"], ["--format", "openai"]):
+        assert why in " ".join(run_cli("measure", "claude-code.jsonl", *option).out.split())
+
+
+def test_plan_and_compact_start_where_measure_does(files):
+    window = ("--window", "16k")
+    used = run_cli("measure", "claude-code.jsonl", *window, "--json").json["used"]
+    assert run_cli("plan", "claude-code.jsonl", *window, "--json").json["tokens_before"] == used
+    assert run_cli("compact", "claude-code.jsonl", *window, "--json").json["tokens_before"] == used
 
 
 def test_imported_with_their_own_folds_they_can_be_unfolded(files):

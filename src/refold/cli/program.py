@@ -58,6 +58,8 @@ A command is the module of its name with `add_arguments`, `run`, `EXAMPLES`, and
 """
 _MODULES: Final = {"import": "import_"}
 """Commands whose name Python keeps for itself."""
+_TALKING: Final = ("chat", "demo", "mcp", "rpc", "serve")
+"""Commands that show themselves what they do, or serve another program."""
 EPILOG: Final = """\
 FILE is a JSON list of messages (OpenAI, Responses, Anthropic, Gemini), a
 request body with such a list, or JSON lines with a message on each; - reads
@@ -159,7 +161,12 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
     if module is None:
         root.print_help(sys.stderr)
         return WRONG_USE
-    status: int = module.run(args, screen)
+    if chosen in _TALKING:
+        status: int = module.run(args, screen)
+        return status
+    with screen.activity.watch(f"refold {chosen}"):
+        status = module.run(args, screen)
+        screen.flush()
     return status
 
 

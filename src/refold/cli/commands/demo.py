@@ -13,9 +13,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from refold.cli.exit_status import DONE, WrongUse
+from refold.cli.output.activity import CLEAR_LINE
 from refold.cli.output.log_lines import short_name
 from refold.cli.output.meter import bar
-from refold.cli.output.progress import CLEAR_LINE
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import clean
 

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from refold.calls.conversation import Conversation, MeasureOptions, read_conversation
+from refold.calls.token_kinds import count_by_kind
 from refold.cli.exit_status import DONE
 from refold.cli.options.common import add_output_options
 from refold.cli.options.conversation import Inputs, add_conversation, read_inputs
@@ -11,9 +12,9 @@ from refold.cli.output.encoding import to_data
 from refold.cli.output.meter import COLOURS, bar, marker, strip
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import align_columns, width_of
-from refold.cli.output.token_kinds import count_by_kind
 from refold.core.compaction.budget import Budget
 from refold.core.tokens.units import format_count
+from refold.core.tokens.usage import read_usage
 
 EXAMPLES: Final = """\
   refold measure session.json --model gpt-4o
@@ -80,11 +81,7 @@ def _numbers(inputs: Inputs, conversation: Conversation, screen: Screen) -> list
     budget = conversation.budget
     closed = budget.window - budget.reserve - budget.room
     why = f"for answers alone: {inputs.model or 'it'} takes {budget.room:,} in at most"
-    reported = inputs.source.reported
-    counted = f"tokens, by {budget.count_source}; {budget.characters:,} characters"
-    if reported and budget.count_source != "usage+estimate":
-        counted += f"; {reported:,} were reported last, with what is not in the file"
-        counted += f" (--usage {reported} counts from there)"
+    counted = f"tokens, {_count_source(inputs, budget)}; {budget.characters:,} characters"
     rows = [
         ["used", f"{budget.used:,}", counted],
         ["room", f"{budget.room:,}", "what may go in"],
@@ -98,6 +95,19 @@ def _numbers(inputs: Inputs, conversation: Conversation, screen: Screen) -> list
         first, *more = screen.wrap(meaning, width_of(start) + 4)
         lines += [f"{start}  {first}", *(" " * (width_of(start) + 2) + part for part in more)]
     return lines
+
+
+def _count_source(inputs: Inputs, budget: Budget) -> str:
+    """Return in words how `used` was found: counted, or from what the provider reported last."""
+    usage = read_usage(inputs.find_usage())
+    if usage is not None:
+        where = "given" if inputs.args.usage else "in the file"
+        since = "" if budget.used == usage.context else " and an estimate of what came since"
+        return f"from the {usage.context:,} reported last ({where}){since}"
+    has_reports = inputs.source.transcript is not None and bool(inputs.source.transcript.usages)
+    if not has_reports or inputs.args.usage:
+        return f"by {budget.count_source}"
+    return f"by {budget.count_source}: what was reported last is not the size of these messages"
 
 
 def _window_source(inputs: Inputs, conversation: Conversation) -> str:
@@ -122,7 +132,8 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
     rows = []
     for name, size in budget.breakdown.as_dict().items():
         if size or name == "history":
-            rows.append((name, size, False))
+            is_beyond = name == "unlisted" and size > 0  # a system prompt and tools that were not given
+            rows.append(("not in the file" if is_beyond else name, size, False))
         if name == "history":
             rows += [(f"  {kind.replace('_', ' ')}", count, True) for kind, count in kinds.items() if count]
     total = max(budget.used, budget.breakdown.total)

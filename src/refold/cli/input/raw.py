@@ -23,6 +23,7 @@ def read_raw(name: str, screen: Screen) -> bytes:
             raise WrongUse("standard input is closed: name a file")
         if sys.stdin.isatty():
             screen.note("reading from the terminal; end with Ctrl-D")
+            screen.activity.erase(for_good=True)  # it would be drawn into what is typed
         try:
             return _read_blocks(sys.stdin.buffer, "standard input", screen)
         except OSError as error:

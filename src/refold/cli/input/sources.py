@@ -10,6 +10,7 @@ from refold.cli.input.raw import STDIN, read_raw
 from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
+from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
 from refold.formats.shared import documents
 from refold.formats.shared.documents import Document
@@ -43,11 +44,20 @@ class Source:
     is_mixed: bool = False
     """True if its messages have the shapes of several providers."""
 
-    @property
-    def reported(self) -> int | None:
-        """The tokens that the provider reported for the last request of a transcript, if it says so."""
-        usages = () if self.transcript is None else self.transcript.usages
-        return usages[-1][1].context if usages else None
+    def find_usage(self) -> Usage | None:
+        """Return the last report of the provider in a transcript, with the number of messages it counted.
+
+        None if the agent compacted behind it, and if these are not the messages that were sent.
+        """
+        transcript = self.transcript
+        if transcript is None or not transcript.usages or self.document.format != transcript.format:
+            return None
+        answer, usage = transcript.usages[-1]
+        if answer < max((fold.said for fold in transcript.folds), default=0):
+            return None
+        sent = len(transcript.seen) - (len(transcript.messages) - answer)
+        is_seen = len(self.document.messages) == len(transcript.seen)
+        return replace(usage, messages=sent) if is_seen and sent > 0 else None
 
     def rewrap(self, messages: list[Any]) -> tuple[Any, bool]:
         """Other messages in the wrapping of these; the second value is true for one message per line."""
@@ -76,7 +86,9 @@ def read_source(
     path = name
     if name != STDIN and ":" in name and not is_file(name):
         path = transcripts.locate(name) or name
-    transcript = _read_transcript(path)
+    with progress(screen, long=False) as now:
+        now.show(f"reading {name}")
+        transcript = _read_transcript(path)
     if transcript is not None:
         return _source_of(transcript, name, screen, format=format, whole=whole)
     raw = read_raw(path, screen)

@@ -4,9 +4,9 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from refold import formats
 from refold.calls.target import parse_target
@@ -28,6 +28,9 @@ from refold.config.settings import Settings
 from refold.core.tokens.usage import read_usage
 from refold.errors import FormatError
 from refold.policies import presets
+
+NO_USAGE: Final = "none"
+"""The value of --usage that counts everything, also where a transcript has the provider's own number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +60,13 @@ class Inputs:
         """Return the arguments of `measure`, under the first policy or under another."""
         args, document = self.args, self.source.document
         chosen = make_policy(policy or self.policies[0], args.knobs or (), self.settings)
+        usage = self.find_usage()
+        if usage is not None and not args.usage:
+            # A transcript lacks the agent's prompt and tools: its report does not tell how text is counted.
+            chosen = replace(chosen, learns=False)
         tools = _parse_json(args.tools, "--tools") if args.tools else document.tools
         if isinstance(tools, dict):  # a request body with its tools, or a single tool
             tools = tools["tools"] if isinstance(tools.get("tools"), list) else [tools]
-        usage = _parse_json(args.usage, "--usage") if args.usage else None
-        if args.usage and read_usage(usage) is None:
-            raise WrongUse("--usage holds no number: give the tokens, or the JSON of a provider's usage")
         return dict(  # noqa: C408  # the names are those of parameters
             model=self.model,
             window=parse_size(args.window, "--window") if args.window else self.settings.window,
@@ -78,6 +82,16 @@ class Inputs:
             usage=usage,
             format=document.format,
         )
+
+    def find_usage(self) -> Any:
+        """Return the report to count from: the one that is given, else the last one of a transcript."""
+        given = self.args.usage
+        if not given or given.strip().lower() == NO_USAGE:
+            return None if given else self.source.find_usage()
+        usage = _parse_json(given, "--usage")
+        if read_usage(usage) is None:
+            raise WrongUse("--usage holds no number: give tokens, the JSON of a provider's usage, or none")
+        return usage
 
     def compact_options(self, policy: str | None = None) -> dict[str, Any]:
         """Return the arguments of `compact` and `plan`."""
@@ -132,7 +146,8 @@ def add_conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
     add("--tools", metavar="JSON", help="the tool definitions, or @FILE, if they are not in FILE")
     add("--prompt", metavar="TEXT", help="the next message of the user, or @FILE")
     add("--attach", metavar="PATH", action="append", help="a text file that is sent along; repeatable")
-    add("--usage", metavar="N", help="tokens the provider reported for the last request, or its JSON")
+    text = "tokens the provider reported last, or its JSON; else a transcript's own; none for neither"
+    add("--usage", metavar="N", help=text)
     add = parser.add_argument_group("the budget").add_argument
     add("--model", metavar="NAME", help="finds the window, the prices and the way to count")
     add("--window", metavar="SIZE", help=WINDOW_HELP)

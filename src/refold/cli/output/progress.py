@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from refold.cli.output.activity import CLEAR_LINE
 from refold.cli.output.meter import strip
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean, shorten
 
 LONG_BYTES: Final = 20_000_000
 """Files above this size take a noticeable part of a second to read; below it a bar would only flicker."""
-CLEAR_LINE: Final = "\r\x1b[2K"
-"""Back to the first column, and erase the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +27,24 @@ class Progress:
         text = shorten(clean(doing), self.screen.width - size - 12)
         if total:
             text = f"{text}  {strip(done, total, size, self.screen):<{size}} {done / total:4.0%}"
+        self.screen.activity.doing = text
         self._draw(text)
 
     def clear(self) -> None:
         """Erase the line."""
+        self.screen.activity.doing = ""
         self._draw("")
 
     def _draw(self, text: str) -> None:
         if self.shown and self.screen.err is not None:
-            self.screen.err.write(CLEAR_LINE + text)
-            self.screen.err.flush()
+            with self.screen.activity.make_way():
+                self.screen.err.write(CLEAR_LINE + text)
+                self.screen.err.flush()
 
 
 @contextmanager
 def progress(screen: Screen, *, long: bool = True) -> Iterator[Progress]:
-    """Show progress while long work runs."""
+    """Show progress while work runs: at once if it is long, and from a second on in any case."""
     shown = Progress(screen, long and screen.err_live)
     try:
         yield shown

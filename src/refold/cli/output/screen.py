@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from textwrap import wrap
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 from refold.cli.exit_status import Refused
+from refold.cli.output.activity import Activity
 from refold.cli.output.encoding import dumps
 from refold.cli.output.text import align_columns, clean, shorten, width_of
 
@@ -54,15 +55,20 @@ class Screen:
     letters: bool = False
     """True if letters of other languages can be shown, even where `fancy` is false."""
     width: int = 80
+    activity: Activity = field(default_factory=Activity, compare=False, repr=False)
+    """The line about work that takes long; it makes way for everything else."""
 
     def line(self, text: str = "") -> None:
         """Print one line of the result."""
-        _write(self.out, self.readable(text))
+        with self.activity.make_way(for_good=self.live):
+            _write(self.out, self.readable(text))
 
     def note(self, text: str) -> None:
         """Print one line on standard error."""
         if self.err is not None:
-            _write(self.err, self.readable(text))
+            with self.activity.make_way():
+                _write(self.err, self.readable(text))
+                self.err.flush()
 
     def error(self, text: str) -> None:
         """Print an error as one line."""
@@ -72,6 +78,7 @@ class Screen:
         """Print text for another program, always as UTF-8."""
         if self.out is None:
             raise Refused("standard output is closed: name a file with -o, or leave it open")
+        self.activity.erase(for_good=self.live)
         self.out.flush()
         raw = getattr(self.out, "buffer", None)
         if raw is None:
@@ -169,6 +176,7 @@ def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = No
         fancy=not dumb and encoding.lower().startswith("utf") and locale not in {"C", "POSIX"},
         letters=encoding.lower().startswith("utf"),
         width=terminal_width(),
+        activity=Activity(sys.stderr if err_live and not dumb else None),
     )
 
 

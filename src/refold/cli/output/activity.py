@@ -1,0 +1,73 @@
+"""What a command is doing, in one line on standard error, from its second second on; knows no command.
+
+The line is drawn by a thread, because the work itself may be one long call. Whatever else is printed erases
+it first, and once the result is on the same terminal it does not come back.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+CLEAR_LINE: Final = "\r\x1b[2K"
+"""Back to the first column, and erase the line."""
+DELAY_SECONDS: Final = 1.0
+"""A shorter wait needs no explanation, and a line that comes and goes at once only flickers."""
+
+
+class Activity:
+    """The line about the work of one command, or nothing at all without a terminal."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.doing = ""
+        """What is being done now; the name of the command where nothing else is known."""
+        self._stream = stream
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._is_drawn = False
+        self._is_over = False
+
+    @contextmanager
+    def watch(self, doing: str) -> Iterator[None]:
+        """Draw the line while this lasts, from a second on."""
+        if self._stream is None:
+            yield
+            return
+        self.doing, ended, begun = doing, threading.Event(), self._clock()
+        ticks = threading.Thread(target=self._tick, args=(doing, begun, ended), daemon=True)
+        ticks.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticks.join()
+            self.erase()
+
+    def _tick(self, command: str, begun: float, ended: threading.Event) -> None:
+        while not ended.wait(DELAY_SECONDS):
+            self.draw(f"{self.doing or command} ({self._clock() - begun:.0f} s)")
+
+    def draw(self, text: str) -> None:
+        """Draw the line again, unless the result is being printed."""
+        with self._lock:
+            if self._stream is not None and not self._is_over:
+                self._stream.write(CLEAR_LINE + text)
+                self._stream.flush()
+                self._is_drawn = True
+
+    def erase(self, *, for_good: bool = False) -> None:
+        """Erase the line, if it is drawn; `for_good`: it does not come back."""
+        with self._lock:
+            self._is_over = self._is_over or for_good
+            if self._is_drawn and self._stream is not None:
+                self._stream.write(CLEAR_LINE)
+                self._stream.flush()
+                self._is_drawn = False
+
+    @contextmanager
+    def make_way(self, *, for_good: bool = False) -> Iterator[None]:
+        """Erase the line, and keep it away while something else is printed."""
+        with self._lock:
+            self.erase(for_good=for_good)
+            yield

@@ -1,21 +1,18 @@
 """`refold diff`: what a fold removed, and what stands there now."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
-from refold import formats
 from refold.cli.exit_status import DONE, Refused
 from refold.cli.input.stores import find_head, use_store
 from refold.cli.options.common import add_session, add_store
-from refold.cli.output.format_message import first_words, message_lines, parse_entry, parse_stored
-from refold.cli.output.log_lines import entry_line, read_view, short_name
+from refold.cli.output.format_message import first_words, message_lines
+from refold.cli.output.log_lines import entry_line, short_name
 from refold.cli.output.screen import UNCUT, Screen, Style
-from refold.core.log.entries import SAID, Entry, bare_name
-from refold.core.log.view import Change, MessageRange, View, ViewItem
-from refold.core.messages.message import Message
-from refold.stores import Place, Store
+from refold.core.log.entries import bare_name
+from refold.core.log.view import Change, View
+from refold.stores.reading.fold_changes import ChangeReader, Side
+from refold.stores.reading.stored_views import read_view
 
 EXAMPLES: Final = """\
   refold diff task
@@ -44,7 +41,7 @@ def run(args: Namespace, screen: Screen) -> int:
         entry = entries[_choose_fold(args.fold, view)]
         fold = view.fold(entry.name)
         changes = fold.changes if fold else ()
-        reader = _Reader(store, args.session, head.place, entries)
+        reader = ChangeReader(store, args.session, head.place, entries)
         if args.json:
             screen.json(
                 {
@@ -62,13 +59,13 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(entry_line(entry, view, screen))
         for change in changes:
             screen.line()
-            kept = {f"#{number}" for run in change.kept for number in range(run.first, run.last + 1)}
-            for side in reader.read(change.removed, entry.name):
-                if side.handle not in kept:
-                    _show_side("-", side, screen, full=args.full)
-            for side in reader.read(change.inserted, entry.name):
-                stays = side.handle.startswith("#")
-                _show_side(" " if stays else "+", side, screen, full=args.full or not stays)
+            kept = {number for run in change.kept for number in range(run.first, run.last + 1)}
+            for side in reader.read(change.removed):
+                if side.fold or side.number not in kept:
+                    _show_side("-", side, entry.name, screen, full=args.full)
+            for side in reader.read(change.inserted):
+                stays = not side.fold
+                _show_side(" " if stays else "+", side, entry.name, screen, full=args.full or not stays)
     return DONE
 
 
@@ -86,55 +83,30 @@ def _choose_fold(word: str | None, view: View) -> str:
     return matches[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A message on one side of a change."""
-
-    handle: str
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads the messages of a view's pieces from the store."""
-
-    store: Store
-    session: str
-    place: Place
-    folds: dict[str, Entry]
-
-    def read(self, pieces: Iterable[ViewItem], own: str) -> Iterator[_Side]:
-        """Yield the messages of some pieces; those that the fold `own` inserted have no handle."""
-        for piece in pieces:
-            if isinstance(piece, MessageRange):
-                first, last = piece.first, piece.last
-                for entry in self.store.read(self.session, self.place, kinds=SAID, first=first, last=last):
-                    yield _Side(f"#{entry.said}", parse_entry(entry))
-            else:
-                fold = self.folds[piece.fold]
-                value = fold.value["messages"][piece.place]
-                wire = "refold" if "message" in value else str(fold.beside.get("format", formats.DEFAULT))
-                message = parse_stored(value["message" if "message" in value else "wire"], wire)
-                yield _Side("" if piece.fold == own else short_name(piece.fold), message)
+def _name_side(side: Side, own: str) -> str:
+    """Return the handle of a message; those that the fold `own` inserted have none."""
+    if side.fold:
+        return "" if side.fold == own else short_name(side.fold)
+    return f"#{side.number}"
 
 
-def _change_data(change: Change, own: str, reader: _Reader) -> dict[str, Any]:
+def _change_data(change: Change, own: str, reader: ChangeReader) -> dict[str, Any]:
     return {
         key: [
             {
-                "handle": side.handle or None,
+                "handle": _name_side(side, own) or None,
                 "role": side.message.role,
                 "text": "\n".join(message_lines(side.message)),
             }
-            for side in reader.read(pieces, own)
+            for side in reader.read(pieces)
         ]
         for key, pieces in (("took", change.removed), ("put", change.inserted))
     }
 
 
-def _show_side(mark: str, side: _Side, screen: Screen, *, full: bool) -> None:
-    style = _COLOURS.get(mark, "plain")
-    head = f"{mark} {side.handle} {side.message.role}" if side.handle else f"{mark} {side.message.role}"
+def _show_side(mark: str, side: Side, own: str, screen: Screen, *, full: bool) -> None:
+    style, handle = _COLOURS.get(mark, "plain"), _name_side(side, own)
+    head = f"{mark} {handle} {side.message.role}" if handle else f"{mark} {side.message.role}"
     lines = list(message_lines(side.message))
     if not full or len(lines) <= 1:
         room = UNCUT if full else max(20, screen.width - len(head) - 2)

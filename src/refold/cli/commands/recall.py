@@ -8,11 +8,12 @@ from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.stores import find_head, use_session
 from refold.cli.options.common import add_session, add_store
 from refold.cli.output.encoding import dump_list, to_data
-from refold.cli.output.format_message import message_data, parse_stored, show_message
+from refold.cli.output.format_message import message_data, show_message
 from refold.cli.output.log_lines import SHORT_NAME, short_name
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
 from refold.core.log.entries import bare_name
+from refold.stores.reading.stored_messages import parse_stored
 
 if TYPE_CHECKING:
     from refold.session.results import Hit

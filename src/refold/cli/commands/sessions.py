@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
 from refold.cli.options.common import add_store, refuse_both
-from refold.cli.output.costs import format_spent, read_spent
+from refold.cli.output.costs import format_spent
 from refold.cli.output.encoding import to_data
 from refold.cli.output.log_lines import format_age
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import UNCUT, Screen
 from refold.core.models.prices import Spent
+from refold.stores.reading.stored_views import read_spent
 from refold.transcripts import FoundSession, find
 from refold.transcripts.agents import AGENTS
 

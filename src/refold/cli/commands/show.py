@@ -1,8 +1,7 @@
 """`refold show`: a session as the model sees it, everything that was said in it, or its log."""
 
 from argparse import ArgumentParser, Namespace
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from refold import formats
@@ -11,13 +10,15 @@ from refold.cli.input.stores import find_head, use_session, use_store
 from refold.cli.options.common import FORMATS_HELP, add_session, add_store, refuse_both
 from refold.cli.output.costs import format_spent
 from refold.cli.output.encoding import dump_list, dumps
-from refold.cli.output.format_message import message_data, parse_entry, show_message
-from refold.cli.output.log_lines import entry_data, entry_line, format_span, read_view, short_name
+from refold.cli.output.format_message import message_data, show_message
+from refold.cli.output.log_lines import entry_data, entry_line, format_span, short_name
 from refold.cli.output.screen import Screen
 from refold.core.log.entries import SAID
-from refold.core.log.view import MessageRange, Replacement, View, ViewItem
+from refold.core.log.view import Replacement, View, ViewItem
 from refold.core.tokens.units import format_count
 from refold.stores import Head, Store
+from refold.stores.reading.stored_messages import parse_entry
+from refold.stores.reading.stored_views import make_is_visible, read_view
 
 EXAMPLES: Final = """\
   refold show task
@@ -105,20 +106,8 @@ def print_stream(screen: Screen, about: dict[str, Any], key: str, values: Iterab
     screen.data("\n  ]\n}\n")
 
 
-def _make_is_visible(view: View) -> Callable[[int], bool]:
-    """Return a quick test whether a message of this number is in the view as it was said."""
-    runs = sorted((piece.first, piece.last) for piece in view.items if isinstance(piece, MessageRange))
-    firsts = [first for first, _ in runs]
-
-    def is_visible(number: int) -> bool:
-        at = bisect_right(firsts, number) - 1
-        return at >= 0 and number <= runs[at][1]
-
-    return is_visible
-
-
 def _show_all(args: Namespace, store: Store, head: Head, view: View, screen: Screen) -> None:
-    is_visible = _make_is_visible(view)
+    is_visible = make_is_visible(view)
     entries = store.read(args.session, head.place, kinds=SAID)
     if args.json:
         messages = (

@@ -6,17 +6,16 @@ from time import time
 from typing import Any, Final
 
 from refold.cli.output.costs import format_spent
-from refold.cli.output.format_message import first_words, parse_entry
+from refold.cli.output.format_message import first_words
 from refold.cli.output.screen import Screen, Style
-from refold.core.log.entries import MARKS, Entry, Kind, bare_name
-from refold.core.log.view import MessageRange, View, project_marks
+from refold.core.log.entries import Entry, Kind, bare_name
+from refold.core.log.view import MessageRange, View
 from refold.core.models.prices import Spent
 from refold.core.tokens.units import format_count
-from refold.stores import Head, Store
+from refold.stores.reading.stored_messages import parse_entry
 
 SHORT_NAME: Final = 8
 """Characters of a name that are shown. Two of 16 million folds of one session are expected to look alike."""
-_VIEW_KINDS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 _COLOURS: Final[Mapping[Kind, Style]] = {
     "fold": "yellow",
     "unfold": "yellow",
@@ -51,11 +50,6 @@ def format_age(at: float, now: float | None = None) -> str:
         return datetime.fromtimestamp(at, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):  # a number that is no time at all
         return "?"
-
-
-def read_view(store: Store, session: str, head: Head) -> View:
-    """Return the view at the head, without its messages."""
-    return project_marks(store.read(session, head.place, kinds=_VIEW_KINDS), head.said)
 
 
 def entry_line(entry: Entry, view: View, screen: Screen) -> str:

@@ -1,0 +1,1 @@
+"""Reads what a store has of a session, without opening it: for the terminal and the inspector."""

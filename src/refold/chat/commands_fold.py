@@ -14,7 +14,7 @@ from refold.errors import RefoldError
 from refold.policies import presets
 from refold.policies.systems.strategies import list_strategies
 from refold.session.steps.edit_summary import edit_summary
-from refold.session.steps.recall import removed_messages
+from refold.session.steps.recall import find_removed
 
 SUMMARY_LINES: Final = 20
 """Lines of a summary that are shown before the user decides: they fit a terminal of 24 lines, with the
@@ -78,7 +78,7 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     state = conversation.session.state
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
     known = state.view.fold(fold.name)
-    ranges = [] if known is None else removed_messages(state, known)
+    ranges = [] if known is None else find_removed(state.view, known)
     # As they were said: an earlier summary among them counts as all messages that it stands for.
     removed = format_count(sum(each.last - each.first + 1 for each in ranges), "message")
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")

@@ -49,7 +49,7 @@ from refold.session.steps.load import (
 from refold.session.steps.native.fold_blocks import fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.read_entries import read_block
-from refold.session.steps.recall import find_folds, parse_handle, removed_messages
+from refold.session.steps.recall import find_folds, find_removed, parse_handle
 from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import Head
 
@@ -309,7 +309,7 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
         fold, value, beside = state.view.fold(entry.name), entry.value, entry.beside
         if value.get("trigger") == "repair" or fold is None:
             continue
-        removed = removed_messages(state, fold)
+        removed = find_removed(state.view, fold)
         covering = state.view.covering(entry.name)
         before, after = state.accounting.fold_sizes[entry.name]
         block = read_block(entry)

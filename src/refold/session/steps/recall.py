@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.entries import SAID, Entry, bare_name, is_name
-from refold.core.log.view import Folded, MessageRange
+from refold.core.log.view import Folded, MessageRange, View
 from refold.core.messages.message import Message
 from refold.core.messages.transcript import default_layout
 from refold.errors import RefoldError
@@ -103,7 +103,7 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
         return (yield from read_said(state, [parse_handle(state, word)]))
     fold = state.view.fold(word)
     if fold is not None:
-        return (yield from read_said(state, removed_messages(state, fold)))
+        return (yield from read_said(state, find_removed(state.view, fold)))
     places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [word]))
     if word not in places:
         raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
@@ -111,13 +111,13 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
     return [state.from_stored(entry)] if entry.kind == "said" else [entry.value]
 
 
-def removed_messages(state: SessionState, fold: Folded) -> list[MessageRange]:
-    """Return the messages that a fold removed and did not put back."""
+def find_removed(view: View, fold: Folded) -> list[MessageRange]:
+    """Return the messages that a fold of a view removed and did not put back."""
     removed: list[MessageRange] = []
     for change in fold.changes:
         kept = sorted(change.kept, key=lambda stretch: stretch.first)
         for item in change.removed:
-            originals = state.view.originals(item)
+            originals = view.originals(item)
             removed += [part for original in originals for part in subtract_ranges(original, kept)]
     return removed
 

@@ -73,7 +73,12 @@ ADAPTERS: Final = (
     ),
     Adapter("openai-agents", "openai-agents", "openai_agents"),
     Adapter("pydantic-ai", "pydantic-ai-slim", "pydantic_ai", ("pydantic-ai-slim[openai,anthropic]",)),
-    Adapter("google-adk", "google-adk", "google_adk", ("sqlalchemy", "aiosqlite", "greenlet")),
+    Adapter(
+        "google-adk",
+        "google-adk",
+        "google_adk",
+        ("sqlalchemy", "aiosqlite", "greenlet", "litellm", "mcp"),
+    ),
     Adapter(
         "agent-framework", "agent-framework-core", "agent_framework", ("agent-framework-openai", "openai")
     ),

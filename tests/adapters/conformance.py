@@ -93,7 +93,7 @@ class Conformance:
     # -- 1: the long talk ----------------------------------------------------------------------------------
 
     def test_01_every_request_is_valid_and_fits(self, talked, record_property):
-        for name in ("name", "wire", "page"):
+        for name in ("name", "wire", "page", "package"):
             record_property(name, getattr(self.case, name) or "")
         record_property("modes", " ".join(self.case.modes))
         record_property("requests", len(talked.requests))

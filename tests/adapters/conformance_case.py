@@ -197,6 +197,8 @@ class Case:
     """The format of the items in Refold's session: that of the adapter's `to_wire`."""
     modes: tuple[str, ...] = ("sync", "stream", "async", "astream")
     """Ways to run a turn: `run`, `run` with stream, `arun`, `arun` with stream."""
+    package: str = ""
+    """The adapter that this case belongs to, where a test module has cases of several client libraries."""
     page: str | None = None
     """The documentation, such as `docs/adapters/langchain.md`; its Python examples are run in order."""
     skips: Mapping[str, str] = {}

@@ -274,6 +274,7 @@ class ChatCase(Case):
     """The chat completions of `openai`."""
 
     name = "openai chat"
+    package = "openai"
     page = "docs/adapters/clients.md"
 
     def open(self, setup):
@@ -284,6 +285,7 @@ class ResponsesCase(Case):
     """The responses of `openai`."""
 
     name = "openai responses"
+    package = "openai"
     page = "docs/adapters/from-openai-compaction.md"
     wire = format = "responses"
 
@@ -294,7 +296,7 @@ class ResponsesCase(Case):
 class MessagesCase(Case):
     """The messages of `anthropic`."""
 
-    name = "anthropic"
+    name = package = "anthropic"
     wire = format = "anthropic"
 
     def open(self, setup):

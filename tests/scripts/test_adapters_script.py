@@ -110,6 +110,20 @@ def test_the_matrix_names_versions_and_reasons():
     assert "| [x](x.md) (openai) |" in results.write_matrix({"x": {"newest": linked}})
 
 
+def test_a_row_is_written_from_the_run_of_its_own_library():
+    """One test module has the cases of both client libraries, and each run has another version of one."""
+    both = {
+        "TestChat": {"name": "chat", "package": "openai", "checks": {}},
+        "TestMessages": {"name": "messages", "package": "anthropic", "checks": {}},
+    }
+    runs = {name: {"newest": {"version": f"{name}-1", "cases": both}} for name in ("openai", "anthropic")}
+    rows = [line.split("|")[1:3] for line in results.write_matrix(runs).splitlines()[2:]]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["chat ()", "openai-1"],
+        ["messages ()", "anthropic-1"],
+    ]
+
+
 def test_the_matrix_replaces_what_stands_between_the_markers():
     page = f"# Adapters\n\n{results.MARKERS[0]}\nold\n{results.MARKERS[1]}\n\nEnd.\n"
     new = results.replace_between(page, "| new |")

@@ -14,7 +14,7 @@ from conformance_case import Case
 from conformance_running import Running
 
 import refold
-from refold.adapters.base import Bridge, Translated
+from refold.adapters.bridge import Bridge, Translated
 
 MESSAGES = 200
 """The size of the history at which the goal is set."""

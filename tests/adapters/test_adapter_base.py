@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
+import time
 from dataclasses import dataclass
 
 import pytest
 
 import refold
-from refold.adapters.base import Adapter, AsyncTurn, Bridge, Turn, UsageChunks
+from refold.adapters.base import Adapter, AsyncTurn, Turn, UsageChunks
+from refold.adapters.bridge import Bridge
+from refold.stores import open_store
 
 TEXT = "the build failed in module parser because of a missing brace " * 12
 
@@ -44,7 +47,7 @@ def history(turns, *, parts=1):
 
 @pytest.fixture
 def adapter():
-    made = Adapter(format="openai", store="memory:", window=8000)
+    made = Adapter(store="memory:", window=8000)
     yield made
     made.close()
 
@@ -59,12 +62,12 @@ def answer(natives):
 
 def test_a_short_history_comes_back_as_the_same_objects(adapter):
     natives = history(3)
-    assert Turn(adapter.session("t"), BRIDGE, natives).prepare() == natives
+    assert Turn(adapter.session("t", create=True), BRIDGE, natives).prepare() == natives
 
 
 def test_after_a_fold_what_stayed_is_the_same_object_and_what_was_made_is_new(adapter):
     natives = history(60)
-    sent = Turn(adapter.session("t"), BRIDGE, natives).prepare()
+    sent = Turn(adapter.session("t", create=True), BRIDGE, natives).prepare()
     made = [native for native in sent if native.made]
     assert len(sent) < len(natives)
     assert made, "nothing was folded"
@@ -74,15 +77,15 @@ def test_after_a_fold_what_stayed_is_the_same_object_and_what_was_made_is_new(ad
 
 def test_a_message_of_several_items_comes_back_whole_or_is_made_anew(adapter):
     natives = history(30, parts=3)
-    sent = Turn(adapter.session("t"), BRIDGE, natives).prepare()
+    sent = Turn(adapter.session("t", create=True), BRIDGE, natives).prepare()
     for native in sent:
         assert native.made or any(native is known for known in natives)
-    assert len(adapter.session("t").log(kinds=["said"])) == 120
+    assert len(adapter.session("t", create=True).log(kinds=["said"])) == 120
 
 
 def test_items_in_front_that_are_system_messages_come_back_as_they_are(adapter):
     natives = [Native("system", ("You help.",)), *history(60)]
-    assert Turn(adapter.session("t"), BRIDGE, natives).prepare()[0] is natives[0]
+    assert Turn(adapter.session("t", create=True), BRIDGE, natives).prepare()[0] is natives[0]
 
 
 class Refused(Exception):
@@ -104,7 +107,7 @@ def test_a_refusal_is_answered_with_a_smaller_view_of_natives(adapter):
         return answer(natives)
 
     natives = history(10)
-    Turn(adapter.session("t"), BRIDGE, natives).send(call)
+    Turn(adapter.session("t", create=True), BRIDGE, natives).send(call)
     assert len(calls) == 2
     assert sum(len(str(n.texts)) for n in calls[1]) < sum(len(str(n.texts)) for n in calls[0])
     assert calls[1][-1] is natives[-1]
@@ -117,7 +120,7 @@ def test_a_second_refusal_is_the_frameworks_error_with_ours_as_its_cause(adapter
         raise error
 
     with pytest.raises(Refused) as caught:
-        Turn(adapter.session("t"), BRIDGE, history(10)).send(call)
+        Turn(adapter.session("t", create=True), BRIDGE, history(10)).send(call)
     assert caught.value is error
     assert isinstance(error.__cause__, refold.Overflow)
 
@@ -129,7 +132,7 @@ def test_another_error_passes_as_the_same_object(adapter):
         raise error
 
     with pytest.raises(KeyError) as caught:
-        Turn(adapter.session("t"), BRIDGE, history(3)).send(call)
+        Turn(adapter.session("t", create=True), BRIDGE, history(3)).send(call)
     assert caught.value is error
     assert error.__cause__ is None
 
@@ -144,15 +147,15 @@ def test_a_stream_is_begun_again_at_the_first_chunk_and_its_usage_counts(adapter
         yield {"text": "o"}
         yield {"text": "k", "report": answer(natives)}
 
-    turn = Turn(adapter.session("t"), BRIDGE, history(10))
+    turn = Turn(adapter.session("t", create=True), BRIDGE, history(10))
     chunks = list(turn.stream(call, lambda: UsageChunks(lambda chunk: chunk.get("report"))))
     assert [chunk["text"] for chunk in chunks] == ["o", "k"]
-    assert adapter.session("t").stats().totals.requests == 1
+    assert adapter.session("t", create=True).stats().totals.requests == 1
 
 
 def test_the_same_in_an_event_loop():
     async def run():
-        adapter = Adapter(format="openai", store="memory:", window=8000)
+        adapter = Adapter(store="memory:", window=8000)
         calls = []
 
         async def call(natives):
@@ -161,9 +164,9 @@ def test_the_same_in_an_event_loop():
                 raise Refused(REFUSAL)
             return answer(natives)
 
-        turn = AsyncTurn(await adapter.asession("t"), BRIDGE, history(10))
+        turn = AsyncTurn(await adapter.asession("t", create=True), BRIDGE, history(10))
         await turn.send(call)
-        totals = (await (await adapter.asession("t")).stats()).totals
+        totals = (await (await adapter.asession("t", create=True)).stats()).totals
         await adapter.aclose()
         return len(calls), totals.requests
 
@@ -176,25 +179,25 @@ def test_a_conversation_without_an_id_is_refused_with_advice(adapter):
 
 
 def test_the_key_of_the_caller_wins_in_requests_and_names_no_other_session():
-    adapter = Adapter(format="openai", store="memory:", key="mine")
+    adapter = Adapter(store="memory:", key="mine")
     assert adapter.find_key("thread", "helper", request=object()) == "mine:helper"
     assert adapter.session().name == "mine"
-    assert adapter.session("other").name == "other"
-    by_request = Adapter(format="openai", store="memory:", key=lambda request: request["tenant"])
+    assert adapter.session("other", create=True).name == "other"
+    by_request = Adapter(store="memory:", key=lambda request: request["tenant"])
     assert by_request.find_key("thread", request={"tenant": "ann"}) == "ann"
 
 
 def test_events_of_every_session_reach_the_listener():
     events = []
-    adapter = Adapter(format="openai", store="memory:", window=8000, on_event=events.append)
+    adapter = Adapter(store="memory:", window=8000, on_event=events.append)
     for key in ("a", "b"):
-        Turn(adapter.session(key), BRIDGE, history(40)).prepare()
+        Turn(adapter.open_session(key), BRIDGE, history(40)).prepare()
     assert {event.session for event in events if event.kind == "compaction_end"} == {"a", "b"}
 
 
 def test_a_wrong_recall_is_refused():
     with pytest.raises(refold.RefoldError, match="recall is 'sometimes'"):
-        Adapter(format="openai", recall="sometimes")
+        Adapter(recall="sometimes")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_a_wrong_recall_is_refused():
 )
 def test_wrong_options_are_refused_when_the_adapter_is_made(wrong, message):
     with pytest.raises(refold.RefoldError, match=message):
-        Adapter(format="openai", **wrong)
+        Adapter(**wrong)
 
 
 def test_threads_that_come_first_together_share_one_store(tmp_path):
@@ -234,26 +237,26 @@ def test_threads_that_come_first_together_share_one_store(tmp_path):
                 other.join()
             return str(tmp_path / "talks.db")
 
-    adapter = Adapter(format="openai", store=Place())
+    adapter = Adapter(store=Place())
     assert adapter.sessions is opened[1]
-    assert adapter.session("ann").say("hi") == "#1"
+    assert adapter.session("ann", create=True).say("hi") == "#1"
     adapter.close()
 
 
 def test_the_model_that_serves_is_measured_against_unless_one_was_named():
-    adapter = Adapter(format="openai", store="memory:")
-    session = adapter.session("t")
+    adapter = Adapter(store="memory:")
+    session = adapter.session("t", create=True)
     adapter.follow_model(session, "openai:gpt-4o")
     assert session.model == "openai:gpt-4o"
-    named = Adapter(format="openai", store="memory:", model="anthropic:claude-sonnet-4-20250514")
-    session = named.session("t")
+    named = Adapter(store="memory:", model="anthropic:claude-sonnet-4-20250514")
+    session = named.session("t", create=True)
     named.follow_model(session, "openai:gpt-4o")
     assert session.model == "anthropic:claude-sonnet-4-20250514"
 
 
 def test_a_window_of_the_framework_holds_where_no_table_has_the_model():
-    adapter = Adapter(format="openai", store="memory:")
-    session = adapter.session("t")
+    adapter = Adapter(store="memory:")
+    session = adapter.session("t", create=True)
     adapter.follow_model(session, "acme:one", window=50_000)
     assert session.budget().window == 50_000
     adapter.follow_model(session, "openai:gpt-4o", window=50_000)
@@ -261,17 +264,45 @@ def test_a_window_of_the_framework_holds_where_no_table_has_the_model():
 
 
 def test_a_session_is_measured_against_the_model_that_served_it_in_an_event_loop():
-    adapter = Adapter(format="openai", store="memory:")
+    adapter = Adapter(store="memory:")
 
     async def serve():
-        adapter.follow_model(await adapter.asession("t"), "openai:gpt-4o")
+        adapter.follow_model(await adapter.asession("t", create=True), "openai:gpt-4o")
 
     asyncio.run(serve())
-    assert adapter.session("t").model == "openai:gpt-4o"
+    assert adapter.session("t", create=True).model == "openai:gpt-4o"
+
+
+def test_a_mistyped_key_is_refused_instead_of_giving_an_empty_session(adapter):
+    Turn(adapter.open_session("thread-1"), BRIDGE, history(1)).prepare()
+    assert adapter.session("thread-1").stats().said == 2
+    with pytest.raises(refold.SessionNotFound, match=r"'thread-l'.*pass create=True"):
+        adapter.session("thread-l")
+    with pytest.raises(refold.SessionNotFound, match="'thread-l'"):
+        asyncio.run(adapter.asession("thread-l"))
+
+
+def test_the_adapters_own_key_is_open_before_the_first_request():
+    adapter = Adapter("mine", store="memory:")
+    assert adapter.session().folds() == adapter.session("mine").folds() == []
+
+
+class FullStore(type(open_store("memory:"))):
+    """A store whose disk is full from the start."""
+
+    def append(self, *_, **__):
+        raise refold.StoreError("the disk is full")
+
+
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_a_conversation_that_is_only_in_memory_is_known():
+    adapter = Adapter(store=FullStore(time.time))
+    Turn(adapter.open_session("t"), BRIDGE, history(1)).prepare()
+    assert adapter.session("t").unsaved
 
 
 @pytest.mark.parametrize(("say", "said"), [(False, 1), (True, 2)])
 def test_an_answer_may_be_stored_at_once(adapter, say, said):
     natives = [Native("user", ("hi",))]
-    Turn(adapter.session("t"), BRIDGE, natives, say=say).send(answer)
-    assert adapter.session("t").stats().said == said
+    Turn(adapter.session("t", create=True), BRIDGE, natives, say=say).send(answer)
+    assert adapter.session("t", create=True).stats().said == said

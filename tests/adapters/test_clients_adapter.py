@@ -550,3 +550,27 @@ def test_two_threads_on_one_client_lose_no_word(provider):
             assert any(
                 f"thread {name} turn {turn} " in hit.text for hit in client.refold.recall(f"{name} {turn}")
             )
+
+
+# -- two requests at once -----------------------------------------------------------------------------------
+
+
+def test_a_refused_request_is_sent_its_own_list_also_if_another_one_came_between(provider):
+    """The other request is made while the first one is on its way to the provider."""
+    others = [history(8), [*history(8)[:-1], {"role": "user", "content": "something else?"}]]
+
+    def overtake(request):
+        if len(others) == 2:
+            client.chat.completions.create(model="gpt-4o", messages=others.pop())
+            provider.refuse_next = 1
+
+    connections = openai.DefaultHttpxClient(event_hooks={"request": [overtake]})
+    plain = plain_client(provider, http_client=connections)
+    client = refold.wrap(plain, "task", store="memory:", window=WINDOW)
+    client.chat.completions.create(model="gpt-4o", messages=others[0])
+    first, *_, refused, again = provider.requests
+    assert first.messages[-1]["content"] == "something else?"
+    assert [refused.outcome, again.outcome] == ["refused", "answered"]
+    assert again.messages[-1]["content"] == "and now?"
+    client.close()
+    plain.close()

@@ -37,7 +37,7 @@ class LiteLLMAgent(Agent):
     def request(self, key, history, stream):
         tools = [LOOK]
         if self.setup.with_refold:
-            tools.append(self.session(key).recall_tool("openai"))
+            tools.append(self.adapter.session(key, create=True).recall_tool("openai"))
         system = {"role": "system", "content": SYSTEM}
         request = {"model": self.model, "messages": [system, *history], "tools": tools, **self.address}
         return {**request, "stream": stream, "metadata": {"session_id": key}}

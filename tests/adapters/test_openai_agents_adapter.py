@@ -441,3 +441,20 @@ def test_limits_give_the_last_items():
     assert [item["content"] for item in two] == ["2", "3"]
     assert none == []
     assert everything == all_of_them
+
+
+def test_a_run_without_run_config_is_warned_of():
+    """Such a run works, but folds nothing: the session alone sees no request."""
+    session = make_session()
+
+    async def work(config):
+        await session.add_items([{"role": "assistant", "content": "brought along from elsewhere"}])
+        with pytest.warns(refold.RefoldWarning, match=r"'t'.*run_config=session.run_config\(\)") as warned:
+            await talk(make_agent(), session, config, [1, 2])
+        await talk(make_agent(), session, session.run_config(config), [3])
+        return warned
+
+    with Provider() as provider:
+        warned = drive(provider, work)
+    assert len(warned) == 2, "one for each run"
+    assert session.session().stats().totals.requests == 2

@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import os
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,57 +12,30 @@ import llm
 from llm_refold.recall_tool import make_recall_tool
 from llm_refold.turns import current
 from llm_refold.twins import AsyncTwin, Twin
-from refold.adapters.base import Adapter, Key, RecallWhen
+from refold.adapters.base import Adapter
 from refold.adapters.model_client import ModelClient
 from refold.core.compaction.flow import Answer, Ask
-from refold.core.compaction.policy import Policy
-from refold.session.events import Listener
-from refold.stores import Store
 
 SETTINGS = ("ask", "policy", "window", "store", "max_dollars")
 """Options that are read from the environment: LLM_REFOLD_ASK and so on."""
 
 
-class Refold(Adapter):
-    """Twins of models with options of their own."""
+class Refold(Adapter[Any]):
+    """Twins of models with options of their own.
+
+    The options are those of every adapter of Refold. `ask` may be a model of `llm`. A callable `key` is given
+    the conversation; without `key` it is the conversation's id.
+    """
 
     key_advice = "prompt a conversation of the model"
 
-    def __init__(
-        self,
-        *,
-        policy: str | Policy = "refold",
-        ask: Any = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = "recall",
-        key: Key | None = None,
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keep the options, which are those of every adapter of Refold.
+    def read_ask(self, ask: Any) -> Any:
+        """Return who writes summaries, which may be a model of `llm`."""
+        return _open_summariser(ask)
 
-        ask   as for `refold.open`, or a model of `llm`
-        key   a session's key, or a callable from the conversation to it; by default the conversation's id
-        """
-        super().__init__(
-            format="openai",
-            policy=policy,
-            ask=_open_summariser(ask),
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
-        self.recall = None if recall is False else make_recall_tool(self.answer, recall_name)
+    def set_up(self) -> None:
+        """Make the tool `recall`."""
+        self.recall = None if self.recall_when is False else make_recall_tool(self.answer, self.recall_name)
 
     def twin(self, model: Any) -> Twin | AsyncTwin:
         """Return the twin of a model, synchronous or not."""
@@ -75,7 +47,7 @@ class Refold(Adapter):
         key = current.get()
         if key is None:
             return "Nothing was folded: no model refold/... was prompted in a conversation."
-        return self.session(key).answer_recall({"query": query, "handle": handle})
+        return self.open_session(key).answer_recall({"query": query, "handle": handle})
 
 
 def _open_summariser(ask: Any) -> Any:

@@ -55,7 +55,7 @@ def _open_session(cid: str | None) -> Any:
         if latest is None:
             raise click.ClickException("There is no conversation in the logs: start one with llm chat")
         cid = latest.id
-    return open_adapter().session(cid)
+    return _run(open_adapter().session, cid)
 
 
 def _run(call: Callable[..., Any], *arguments: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import llm
 from llm.parts import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 
-from refold.adapters.base import Bridge
+from refold.adapters.bridge import Bridge
 
 
 def to_wire(message: Message) -> list[dict[str, Any]]:

@@ -95,11 +95,11 @@ def _describe(tool: llm.Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def stream_turn(adapter: Adapter, conversation: Any, sending: Sending) -> Iterator[Any]:
+def stream_turn(adapter: Adapter[Any], conversation: Any, sending: Sending) -> Iterator[Any]:
     """Yield the chunks of an answer to the view."""
     key = adapter.find_key(conversation.id, request=conversation)
     current.set(key)
-    session = adapter.session(key)
+    session = adapter.open_session(key)
     adapter.follow_model(session, _name_model(sending.model), endpoint=_find_endpoint(sending.model))
     yield from Turn(session, BRIDGE, sending.natives, tools=sending.tools).stream(
         sending.send, sending.reader
@@ -107,11 +107,11 @@ def stream_turn(adapter: Adapter, conversation: Any, sending: Sending) -> Iterat
     sending.warn_if_unread()
 
 
-async def astream_turn(adapter: Adapter, conversation: Any, sending: Sending) -> AsyncIterator[Any]:
+async def astream_turn(adapter: Adapter[Any], conversation: Any, sending: Sending) -> AsyncIterator[Any]:
     """Do the same in an event loop."""
     key = adapter.find_key(conversation.id, request=conversation)
     current.set(key)
-    session = await adapter.asession(key)
+    session = await adapter.sessions.aget(key)
     adapter.follow_model(session, _name_model(sending.model), endpoint=_find_endpoint(sending.model))
     turn = AsyncTurn(session, BRIDGE, sending.natives, tools=sending.tools)
     async with aclosing(turn.stream(sending.send, sending.reader)) as chunks:

@@ -156,7 +156,7 @@ def test_every_model_has_a_twin_with_its_traits_and_aliases(environment):
 def test_the_tool_says_what_the_tool_of_every_adapter_says():
     from llm_refold.recall_tool import DESCRIPTION, SCHEMA
 
-    tool = Adapter(format="openai").recall_tool
+    tool = Adapter().recall_tool
     assert (tool.description, tool.parameters) == (DESCRIPTION, SCHEMA)
 
 

@@ -1,36 +1,32 @@
-"""The base of every adapter: its sessions, the way from a framework's messages to a view and back, one turn.
-
-An adapter brings two functions. `to_wire` gives the wire items of one message of the framework; one message
-may be several items, such as a request with three tool results. `from_wire` makes messages of the framework
-from items that a fold made or changed. Everything else comes back as the very object that went in.
-"""
+"""The base of every adapter: its options, its sessions by key, one turn of a conversation."""
 
 import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar, cast
 
+from refold.adapters.bridge import Bridge
 from refold.adapters.option_checks import check_key_and_options, check_recall, check_session_options
+from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.core.models.windows import lookup
-from refold.errors import RefoldError, WindowUnknown
+from refold.errors import RefoldError, SessionNotFound, WindowUnknown
 from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.chunks import ChunkReader, ProviderChunks
 from refold.session.events import Listener
 from refold.session.many import MAX_OPEN, Sessions
-from refold.session.results import Ready
 from refold.session.session import Session
 from refold.session.steps.recall import NAME, OfferedWhen, schema
 from refold.session.turns import View
 from refold.stores import Store
 
 N = TypeVar("N")
+M = TypeVar("M")
 RecallWhen: TypeAlias = OfferedWhen | Literal[False]
 Key: TypeAlias = str | Callable[[Any], str]
-Wire: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +39,40 @@ class RecallTool:
     """The arguments as a JSON Schema."""
 
 
-class Adapter:
-    """Sessions by key over one store. Every adapter has these options and calls."""
+class Adapter(Generic[M]):
+    """Sessions by key over one store. Every adapter has these options and calls.
+
+    An adapter says in fields and methods what is its own. `M` is what the framework calls a model.
+    """
+
+    wire_format: ClassVar[str] = "openai"
+    """The wire format of the items that `to_wire` makes."""
+    key_advice: ClassVar[str] = "give the conversation an id"
+    """How the framework's users name a conversation; each adapter says it in its own words."""
 
     def __init__(
         self,
+        key: Key | None = None,
         *,
-        format: str,  # noqa: A002  # the word users know
         policy: str | Policy = "refold",
-        ask: AskTarget = None,
+        ask: AskTarget | M = None,
         store: str | os.PathLike[str] | Store | None = None,
         window: int | str | None = None,
         model: str | None = None,
         max_dollars: float | str | None = None,
         recall: RecallWhen = "always",
         recall_name: str = NAME,
-        key: Key | None = None,
         on_event: Listener | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep the options; the store is opened when the first session is.
 
-        format       the wire format of the items that `to_wire` makes
-        policy, ask, store, window, model, max_dollars    as for `refold.open`
+        key          the session's key, or a callable that finds it; else the framework's own id is the key
+        policy, ask, store, window, model, max_dollars    as for `refold.open`; `ask` may also be a model of
+                     the framework, which is asked plainly
         recall       "always": the model has the tool from the first turn on; "folded": once something is
                      folded; False: never
         recall_name  the tool's name, where the agent has a `recall` of its own
-        key          the session's key, or a callable that finds it; else the framework's own id is the key
         on_event     called with every event of every session
         options      more options of `refold.open`
         """
@@ -79,9 +82,9 @@ class Adapter:
         self.recall_name, self._key = recall_name, key
         self._model, self._window = model, window
         self._options = {
-            "format": format,
+            "format": self.wire_format,
             "policy": policy,
-            "ask": ask,
+            "ask": self.read_ask(ask),
             "window": window,
             "model": model,
             "max_dollars": max_dollars,
@@ -91,6 +94,14 @@ class Adapter:
         self._store, self._on_event = store, on_event
         self._opened: dict[str, Sessions] = {}
         self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self.set_up()
+
+    def read_ask(self, ask: AskTarget | M) -> AskTarget:
+        """Return who writes summaries; an adapter makes a client of a model of its framework."""
+        return cast("AskTarget", ask)
+
+    def set_up(self) -> None:
+        """Make what an adapter keeps beside its sessions."""
 
     @property
     def sessions(self) -> Sessions:
@@ -103,20 +114,40 @@ class Adapter:
                 made.close()
         return opened
 
-    def session(self, key: str | None = None) -> Session:
+    def session(self, key: str | None = None, *, create: bool = False) -> Session:
         """Return the session of a key: its log, folds, `unfold`, `recall`, receipts and costs.
 
-        key   may be left out where the adapter was made with one
+        key      may be left out where the adapter was made with one
+        create   True to open it before the conversation has begun; else a key that is not known is refused
         """
-        session = self.sessions.get(self.find_key(key))
+        session = self.open_session(self.find_key(key))
+        if not create and not session.unsaved:
+            self._refuse_unknown(session.name)
+        return session
+
+    async def asession(self, key: str | None = None, *, create: bool = False) -> AsyncSession:
+        """Return the session of a key for an event loop."""
+        session = await self.sessions.aget(self.find_key(key))
+        if not create and not session.unsaved:
+            from asyncio import to_thread  # expensive to import; whoever is here has imported it already
+
+            await to_thread(self._refuse_unknown, session.name)
+        return session
+
+    def _refuse_unknown(self, name: str) -> None:
+        """Raise if nothing was said under a name: an empty session would hide a mistyped key."""
+        if name != self._key and self.sessions.store.head(name) is None:
+            raise SessionNotFound(
+                f"nothing was said in a conversation {name!r}: check the key, or pass create=True"
+            )
+
+    def open_session(self, name: str) -> Session:
+        """Return the session of a name for a request, which may be its first."""
+        session = self.sessions.get(name)
         served = self._served.get(session.name)
         if served is not None and session.model != served["model"]:  # it was followed in an event loop
             session.use(**served)
         return session
-
-    async def asession(self, key: str | None = None) -> AsyncSession:
-        """Return the session of a key for an event loop."""
-        return await self.sessions.aget(self.find_key(key))
 
     def close(self) -> None:
         """Close the sessions and the store."""
@@ -147,9 +178,6 @@ class Adapter:
         raise RefoldError(
             f"{type(self).__name__} cannot tell which conversation this is: {self.key_advice}, or pass key="
         )
-
-    key_advice = "give the conversation an id"
-    """How the framework's users name a conversation; each adapter says it in its own words."""
 
     def follow_model(
         self,
@@ -186,69 +214,6 @@ def is_listed(model: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Bridge(Generic[N]):
-    """The way from a framework's messages to wire items and back."""
-
-    to_wire: Callable[[N], Sequence[Wire]]
-    """Depends on the message alone: ids by chance or the time would make each turn a branch."""
-    from_wire: Callable[[Sequence[Wire]], Sequence[N]]
-
-    def translate(self, natives: Sequence[N]) -> "Translated[N]":
-        """Return the wire items of a list of messages."""
-        items: list[Wire] = []
-        owners: list[tuple[int, int]] = []
-        for index, native in enumerate(natives):
-            own = self.to_wire(native)
-            items += own
-            owners += [(index, len(own))] * len(own)
-        return Translated(self, natives, items, owners)
-
-
-@dataclass(frozen=True, slots=True)
-class Translated(Generic[N]):
-    """A list of messages, its wire items, and which items belong to which message."""
-
-    bridge: Bridge[N]
-    natives: Sequence[N]
-    items: list[Wire]
-    owners: list[tuple[int, int]]
-    """For each item the index of its message, and how many items that message has."""
-
-    def restore(self, view: View) -> list[N]:
-        """Return a view in the framework's own messages.
-
-        A message whose items all stand side by side comes back as the object that it was.
-        """
-        messages, origins = view.messages or [], view.origins
-        if origins == list(range(len(self.items))):  # nothing is folded: the owners need not be found
-            return list(self.natives)
-        restored: list[N] = []
-        made: list[Wire] = []
-        at = 0
-        while at < len(messages):
-            index, size = self._find_owner(origins, at)
-            if size:
-                restored += self.bridge.from_wire(made) if made else ()
-                restored.append(self.natives[index])
-                made, at = [], at + size
-            else:
-                made.append(messages[at])
-                at += 1
-        return restored + list(self.bridge.from_wire(made) if made else ())
-
-    def _find_owner(self, origins: Sequence[int | None], at: int) -> tuple[int, int]:
-        """Return the message whose items begin here and are all there, and their number; else 0 items."""
-        origin = origins[at]
-        if origin is None:
-            return 0, 0
-        index, size = self.owners[origin]
-        if origin and self.owners[origin - 1][0] == index:
-            return 0, 0  # in the middle of a message
-        whole = list(origins[at : at + size]) == list(range(origin, origin + size))
-        return (index, size) if whole else (0, 0)
-
-
 class Turn(Generic[N]):
     """One request of a framework: its messages in, the view to send out, the answer or the error observed.
 
@@ -272,16 +237,16 @@ class Turn(Generic[N]):
         """
         self.session = session
         self._translated = bridge.translate(natives)
-        self._beside = {"system": system, "tools": tools or None}
+        self._own = OwnTurn(session, self._translated.items, {"system": system, "tools": tools or None})
         self._say = say
 
     def prepare(self) -> list[N]:
         """Return the messages to send."""
-        return self._translated.restore(self._prepare())
+        return self._translated.restore(self._own.prepare())
 
     def observe(self, answer: Any) -> list[N] | None:
         """Take in a response or an error; returns the messages to send again, or None."""
-        observed = self.session.observe(answer)
+        observed = self._own.observe(answer)
         return self._translated.restore(observed) if observed.send_again else None
 
     def send(self, call: Callable[[list[N]], Any], read: Callable[[Any], Any] | None = None) -> Any:
@@ -289,18 +254,15 @@ class Turn(Generic[N]):
 
         read   the answer in the response, where `Session.observe` cannot find it by itself
         """
-        return turns.send(self.session, self._translate_call(call), self._prepare(), say=self._say, read=read)
+        own = self._own
+        return turns.send(own, self._translate_call(call), own.prepare(), say=self._say, read=read)
 
     def stream(
         self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = ProviderChunks
     ) -> Iterator[Any]:
         """Do the same as `send` with a stream; `reader` tells what the framework's chunks mean."""
-        return turns.stream(
-            self.session, self._translate_call(call), self._prepare(), say=self._say, reader=reader
-        )
-
-    def _prepare(self) -> Ready:
-        return self.session.prepare(self._translated.items, **self._beside)
+        own = self._own
+        return turns.stream(own, self._translate_call(call), own.prepare(), say=self._say, reader=reader)
 
     def _translate_call(self, call: Callable[[list[N]], Any]) -> Callable[[View], Any]:
         return lambda view: call(self._translated.restore(view))
@@ -321,30 +283,29 @@ class AsyncTurn(Generic[N]):
     ) -> None:
         self.session = session
         self._translated = bridge.translate(natives)
-        self._beside = {"system": system, "tools": tools or None}
+        self._own = AsyncOwnTurn(session, self._translated.items, {"system": system, "tools": tools or None})
         self._say = say
 
     async def prepare(self) -> list[N]:
         """Return the messages to send."""
-        return self._translated.restore(await self._prepare())
+        return self._translated.restore(await self._own.prepare())
 
     async def observe(self, answer: Any) -> list[N] | None:
         """Take in a response or an error; returns the messages to send again, or None."""
-        observed = await self.session.observe(answer)
+        observed = await self._own.observe(answer)
         return self._translated.restore(observed) if observed.send_again else None
 
     async def send(self, call: Callable[[list[N]], Any], read: Callable[[Any], Any] | None = None) -> Any:
         """Call the model with the view, once more after a refusal for size, and return its response."""
-        return await turns.asend(
-            self.session, self._translate_call(call), await self._prepare(), say=self._say, read=read
-        )
+        own, send = self._own, self._translate_call(call)
+        return await turns.asend(own, send, await own.prepare(), say=self._say, read=read)
 
     async def open(self, call: Callable[[list[N]], Any]) -> Any:
         """Return what `call` opens with the view, such as a stream, also after a refusal for size.
 
         The caller observes it at its end.
         """
-        return await turns.aopen_source(self.session, self._translate_call(call), await self._prepare())
+        return await turns.aopen_source(self._own, self._translate_call(call), await self._own.prepare())
 
     async def stream(
         self, call: Callable[[list[N]], Any], reader: Callable[[], ChunkReader] = ProviderChunks
@@ -352,16 +313,12 @@ class AsyncTurn(Generic[N]):
         """Do the same as `send` with a stream; `reader` tells what the framework's chunks mean."""
         from contextlib import aclosing  # imports asyncio, which is expensive
 
-        chunks = turns.astream(
-            self.session, self._translate_call(call), await self._prepare(), say=self._say, reader=reader
-        )
+        own, send = self._own, self._translate_call(call)
+        chunks = turns.astream(own, send, await own.prepare(), say=self._say, reader=reader)
         # Without `aclosing` a consumer that stops early would leave the inner generator open.
         async with aclosing(chunks) as passed:
             async for chunk in passed:
                 yield chunk
-
-    async def _prepare(self) -> Ready:
-        return await self.session.prepare(self._translated.items, **self._beside)
 
     def _translate_call(self, call: Callable[[list[N]], Any]) -> Callable[[View], Any]:
         return lambda view: call(self._translated.restore(view))

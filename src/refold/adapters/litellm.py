@@ -19,6 +19,7 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from refold.adapters.base import Adapter, Key, RecallWhen
+from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.adapters.watched_streams import AsyncWatchedChunks, WatchedChunks
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
@@ -51,13 +52,14 @@ async def acompletion(session: AsyncSession, model: str, messages: Sequence[Any]
     return await _asend(session, litellm.acompletion, {**arguments, "model": model, "messages": messages})
 
 
-class RefoldLiteLLM(Adapter):
+class RefoldLiteLLM(Adapter[str]):
     """LiteLLM with sessions by key. It has `completion` and `acompletion`, as the module `litellm` has."""
 
     key_advice = "pass metadata={'session_id': ...} or litellm_session_id=..."
 
     def __init__(
         self,
+        key: Key | None = None,
         *,
         policy: str | Policy = "refold",
         ask: AskTarget = None,
@@ -67,7 +69,6 @@ class RefoldLiteLLM(Adapter):
         max_dollars: float | str | None = None,
         recall: RecallWhen = "always",
         recall_name: str = NAME,
-        key: Key | None = None,
         on_event: Listener | None = None,
         options: Mapping[str, Any] | None = None,
         router: Any = None,
@@ -79,26 +80,29 @@ class RefoldLiteLLM(Adapter):
         The others are those of every adapter.
         """
         super().__init__(
-            format="openai",
+            key,
             policy=policy,
-            ask=find_summariser(ask),
+            ask=ask,
             store=store,
             window=window,
             model=model,
             max_dollars=max_dollars,
             recall=recall,
             recall_name=recall_name,
-            key=key,
             on_event=on_event,
             options=options,
         )
         self._router = router
         self._late: WeakKeyDictionary[Session, deque[Any]] = WeakKeyDictionary()
 
+    def read_ask(self, ask: AskTarget) -> AskTarget:
+        """Return who writes summaries; a model with a name as LiteLLM writes it is asked by LiteLLM."""
+        return find_summariser(ask)
+
     def completion(self, model: str, messages: Sequence[Any], **arguments: Any) -> Any:
         """Do as `litellm.completion`; the session is that of `metadata.session_id`."""
         call = litellm.completion if self._router is None else self._router.completion
-        session = self.session(self._find_key(arguments))
+        session = self.open_session(self._find_key(arguments))
         self.follow(session, model, arguments)
         late = self._late.setdefault(session, deque())
         return _send(session, late, call, {**arguments, "model": model, "messages": messages})
@@ -106,7 +110,7 @@ class RefoldLiteLLM(Adapter):
     async def acompletion(self, model: str, messages: Sequence[Any], **arguments: Any) -> Any:
         """Do as `litellm.acompletion`; the session is that of `metadata.session_id`."""
         call = litellm.acompletion if self._router is None else self._router.acompletion
-        session = await self.asession(self._find_key(arguments))
+        session = await self.sessions.aget(self._find_key(arguments))
         self.follow(session, model, arguments)
         return await _asend(session, call, {**arguments, "model": model, "messages": messages})
 
@@ -247,38 +251,38 @@ def _send(session: Session, late: deque[Any], inner: Callable[..., Any], argumen
     is_hidden = _is_usage_chunk if _ask_for_usage(arguments) else None
     while late:
         session.observe(late.popleft())
-    view = session.prepare(arguments["messages"], tools=arguments.get("tools"))
+    own = OwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")})
+    view = own.prepare()
 
     def call(view: View) -> Any:
         return inner(**_with_view(arguments, view))
 
     if not arguments.get("stream"):
-        return turns.send(session, call, view, say=False)
-    stream = turns.open_source(session, call, view)
+        return turns.send(own, call, view, say=False)
+    stream = turns.open_source(own, call, view)
     opened = [stream]
-    chunks = WatchedChunks(
-        session, late, lambda view: opened.pop() if opened else call(view), view, is_hidden
-    )
+    chunks = WatchedChunks(own, late, lambda view: opened.pop() if opened else call(view), view, is_hidden)
     return _Stream(stream, chunks)
 
 
 async def _asend(session: AsyncSession, inner: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     _refuse_second_compaction()
     is_hidden = _is_usage_chunk if _ask_for_usage(arguments) else None
-    view = await session.prepare(arguments["messages"], tools=arguments.get("tools"))
+    own = AsyncOwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")})
+    view = await own.prepare()
 
     async def call(view: View) -> Any:
         return await inner(**_with_view(arguments, view))
 
     if not arguments.get("stream"):
-        return await turns.asend(session, call, view, say=False)
-    stream = await turns.aopen_source(session, call, view)
+        return await turns.asend(own, call, view, say=False)
+    stream = await turns.aopen_source(own, call, view)
     opened = [stream]
 
     async def reopen(view: View) -> Any:
         return opened.pop() if opened else await call(view)
 
-    return _Stream(stream, AsyncWatchedChunks(session, reopen, view, is_hidden))
+    return _Stream(stream, AsyncWatchedChunks(own, reopen, view, is_hidden))
 
 
 # -- the proxy ----------------------------------------------------------------------------------------------
@@ -342,7 +346,7 @@ class RefoldHook(CustomLogger):  # type: ignore[misc]  # LiteLLM has no types he
         if key is None or kwargs.get("call_type") not in _CHATS:
             return
         with suppress(Overflow):  # refused once more; the caller has the provider's own error
-            await (await self.adapter.asession(key)).observe(answer)
+            await (await self.adapter.sessions.aget(key)).observe(answer)
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: Any
@@ -352,7 +356,7 @@ class RefoldHook(CustomLogger):  # type: ignore[misc]  # LiteLLM has no types he
         if key is None or not messages or getattr(call_type, "value", call_type) not in _CHATS:
             return None
         _refuse_second_compaction()
-        session = await self.adapter.asession(key)
+        session = await self.adapter.sessions.aget(key)
         self.adapter.follow(session, str(kwargs.get("model") or ""), kwargs)
         sent = _with_view(kwargs, await session.prepare(messages, tools=kwargs.get("tools")))
         _ask_for_usage(sent)

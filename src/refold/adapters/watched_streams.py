@@ -11,11 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, Self, TypeAlias
 
+from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session import turns
-from refold.session.async_session import AsyncSession
 from refold.session.chunks import ProviderChunks
 from refold.session.results import Observed
-from refold.session.session import Session
 from refold.session.turns import View
 
 IsHidden: TypeAlias = Callable[[Any], bool]
@@ -127,7 +126,7 @@ class _Observer:
     Python may drop a stream at any time, also while this thread holds the session's lock.
     """
 
-    def __init__(self, session: Session, late: deque[Any]) -> None:
+    def __init__(self, session: OwnTurn, late: deque[Any]) -> None:
         self.is_in_use = False
         self._session, self._late = session, late
 
@@ -149,7 +148,7 @@ class WatchedChunks:
 
     def __init__(
         self,
-        session: Session,
+        session: OwnTurn,
         late: deque[Any],
         call: Callable[[View], Any],
         view: View,
@@ -181,7 +180,7 @@ class WatchedChunks:
 
 def watch(
     stream: Stream,
-    session: Session,
+    session: OwnTurn,
     late: deque[Any],
     reopen: Callable[[View], Any],
     view: View,
@@ -209,7 +208,7 @@ class AsyncWatchedChunks:
 
     def __init__(
         self,
-        session: AsyncSession,
+        session: AsyncOwnTurn,
         call: Callable[[View], Awaitable[Any]],
         view: View,
         is_hidden: IsHidden | None,
@@ -234,7 +233,7 @@ class AsyncWatchedChunks:
 
 def watch_async(
     stream: Stream,
-    session: AsyncSession,
+    session: AsyncOwnTurn,
     reopen: Callable[[View], Awaitable[Any]],
     view: View,
     *,

@@ -4,7 +4,6 @@
 client a view of the messages. The agent's history keeps all of them.
 """
 
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -24,17 +23,13 @@ from agent_framework import (
 )
 
 from refold.adapters.agent_framework.messages import BRIDGE
-from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, Wire
+from refold.adapters.base import Adapter, AsyncTurn
+from refold.adapters.bridge import Wire
 from refold.adapters.model_client import ModelClient
-from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
-from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller
 from refold.session.async_session import AsyncSession
 from refold.session.chunks import ProviderChunks
-from refold.session.events import Listener
-from refold.session.steps.recall import NAME
-from refold.stores import Store
 
 _SECOND: Final = (
     "compaction_strategy compacts the same messages: remove compaction_strategy= from the agent and from its"
@@ -108,52 +103,25 @@ def _find_model(client: Any, options: Mapping[str, Any]) -> str | None:
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
-class RefoldMiddleware(Adapter, ChatMiddleware):
+class RefoldMiddleware(Adapter[Any], ChatMiddleware):
     """Keeps the conversations of an agent inside the model's window.
 
     >>> refold = RefoldMiddleware()  # doctest: +SKIP
     >>> agent = Agent(client=client, tools=[look, refold.recall], middleware=[refold])  # doctest: +SKIP
+
+    The options are those of `Adapter`. `ask` may be a chat client of the framework. A callable `key` is given
+    the `ChatContext`, or the context of a call of `recall`. The model is shown `recall` if the agent has
+    `RefoldMiddleware.recall` among its tools.
     """
 
     key_advice = "run the agent with session=agent.create_session()"
 
-    def __init__(
-        self,
-        *,
-        policy: str | Policy = "refold",
-        ask: AskTarget | Any = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = NAME,
-        key: Key | None = None,
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keep the options; the store is opened when the first request comes.
+    def read_ask(self, ask: Any) -> Any:
+        """Return who writes summaries, which may be a chat client of the framework."""
+        return _ask_client(ask) if hasattr(ask, "get_response") else ask
 
-        ask      also a chat client of the framework
-        recall   when the model is shown the tool, if the agent has `RefoldMiddleware.recall` among its tools
-        key      a callable is given the framework's `ChatContext`, or the context of a call of `recall`
-
-        The others are those of every adapter.
-        """
-        super().__init__(
-            format="openai",
-            policy=policy,
-            ask=_ask_client(ask) if hasattr(ask, "get_response") else ask,
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
+    def set_up(self) -> None:
+        """Remember what was warned of, and the definitions of tools."""
         self._has_warned = False
         self._specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 

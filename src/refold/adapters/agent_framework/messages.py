@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_framework import Content, Message
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 _SILENT: Final = frozenset({"usage", "text_reasoning"})
 """Contents that are no part of a chat message: reports, and reasoning that only its provider reads."""

@@ -22,6 +22,7 @@ from refold.adapters.clients.requests import (
     read_error,
 )
 from refold.adapters.option_checks import check_listener
+from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count
@@ -225,7 +226,8 @@ def _send(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any
     session: Session = link.session
     while link.late:
         session.observe(link.late.popleft())
-    view = session.prepare(request.items, **request.beside)
+    own = OwnTurn(session, request.items, request.beside)
+    view = own.prepare()
 
     def call(view: View) -> Any:
         try:
@@ -236,21 +238,21 @@ def _send(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any
             return unread
 
     if request.is_streamed or request.raw == "stream":
-        return _open(link, request, call, view)
-    return give_back(turns.send(session, call, view, say=False, read=read_answer))
+        return _open(link, own, request, call, view)
+    return give_back(turns.send(own, call, view, say=False, read=read_answer))
 
 
-def _open(link: _Link, request: ClientRequest, call: Callable[[View], Any], view: View) -> Any:
+def _open(link: _Link, own: OwnTurn, request: ClientRequest, call: Callable[[View], Any], view: View) -> Any:
     """Return a response whose body is not read yet."""
-    response = turns.open_source(link.session, call, view)
+    response = turns.open_source(own, call, view)
 
     def watch_stream(stream: Any) -> Any:
         reopen = (lambda view: call(view).parse()) if request.raw else call
-        watch(stream, link.session, link.late, reopen, view, is_hidden=request.is_hidden)
+        watch(stream, own, link.late, reopen, view, is_hidden=request.is_hidden)
         return stream
 
     if request.raw == "stream":
-        take_in = watch_stream if request.is_streamed else link.session.observe
+        take_in = watch_stream if request.is_streamed else own.observe
         response.parse = _take_in_once(response.parse, take_in)
     else:
         watch_stream(response.parse() if request.raw else response)
@@ -300,7 +302,8 @@ def _make_async_post(client: Any, inner: Callable[..., Any], link: _Link) -> Cal
 
 async def _asend(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any:
     session: AsyncSession = link.session
-    view = await session.prepare(request.items, **request.beside)
+    own = AsyncOwnTurn(session, request.items, request.beside)
+    view = await own.prepare()
 
     async def call(view: View) -> Any:
         try:
@@ -311,13 +314,13 @@ async def _asend(link: _Link, request: ClientRequest, inner: Callable[..., Any])
             return unread
 
     if request.is_streamed or request.raw == "stream":
-        return await _aopen(link, request, call, view)
-    return give_back(await turns.asend(session, call, view, say=False, read=read_answer))
+        return await _aopen(own, request, call, view)
+    return give_back(await turns.asend(own, call, view, say=False, read=read_answer))
 
 
-async def _aopen(link: _Link, request: ClientRequest, call: Callable[[View], Any], view: View) -> Any:
+async def _aopen(own: AsyncOwnTurn, request: ClientRequest, call: Callable[[View], Any], view: View) -> Any:
     """Do the same as `_open` in an event loop."""
-    response = await turns.aopen_source(link.session, call, view)
+    response = await turns.aopen_source(own, call, view)
 
     async def reopen(view: View) -> Any:
         fresh = await call(view)
@@ -325,9 +328,9 @@ async def _aopen(link: _Link, request: ClientRequest, call: Callable[[View], Any
 
     async def take_in(parsed: Any) -> None:
         if request.is_streamed:
-            watch_async(parsed, link.session, reopen, view, is_hidden=request.is_hidden)
+            watch_async(parsed, own, reopen, view, is_hidden=request.is_hidden)
         else:
-            await link.session.observe(parsed)
+            await own.observe(parsed)
 
     if request.raw == "stream":
         response.parse = _atake_in_once(response.parse, take_in)

@@ -5,8 +5,7 @@
 once more after a refusal for size: a plugin alone can only answer an error, it cannot send again.
 """
 
-import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from contextvars import ContextVar
 from copy import copy, deepcopy
@@ -23,19 +22,16 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 from pydantic import PrivateAttr
 
-from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, UsageChunks, Wire
+from refold.adapters.base import Adapter, AsyncTurn, UsageChunks
+from refold.adapters.bridge import Wire
 from refold.adapters.google_adk.contents import BRIDGE, dump, to_json
 from refold.adapters.model_client import ModelClient
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
-from refold.core.compaction.policy import Policy
 from refold.core.overflow.detect import overflow
 from refold.errors import RefoldError, warn_caller
 from refold.session.async_session import AsyncSession
-from refold.session.events import Listener
 from refold.session.session import Session
-from refold.session.steps.recall import NAME
-from refold.stores import Store
 
 _KEPT_THERE: Final = (
     "this model keeps the conversation at the provider (use_interactions_api): Refold cannot fold it, and"
@@ -184,73 +180,47 @@ class _Recall(BaseTool):
         return {"result": await session.answer_recall(args)}
 
 
-class RefoldPlugin(Adapter, BasePlugin):
+class RefoldPlugin(Adapter[BaseLlm], BasePlugin):
     """Keeps the conversations of an app inside the model's window.
 
     >>> from google.adk.apps import App  # doctest: +SKIP
     >>> App(name="app", root_agent=agent, plugins=[RefoldPlugin()])  # doctest: +SKIP
+
+    The options are those of `Adapter`. `ask` may be one of ADK's models, such as
+    `Gemini(model="gemini-2.5-flash")`. A callable `key` is given ADK's context of the callback.
     """
 
+    wire_format = "gemini"
     key_advice = "give the ADK session an id"
 
-    def __init__(
-        self,
-        *,
-        policy: str | Policy = "refold",
-        ask: AskTarget | BaseLlm = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = NAME,
-        key: Key | None = None,
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-        name: str = "refold",
-    ) -> None:
-        """Keep the options; the store is opened when the first request comes.
+    def read_ask(self, ask: AskTarget | BaseLlm) -> AskTarget:
+        """Return who writes summaries, which may be one of ADK's models."""
+        return _ask_model(ask) if isinstance(ask, BaseLlm) else ask
 
-        ask    also one of ADK's models, such as `Gemini(model="gemini-2.5-flash")`
-        key    a callable is given ADK's context of the callback
-        name   the plugin's name in ADK
-
-        The others are those of every adapter.
-        """
-        Adapter.__init__(
-            self,
-            format="gemini",
-            policy=policy,
-            ask=_ask_model(ask) if isinstance(ask, BaseLlm) else ask,
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
-        BasePlugin.__init__(self, name)
+    def set_up(self) -> None:
+        """Name the plugin for ADK; no request has come yet."""
+        BasePlugin.__init__(self, "refold")
         self._place: ContextVar[_Place | None] = ContextVar("refold_place", default=None)
         self._has_warned = False
 
     # -- sessions ------------------------------------------------------------------------------------------
 
-    def session(self, key: str | AdkSession | None = None, *, agent: str | None = None) -> Session:
+    def session(
+        self, key: str | AdkSession | None = None, *, agent: str | None = None, create: bool = False
+    ) -> Session:
         """Return the session of a conversation.
 
-        key     ADK's own session, or the key: `app:user:session`
-        agent   the name of a sub-agent, which has a session of its own
+        key      ADK's own session, or the key: `app:user:session`
+        agent    the name of a sub-agent, which has a session of its own
+        create   True to open it before the conversation has begun
         """
-        return super().session(self._find_name(key, agent))
+        return super().session(self._find_name(key, agent), create=create)
 
     async def asession(
-        self, key: str | AdkSession | None = None, *, agent: str | None = None
+        self, key: str | AdkSession | None = None, *, agent: str | None = None, create: bool = False
     ) -> AsyncSession:
         """Return the session of a conversation for an event loop."""
-        return await super().asession(self._find_name(key, agent))
+        return await super().asession(self._find_name(key, agent), create=create)
 
     def _find_name(self, key: str | AdkSession | None, agent: str | None) -> str:
         if isinstance(key, AdkSession):
@@ -263,7 +233,7 @@ class RefoldPlugin(Adapter, BasePlugin):
     async def close(self) -> None:  # type: ignore[override]  # ADK awaits it
         """Close the sessions and the store; the runner's `close` does it."""
         await self.aclose()
-        self.__dict__.pop("sessions", None)  # a plugin that is used again opens its store again
+        self._opened.clear()  # a plugin that is used again opens its store again
 
     # -- what ADK calls ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from google.genai import types
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 _CONTENTS: Final = types.Content.__pydantic_serializer__
 

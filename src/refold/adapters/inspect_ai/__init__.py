@@ -47,13 +47,14 @@ _OPTIONS: Final = ("policy", "ask", "store", "window", "max_dollars", "recall", 
 """Options that may be given as model args, such as `-M store=sqlite:refold.db`."""
 
 
-class Refold(Adapter, CompactionStrategy):
+class Refold(Adapter[Model], CompactionStrategy):
     """As a strategy it folds when Inspect asks; it sees no usage and no refusal: `wrap` a model for those."""
 
     key_advice = "run it in a sample of an evaluation, or name it: refold.wrap(model, 'thread-1')"
 
     def __init__(
         self,
+        key: Key | None = None,
         *,
         policy: str | Policy = "refold",
         ask: AskTarget | Model = None,
@@ -63,34 +64,39 @@ class Refold(Adapter, CompactionStrategy):
         max_dollars: float | str | None = None,
         recall: RecallWhen = "always",
         recall_name: str = NAME,
-        key: Key | None = None,
         on_event: Listener | None = None,
         options: Mapping[str, Any] | None = None,
         threshold: float = 0.9,
     ) -> None:
         """Keep the options; they are those of every adapter, see `Adapter`.
 
-        ask        may also be a model of Inspect, or its name with a slash: "openai/gpt-4o-mini"
         key        a callable is given the `TaskState` of the sample
+        ask        may also be a model of Inspect, or its name with a slash: "openai/gpt-4o-mini"
         threshold  of the strategy: tokens, or the share of the window, from which on Inspect asks for a fold
         """
-        Adapter.__init__(
-            self,
-            format="openai",
+        super().__init__(
+            key,
             policy=policy,
-            ask=to_summariser(ask),
+            ask=ask,
             store=store,
             window=window,
             model=model,
             max_dollars=max_dollars,
             recall=recall,
             recall_name=recall_name,
-            key=key,
-            on_event=_tell_both(on_event),
+            on_event=on_event,
             options=options,
         )
         # nothing is lost by a fold, so the model need not save anything into its memory before
         CompactionStrategy.__init__(self, type="summary", threshold=threshold, memory=False)
+
+    def read_ask(self, ask: AskTarget | Model) -> AskTarget:
+        """Return who writes summaries, which may be a model of Inspect or its name."""
+        return to_summariser(ask)
+
+    def set_up(self) -> None:
+        """Write folds into the log of the evaluation as well."""
+        self._on_event = _tell_both(self._on_event)
 
     def wrap(self, model: str | Model, name: str | None = None) -> Model:
         """Return a model whose conversations go through sessions; `model` stays as it is.

@@ -17,7 +17,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolInfo
 from pydantic import TypeAdapter
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 MADE: Final = "refold"
 """Key in the metadata of messages that a fold made; Inspect's own compaction has `summary` there."""

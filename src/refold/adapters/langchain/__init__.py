@@ -47,7 +47,7 @@ _MAX_DESCRIBED: Final = 256
 """Definitions of tools that are kept; agents that make tools for each request would fill the memory."""
 
 
-class RefoldMiddleware(Adapter, AgentMiddleware):
+class RefoldMiddleware(Adapter[BaseChatModel], AgentMiddleware):
     """Keeps an agent's conversations inside the model's window; one session for each thread and sub-agent.
 
     In `middleware=[...]` it stands behind retries and fallbacks, so that each attempt is measured, and before
@@ -58,6 +58,7 @@ class RefoldMiddleware(Adapter, AgentMiddleware):
 
     def __init__(
         self,
+        key: Key | None = None,
         *,
         name: str = "RefoldMiddleware",
         policy: str | Policy = "refold",
@@ -68,31 +69,36 @@ class RefoldMiddleware(Adapter, AgentMiddleware):
         max_dollars: float | str | None = None,
         recall: RecallWhen = "always",
         recall_name: str = NAME,
-        key: Key | None = None,
         on_event: Listener | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep the options; they are those of every adapter, see `Adapter`.
 
+        key     a callable is given the run's config
         name    "SummarizationMiddleware" takes the place of the one that deepagents has built in
         ask     may also be a chat model of LangChain; it is called without the agent's tools and callbacks
-        key     a callable is given the run's config
         """
         super().__init__(
-            format="openai",
+            key,
             policy=policy,
-            ask=ModelAnswerer(ask) if isinstance(ask, BaseChatModel) else ask,
+            ask=ask,
             store=store,
             window=window,
             model=model,
             max_dollars=max_dollars,
             recall=recall,
             recall_name=recall_name,
-            key=key,
             on_event=on_event,
             options=options,
         )
         self._name = name
+
+    def read_ask(self, ask: AskTarget | BaseChatModel) -> AskTarget:
+        """Return who writes summaries, which may be a chat model of LangChain."""
+        return ModelAnswerer(ask) if isinstance(ask, BaseChatModel) else ask
+
+    def set_up(self) -> None:
+        """Remember the model of the last request, and the definitions of tools."""
         self._last_model: tuple[Any, ModelFacts] | None = None
         self._described: dict[int, tuple[Any, Any]] = {}
 

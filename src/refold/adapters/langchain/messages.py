@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 MADE: Final[Mapping[str, str]] = {"lc_source": "summarization"}
 """The mark with which LangChain's own middleware tells a summary from what a user said."""

@@ -20,7 +20,7 @@ from llama_index.core.llms.llm import LLM
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.tools import FunctionTool
 
-from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen, Turn
+from refold.adapters.base import Adapter, AsyncTurn, RecallWhen, Turn
 from refold.adapters.llama_index.messages import BRIDGE, from_wire, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
@@ -36,45 +36,21 @@ from refold.stores import Store
 L = TypeVar("L", bound=LLM)
 
 
-class Refold(Adapter):
-    """Sessions for LLM objects of LlamaIndex; `wrap` gives an LLM whose chats go through a session."""
+class Refold(Adapter[LLM]):
+    """Sessions for LLM objects of LlamaIndex; `wrap` gives an LLM whose chats go through a session.
+
+    The options are those of `Adapter`. `ask` may be an LLM of LlamaIndex. A callable `key` is given the list
+    of messages of a request.
+    """
 
     key_advice = 'name it: refolded(llm, "thread-1"), or Refold(...).wrap(llm, "thread-1")'
 
-    def __init__(
-        self,
-        *,
-        policy: str | Policy = "refold",
-        ask: AskTarget | LLM = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = NAME,
-        key: Key | None = None,
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keep the options; they are those of every adapter, see `Adapter`.
+    def read_ask(self, ask: AskTarget | LLM) -> AskTarget:
+        """Return who writes summaries, which may be an LLM of LlamaIndex."""
+        return LLMAnswerer(ask) if isinstance(ask, LLM) else ask
 
-        ask   may also be an LLM of LlamaIndex
-        key   a callable is given the list of messages of a request
-        """
-        super().__init__(
-            format="openai",
-            policy=policy,
-            ask=LLMAnswerer(ask) if isinstance(ask, LLM) else ask,
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
+    def set_up(self) -> None:
+        """Remember the classes of wrapped LLMs."""
         self._classes: dict[type[LLM], type[LLM]] = {}
 
     def wrap(self, llm: L, key: str | None = None) -> L:
@@ -102,10 +78,11 @@ class Refold(Adapter):
         parts = self.recall_tool
 
         def recall(query: str = "", handle: str = "") -> str:
-            return self.session(key).answer_recall({"query": query, "handle": handle})
+            session = self.open_session(self.find_key(key))
+            return session.answer_recall({"query": query, "handle": handle})
 
         async def arecall(query: str = "", handle: str = "") -> str:
-            session = await self.asession(key)
+            session = await self.sessions.aget(self.find_key(key))
             return await session.answer_recall({"query": query, "handle": handle})
 
         return FunctionTool.from_defaults(
@@ -323,7 +300,7 @@ class RefoldMemory(BaseMemory):
     def of(cls, llm: Any, key: str | None = None) -> "RefoldMemory":
         """Return the memory of an LLM that `wrap` or `refolded` gave."""
         adapter: Refold = llm.refold
-        name = adapter.session(key or llm._refold_key).name  # noqa: SLF001  # `wrap` has set it
+        name = adapter.find_key(key or llm._refold_key)  # noqa: SLF001  # `wrap` has set it
         memory = cls(key=name, store=adapter.store_address)
         memory._refold = adapter
         return memory
@@ -363,7 +340,7 @@ class RefoldMemory(BaseMemory):
         if self._messages is None:
             adapter = self._refold or Refold(store=self.store)
             self._messages = from_wire(
-                [entry.value for entry in adapter.session(self.key).log(kinds=["said"])]
+                [entry.value for entry in adapter.open_session(self.key).log(kinds=["said"])]
             )
             if self._refold is None:
                 adapter.close()

@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 _ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
 """Roles of LlamaIndex that chat items name differently."""

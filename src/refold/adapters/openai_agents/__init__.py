@@ -25,7 +25,8 @@ from agents.memory.session import SessionABC
 from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
-from refold.adapters.base import Adapter, AsyncTurn, Bridge, RecallTool, RecallWhen, Wire
+from refold.adapters.base import Adapter, AsyncTurn, RecallTool, RecallWhen
+from refold.adapters.bridge import Bridge, Wire
 from refold.adapters.openai_agents.runs import OwnRequests
 from refold.adapters.openai_agents.wire import Events, hold_errors, read_usage, to_client, write_tool
 from refold.calls.summariser import AskTarget
@@ -38,10 +39,16 @@ from refold.stores import Store
 
 _BRIDGE: Final[Bridge[Wire]] = Bridge(lambda item: (item,), list)
 """Items of the runner are Responses items already."""
+_BYPASSED: Final = (
+    "a run of RefoldSession {!r} did not ask its model through Refold, so that nothing is folded: pass"
+    " run_config=session.run_config() to the Runner"
+)
 
 
-class RefoldSession(Adapter, SessionABC):
+class RefoldSession(Adapter[Model], SessionABC):
     """A session of the SDK: the items of one conversation, and Refold's session beside them."""
+
+    wire_format = "responses"
 
     def __init__(
         self,
@@ -67,22 +74,25 @@ class RefoldSession(Adapter, SessionABC):
         The other options are those of every adapter; `Adapter` explains them.
         """
         super().__init__(
-            format="responses",
+            session_id,
             policy=policy,
-            ask=to_client(ask) if isinstance(ask, Model) else ask,
+            ask=ask,
             store=store,
             window=window,
             model=model,
             max_dollars=max_dollars,
             recall=recall,
             recall_name=recall_name,
-            key=session_id,
             on_event=on_event,
             options=options,
         )
         self.session_id = session_id
         self.session_settings = None
         self._own_requests = OwnRequests()
+
+    def read_ask(self, ask: AskTarget | Model) -> AskTarget:
+        """Return who writes summaries, which may be a model of the SDK."""
+        return to_client(ask) if isinstance(ask, Model) else ask
 
     def with_id(self, session_id: str) -> Self:
         """Return the session of another conversation, with the same options and the same store."""
@@ -126,6 +136,8 @@ class RefoldSession(Adapter, SessionABC):
         """Append items."""
         if items:
             await (await self._open_items()).say(items)
+        if self._own_requests.is_bypassed(items):
+            warn_caller(_BYPASSED.format(self.session_id))
 
     async def pop_item(self) -> Any | None:
         """Take the last item back and return it; the log keeps it on a branch of its own."""
@@ -158,6 +170,7 @@ class RefoldSession(Adapter, SessionABC):
         handoffs: Sequence[Any],
     ) -> AsyncTurn[Wire]:
         """Return the turn of one request."""
+        self.note_request()
         session = await self.sessions.aget(self._find_conversation(items))
         client = getattr(model, "_client", None)
         name = getattr(model, "model", None)
@@ -168,6 +181,10 @@ class RefoldSession(Adapter, SessionABC):
         )
         offered = [write_tool(tool) for tool in (*tools, *handoffs)]
         return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered)
+
+    def note_request(self) -> None:
+        """Note that the model of a run was asked through Refold."""
+        self._own_requests.note_request()
 
     def _find_conversation(self, items: Sequence[Any]) -> str:
         """Return the key for a list: an agent that is a tool of another one has a conversation of its own."""
@@ -185,7 +202,7 @@ class RefoldSession(Adapter, SessionABC):
         """Return the tools with `recall` at the end, which keeps the cached prefix, or without it for now."""
         recall = [tool for tool in tools if tool.name == self.recall_name]
         if recall and self.recall_when == "folded":
-            session = await self.asession()
+            session = await self.sessions.aget(self.session_id)
             recall = recall if await session.recall_tool(when="folded") else []
         others = [tool for tool in tools if tool.name != self.recall_name]
         return others + (recall if self.recall_when else [])
@@ -238,7 +255,7 @@ class RefoldModel(Model):
                 system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
             )
 
-        if _is_kept_by_provider(options):
+        if self._is_kept_by_provider(options):
             return await call(input)
         turn = await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
         with hold_errors():
@@ -268,7 +285,7 @@ class RefoldModel(Model):
                 system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
             )
 
-        if _is_kept_by_provider(options):
+        if self._is_kept_by_provider(options):
             events = call(input)
         else:
             events = self._stream(
@@ -290,6 +307,14 @@ class RefoldModel(Model):
                     self.session.end_turn(turn, event.response.output)
                 yield event
 
+    def _is_kept_by_provider(self, options: Mapping[str, Any]) -> bool:
+        """True if the provider keeps the history, so that there is nothing to fold; warns about it."""
+        name = next((name for name in ("previous_response_id", "conversation_id") if options.get(name)), None)
+        if name is not None:
+            self.session.note_request()
+            warn_caller(f"{name} keeps the history at the provider, where Refold cannot fold it")
+        return name is not None
+
     async def close(self) -> None:
         """Close the model inside."""
         await self.inner.close()
@@ -307,13 +332,13 @@ def recall_tool(name: str = NAME) -> FunctionTool:
 
     It finds the conversation in the run's configuration, so that one agent may serve many conversations.
     """
-    parts: RecallTool = Adapter(format="responses", recall_name=name).recall_tool
+    parts: RecallTool = Adapter[Model](recall_name=name).recall_tool
 
     async def answer(ctx: ToolContext[Any], arguments: str) -> str:
         provider = ctx.run_config.model_provider if ctx.run_config is not None else None
         if not isinstance(provider, RefoldProvider):
             raise RefoldError("recall needs a conversation: run the agent with session.run_config()")
-        return await (await provider.session.asession()).answer_recall(arguments)
+        return await (await provider.session.asession(create=True)).answer_recall(arguments)
 
     return FunctionTool(
         name=parts.name,
@@ -330,14 +355,6 @@ def _list(items: str | list[Any]) -> list[Any]:
 
 def _pass_on(data: CallModelData[Any]) -> ModelInputData:
     return data.model_data
-
-
-def _is_kept_by_provider(options: Mapping[str, Any]) -> bool:
-    """True if the provider keeps the history, so that there is nothing to fold; warns about it."""
-    name = next((name for name in ("previous_response_id", "conversation_id") if options.get(name)), None)
-    if name is not None:
-        warn_caller(f"{name} keeps the history at the provider, where Refold cannot fold it")
-    return name is not None
 
 
 def _refuse_settings(settings: ModelSettings) -> None:

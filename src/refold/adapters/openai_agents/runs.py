@@ -23,12 +23,26 @@ class OwnRequests:
         self._is_running = False
         self._calls: frozenset[str] = frozenset()
         """The calls whose results the runner will bring."""
+        self._awaits_request = False
+        """True from the beginning of a run until its model is asked."""
 
     def begin_run(self, first: Any) -> None:
         """Note that the runner reads the session, whose first item is this."""
         if first != self._first:  # the conversation begins anew
             self._first, self._opening = first, None
         self._is_running, self._calls = True, frozenset()
+        self._awaits_request = True
+
+    def note_request(self) -> None:
+        """Note that the model of the run was asked through Refold."""
+        self._awaits_request = False
+
+    def is_bypassed(self, items: Sequence[Any]) -> bool:
+        """True once if a run brings an answer, and no model was asked through Refold."""
+        has_answer = any(isinstance(item, dict) and item.get("role") == "assistant" for item in items)
+        is_bypassed = self._awaits_request and has_answer
+        self._awaits_request = self._awaits_request and not is_bypassed
+        return is_bypassed
 
     def accept(self, items: Sequence[Any]) -> bool:
         """True if a list is one of the conversation's."""

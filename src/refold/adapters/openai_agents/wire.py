@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from agents import Model, ModelSettings, ModelTracing
 
-from refold.adapters.base import UsageChunks, Wire
+from refold.adapters.base import UsageChunks
+from refold.adapters.bridge import Wire
 from refold.adapters.model_client import ModelClient
 from refold.core.compaction.flow import Answer, Ask
 from refold.session.chunks import ProviderChunks

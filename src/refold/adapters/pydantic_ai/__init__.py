@@ -7,8 +7,7 @@ The message history of Pydantic AI stays whole. The view is made at the model's 
 one that serves the request, so that each model of a fallback is measured against its own window.
 """
 
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -31,16 +30,13 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RequestUsage
 
-from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen
+from refold.adapters.base import Adapter, AsyncTurn
 from refold.adapters.model_client import ModelClient
 from refold.adapters.pydantic_ai.messages import BRIDGE, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
-from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.session.async_session import AsyncSession
-from refold.session.events import Listener
-from refold.stores import Store
 
 _WRAPS_MODELS: Final = hasattr(AbstractCapability, "get_wrapper_model")
 """False in Pydantic AI 2.60, where a capability replaces the model before each request instead."""
@@ -52,50 +48,19 @@ _PROVIDER_COMPACTIONS: Final = ("openai_context_management", "anthropic_context_
 """Settings by which a provider shortens the history by itself."""
 
 
-class Refold(Adapter, AbstractCapability[Any]):
-    """A capability: each conversation of an agent is a session, by its `conversation_id`."""
+class Refold(Adapter[Model], AbstractCapability[Any]):
+    """A capability: each conversation of an agent is a session, by its `conversation_id`.
+
+    The options are those of `Adapter`. `ask` may be a model of Pydantic AI. A callable `key` is given the
+    `RunContext`.
+    """
 
     key_advice = "pass conversation_id= to the run"
     _run: RunContext[Any] | None = None
 
-    def __init__(
-        self,
-        *,
-        policy: str | Policy = "refold",
-        ask: AskTarget | Model = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = "recall",
-        key: Key | None = None,
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Keep the options; the store is opened by the first run.
-
-        ask     who writes summaries: an address such as "openai:gpt-4o-mini", a model of Pydantic AI, or any
-                callable; without it folds are made without a model
-        key     the session's key, or a callable that finds it in a `RunContext`; by default the run's
-                `conversation_id`
-
-        The other options are those of every adapter; `Adapter` explains them.
-        """
-        super().__init__(
-            format="openai",
-            policy=policy,
-            ask=_to_client(ask) if isinstance(ask, Model) else ask,
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
+    def read_ask(self, ask: AskTarget | Model) -> AskTarget:
+        """Return who writes summaries, which may be a model of Pydantic AI."""
+        return _to_client(ask) if isinstance(ask, Model) else ask
 
     async def for_run(self, ctx: RunContext[Any]) -> Self:
         """Return a copy for one run: runs at the same time share the sessions and nothing else."""

@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from refold.adapters.base import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire
 
 _SIGNED: Final = ("id", "signature", "provider_name", "provider_details")
 """What a provider wants back beside the text of its thinking."""

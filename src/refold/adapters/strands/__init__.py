@@ -6,8 +6,7 @@ the model for the time of each call, and the wrapper sends the view. Strands 1.6
 """
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, cast
@@ -19,7 +18,7 @@ from strands.hooks import AfterModelCallEvent, AgentInitializedEvent, BeforeMode
 from strands.models import Model
 from strands.types.tools import ToolContext
 
-from refold.adapters.base import Adapter, AsyncTurn, Key, RecallWhen
+from refold.adapters.base import Adapter, AsyncTurn
 from refold.adapters.model_client import ModelClient
 from refold.adapters.strands.messages import (
     BRIDGE,
@@ -33,13 +32,10 @@ from refold.adapters.strands.messages import (
 )
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
-from refold.core.compaction.policy import Policy
 from refold.core.tokens.responses import read_response
 from refold.errors import RefoldError
-from refold.session.events import Listener
 from refold.session.results import Observed, Ready
 from refold.session.session import Session
-from refold.stores import Store
 
 _PARAMS: Final = ("params", "additional_request_fields", "additional_args")
 """Fields of a model's configuration that are passed on to the provider."""
@@ -47,50 +43,28 @@ _AGENT_ID: Final = "default"
 """The id of an agent that was given none."""
 
 
-class RefoldConversationManager(Adapter, ConversationManager):
-    """Keep a Strands agent inside its context window; `agent.messages` stays whole."""
+class RefoldConversationManager(Adapter[Model], ConversationManager):
+    """Keep Strands agents inside their context window; `agent.messages` stays whole.
 
+    The options are those of `Adapter`. `ask` may be a model of Strands. A callable `key` is given the agent.
+    Without `key` it is the id of the agent's session manager, with the agent's id behind it if it was given
+    one.
+    """
+
+    wire_format = "converse"
     key_advice = "give the agent a session_manager"
 
-    def __init__(
-        self,
-        key: Key | None = None,
-        *,
-        policy: str | Policy = "refold",
-        ask: AskTarget | Model = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        window: int | str | None = None,
-        model: str | None = None,
-        max_dollars: float | str | None = None,
-        recall: RecallWhen = "always",
-        recall_name: str = "recall",
-        on_event: Listener | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Make a manager for one agent or many.
+    def read_ask(self, ask: AskTarget | Model) -> AskTarget:
+        """Return who writes summaries, which may be a model of Strands."""
+        if not isinstance(ask, Model):
+            return ask
+        name = name_model(ask)
+        return ModelClient(name, partial(_ask_model, ask, name))
 
-        key   the session's key, or a callable from the agent to it; else the id of the agent's session
-              manager, with the agent's id behind it if it was given one
-        ask   as for `refold.open`, or a model of Strands
-        The other options are those of every adapter.
-        """
-        Adapter.__init__(
-            self,
-            format="converse",
-            policy=policy,
-            ask=_open_summariser(ask),
-            store=store,
-            window=window,
-            model=model,
-            max_dollars=max_dollars,
-            recall=recall,
-            recall_name=recall_name,
-            key=key,
-            on_event=on_event,
-            options=options,
-        )
+    def set_up(self) -> None:
+        """Set up the manager, and make the tool `recall`."""
         ConversationManager.__init__(self)
-        self.recall = None if recall is False else self._make_recall()
+        self.recall = None if self.recall_when is False else self._make_recall()
         self._tools: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
@@ -107,7 +81,7 @@ class RefoldConversationManager(Adapter, ConversationManager):
         """Fold now; a refusal comes here only when a folded request was refused as well, and is raised."""
         if e is not None:
             raise e
-        self.session(self.find_agent_key(agent)).compact()
+        self.open_session(self.find_agent_key(agent)).compact()
 
     def get_state(self) -> dict[str, Any]:
         """Return the state of a default manager that has removed nothing.
@@ -136,7 +110,7 @@ class RefoldConversationManager(Adapter, ConversationManager):
             context=True,
         )
         def recall(tool_context: ToolContext, query: str = "", handle: str = "") -> str:
-            session = self.session(self.find_agent_key(tool_context.agent))
+            session = self.open_session(self.find_agent_key(tool_context.agent))
             return session.answer_recall({"query": query, "handle": handle})
 
         return recall
@@ -189,9 +163,9 @@ class RefoldConversationManager(Adapter, ConversationManager):
                     f"the provider would compact beside Refold: remove context_management from its {name}"
                 )
 
-    def open_session(self, agent: Any, model: Any) -> Session:
+    def follow_agent(self, agent: Any, model: Any) -> Session:
         """Return the session of an agent, measured against the model that serves now."""
-        session = self.session(self.find_agent_key(agent))
+        session = self.open_session(self.find_agent_key(agent))
         window = getattr(model, "context_window_limit", None)
         self.follow_model(session, name_model(model), window=window, endpoint=find_endpoint(model))
         return session
@@ -221,6 +195,10 @@ class _ThreadedSession:
     def __init__(self, open_session: Callable[[], Session]) -> None:
         self._open = open_session
 
+    @property
+    def state(self) -> Any:
+        return self.session.state
+
     async def prepare(self, messages: Sequence[Any], *, system: Any, tools: Any) -> Ready:
         return await asyncio.to_thread(self._prepare, messages, system, tools)
 
@@ -230,6 +208,9 @@ class _ThreadedSession:
 
     async def observe(self, answer: Any, *, say: bool = False) -> Observed:
         return await asyncio.to_thread(self.session.observe, answer, say=say)
+
+    async def _run_without_store(self, flow: Any) -> Observed:
+        return await asyncio.to_thread(self.session._run_without_store, flow)  # noqa: SLF001  # our session
 
 
 class _ModelDoor:
@@ -246,7 +227,7 @@ class _ModelDoor:
     ) -> AsyncGenerator[Any, None]:
         """Stream the answer to the view; a refusal for size is answered with a smaller one."""
         manager, specs = self._manager, tool_specs or ()
-        threaded = _ThreadedSession(partial(manager.open_session, self._agent, self.inner))
+        threaded = _ThreadedSession(partial(manager.follow_agent, self._agent, self.inner))
         said, added = split_added(messages, more.get("dynamic_trailing_blocks", 0))
         system = system_prompt or more.get("system_prompt_content")
         tools = manager.list_tools(self._agent, specs)
@@ -276,11 +257,3 @@ async def _ask_model(model: Any, name: str, question: Ask) -> Answer:
         input_tokens=None if usage is None else usage.input,
         output_tokens=None if usage is None else usage.output,
     )
-
-
-def _open_summariser(ask: Any) -> Any:
-    """Return a model of Strands as a client, and anything else as it is."""
-    if not isinstance(ask, Model):
-        return ask
-    name = name_model(ask)
-    return ModelClient(name, partial(_ask_model, ask, name))

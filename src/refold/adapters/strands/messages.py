@@ -4,7 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from refold.adapters.base import Bridge
+from refold.adapters.bridge import Bridge
 
 Native: TypeAlias = dict[str, Any]
 """A message of Strands: role and content in the blocks of Bedrock Converse, metadata beside them."""

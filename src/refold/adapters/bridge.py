@@ -1,0 +1,78 @@
+"""The way from a framework's messages to wire items and back.
+
+An adapter brings two functions. `to_wire` gives the wire items of one message of the framework; one message
+may be several items, such as a request with three tool results. `from_wire` makes messages of the framework
+from items that a fold made or changed. Everything else comes back as the very object that went in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from refold.session.turns import View
+
+N = TypeVar("N")
+Wire: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge(Generic[N]):
+    """The way from a framework's messages to wire items and back."""
+
+    to_wire: Callable[[N], Sequence[Wire]]
+    """Depends on the message alone: ids by chance or the time would make each turn a branch."""
+    from_wire: Callable[[Sequence[Wire]], Sequence[N]]
+
+    def translate(self, natives: Sequence[N]) -> "Translated[N]":
+        """Return the wire items of a list of messages."""
+        items: list[Wire] = []
+        owners: list[tuple[int, int]] = []
+        for index, native in enumerate(natives):
+            own = self.to_wire(native)
+            items += own
+            owners += [(index, len(own))] * len(own)
+        return Translated(self, natives, items, owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Translated(Generic[N]):
+    """A list of messages, its wire items, and which items belong to which message."""
+
+    bridge: Bridge[N]
+    natives: Sequence[N]
+    items: list[Wire]
+    owners: list[tuple[int, int]]
+    """For each item the index of its message, and how many items that message has."""
+
+    def restore(self, view: View) -> list[N]:
+        """Return a view in the framework's own messages.
+
+        A message whose items all stand side by side comes back as the object that it was.
+        """
+        messages, origins = view.messages or [], view.origins
+        if origins == list(range(len(self.items))):  # nothing is folded: the owners need not be found
+            return list(self.natives)
+        restored: list[N] = []
+        made: list[Wire] = []
+        at = 0
+        while at < len(messages):
+            index, size = self._find_owner(origins, at)
+            if size:
+                restored += self.bridge.from_wire(made) if made else ()
+                restored.append(self.natives[index])
+                made, at = [], at + size
+            else:
+                made.append(messages[at])
+                at += 1
+        return restored + list(self.bridge.from_wire(made) if made else ())
+
+    def _find_owner(self, origins: Sequence[int | None], at: int) -> tuple[int, int]:
+        """Return the message whose items begin here and are all there, and their number; else 0 items."""
+        origin = origins[at]
+        if origin is None:
+            return 0, 0
+        index, size = self.owners[origin]
+        if origin and self.owners[origin - 1][0] == index:
+            return 0, 0  # in the middle of a message
+        whole = list(origins[at : at + size]) == list(range(origin, origin + size))
+        return (index, size) if whole else (0, 0)

@@ -1,0 +1,108 @@
+"""One turn of a session that may have several at once: after a refusal its own list is folded.
+
+A session has one view: that of the list which it was handed last. If another turn of the same conversation
+came between, a refusal would fold that one's list. So the refused turn hands in its own list again, in the
+same step in which the refusal is observed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from refold.core.messages.plain_values import to_plain_messages
+from refold.core.overflow.detect import overflow
+from refold.errors import Overflow
+from refold.session.async_session import AsyncSession
+from refold.session.drivers import SessionFlow
+from refold.session.results import Observed, Ready
+from refold.session.session import Session
+from refold.session.state.session_state import SessionState
+from refold.session.steps.observe import observe
+from refold.session.steps.prepare import prepare
+
+_FAILED: Final = frozenset({"error", "response.error", "response.failed"})
+"""Kinds of events that may be a refusal."""
+_TRIES: Final = 3
+"""How often a list is handed in again. Another turn can only come between while a model writes a summary."""
+
+
+class _OwnList:
+    """The list of one turn, and whether the turn was refused before."""
+
+    def __init__(self, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+        self.items, self.beside = items, beside
+        self._is_recovered = False
+
+    def observe_refusal(self, state: SessionState, answer: Any) -> SessionFlow[Observed]:
+        """Observe what may be a refusal of this list, whatever list the session holds."""
+        info = overflow(answer) if self._is_overtaken(state) else None
+        if info is not None and self._is_recovered:  # the session counts the refusals of the other turn
+            raise Overflow(info.provider, info.limit, info.requested)
+        ready: Ready | None = None
+        for _ in range(_TRIES if info is not None else 0):
+            if self._is_overtaken(state):
+                ready = yield from self._hand_in(state)
+        observed = yield from observe(state, answer)
+        if ready is not None and ready.fold is not None and not observed.send_again:
+            # The other turn has taught the session a smaller window: this view is not what was refused.
+            observed = Observed(
+                send_again=True,
+                messages=ready.messages,
+                origins=ready.origins,
+                reason=ready.outcome.reason,
+            )
+        self._is_recovered = self._is_recovered or observed.send_again
+        return observed
+
+    def _is_overtaken(self, state: SessionState) -> bool:
+        """True if the session holds the list of another turn."""
+        held = state.caller.caller_list
+        if not held or held is self.items:
+            return False
+        return to_plain_messages(held) != to_plain_messages(self.items)
+
+    def _hand_in(self, state: SessionState) -> SessionFlow[Ready]:
+        beside = {"system": None, "tools": None, "prompt": None, "files": None, **self.beside}
+        return prepare(state, self.items, **beside, start_background=lambda: None)
+
+
+def _may_be_refusal(answer: Any) -> bool:
+    is_event = isinstance(answer, Mapping) and answer.get("type") in _FAILED
+    return is_event or isinstance(answer, BaseException | str)
+
+
+class OwnTurn:
+    """A session for one turn, as `turns` takes it."""
+
+    def __init__(self, session: Session, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+        self._session, self._list = session, _OwnList(items, beside)
+
+    def prepare(self) -> Ready:
+        """Return the view to send."""
+        return self._session.prepare(self._list.items, **self._list.beside)
+
+    def observe(self, answer: Any, *, say: bool = False) -> Observed:
+        """Take in a response or an error; what is to be sent again is a view of this turn's list."""
+        session = self._session
+        if not _may_be_refusal(answer):
+            return session.observe(answer, say=say)
+        flow = self._list.observe_refusal(session.state, answer)
+        return session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
+
+
+class AsyncOwnTurn:
+    """The same in an event loop."""
+
+    def __init__(self, session: AsyncSession, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+        self._session, self._list = session, _OwnList(items, beside)
+
+    async def prepare(self) -> Ready:
+        """Return the view to send."""
+        return await self._session.prepare(self._list.items, **self._list.beside)
+
+    async def observe(self, answer: Any, *, say: bool = False) -> Observed:
+        """Take in a response or an error; what is to be sent again is a view of this turn's list."""
+        session = self._session
+        if not _may_be_refusal(answer):
+            return await session.observe(answer, say=say)
+        flow = self._list.observe_refusal(session.state, answer)
+        return await session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does

@@ -55,10 +55,9 @@ class _OwnList:
 
     def _is_overtaken(self, state: SessionState) -> bool:
         """True if the session holds the list of another turn."""
-        held = state.caller.caller_list
-        if not held or held is self.items:
-            return False
-        return to_plain_messages(held) != to_plain_messages(self.items)
+        said = state.caller.said_items
+        own = to_plain_messages(self.items)[state.loaded.fixed :]
+        return said is not None and list(own) != said
 
     def _hand_in(self, state: SessionState) -> SessionFlow[Ready]:
         beside = {"system": None, "tools": None, "prompt": None, "files": None, **self.beside}

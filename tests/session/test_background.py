@@ -138,6 +138,36 @@ def test_another_process_that_holds_the_lease(memory, slow):
         assert memory.claim("talk", holder="somebody else", seconds=1)
 
 
+def test_what_another_process_folds_is_not_summarised_here_too(memory):
+    """Below the wall the request goes on; at the wall it is folded without a model."""
+    memory.claim("talk", holder="somebody else", seconds=100)
+    model = Scripted(SUMMARY)
+    with opened(store=memory, ask=model, background=True) as session:
+        due = session.prepare([*HISTORY, reply("omega psi " * 500), user("and?")])
+        assert 0.85 <= due.budget.ratio < 0.95
+        assert "another process" in due.outcome.reason
+        assert due.fold is None
+        full = session.prepare([*HISTORY, reply("omega psi " * 500), user("and?" + " more" * 900)])
+        assert full.fold is not None
+        reasons = [report.reason for report in full.outcome.receipt.stages]
+        assert any("another process" in reason for reason in reasons)
+    assert model.asked == []
+
+
+def test_a_due_fold_keeps_others_from_summarising(memory):
+    """The lease is held while the model is asked, and given back."""
+    held = []
+
+    def ask(_ask):
+        held.append(memory.claim("talk", holder="somebody else", seconds=1))
+        return SUMMARY
+
+    with opened(store=memory, ask=ask, background=True) as session:
+        session.prepare([*HISTORY, reply("omega psi " * 500), user("and?")])
+    assert held == [None] * len(held) != []
+    assert memory.claim("talk", holder="somebody else", seconds=1)
+
+
 def test_a_fold_that_fails_for_good_is_logged_and_frees_the_lease(memory, caplog):
     with opened(store=memory, ask=Scripted(SUMMARY), background=True) as session:
         real = memory.append

@@ -18,7 +18,8 @@ from refold.session.async_session import AsyncSession
 from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
 from refold.session.state.settings import Background, NativeCall
-from refold.session.steps.background import JOB, LEASE_SECONDS, fold_in_background
+from refold.session.steps.background import JOB, fold_in_background
+from refold.session.steps.leases import LEASE_SECONDS
 from refold.stores import Durability, Store
 
 

@@ -6,7 +6,6 @@ paused while its lease went to somebody else cannot write any more.
 """
 
 import json
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from refold.session.steps.context import (
     measure_next_turns,
 )
 from refold.session.steps.install_fold import Attempt
+from refold.session.steps.leases import claim_lease, release_lease
 from refold.session.steps.load import reload_if_stale
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 JOB: Final = "job:"
 """Key of the note in the store that tells a worker what it has to know of a session."""
-LEASE_SECONDS: Final = 300.0
-"""Seconds that a fold may take. If a process dies, others wait no longer than that; a worker that needs
-longer may lose its fold to another one."""
 START_FRACTION: Final = 0.70
 """Share of the room from which a fold may be prepared. Lower folds more often than needed; higher leaves a
 slow model too little time before the room is full."""
@@ -87,12 +84,9 @@ def fold_in_background(
     lease   the lease of a worker; without it the session claims one
     """
     attempt: Attempt | None = None
-    holder = f"{os.getpid()}-{id(state):x}"
     try:
         if lease is None:
-            lease = yield StoreCall(
-                lambda: state.store.claim(state.name, holder=holder, seconds=LEASE_SECONDS)
-            )
+            lease = yield from claim_lease(state)
         yield from reload_if_stale(state)
         if lease is not None:
             context = yield from context_state(state)
@@ -100,15 +94,10 @@ def fold_in_background(
             options = CompactionOptions(force=True, ahead=True, model=True, spare=spare)
             attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
     except Exception:
-        yield from _release(state, lease)
+        yield from release_lease(state, lease)
         raise
     finally:
         # Not with the release: a flow that is closed here cannot call the store any more.
         state.set_pending_fold(None)
         done(attempt)
-    yield from _release(state, lease)
-
-
-def _release(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:
-    if lease is not None:
-        yield StoreCall(lambda: state.store.release(lease))
+    yield from release_lease(state, lease)

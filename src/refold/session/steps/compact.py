@@ -1,8 +1,9 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from refold.calls.build_task import CompactionOptions
 from refold.calls.compact import compaction_flow
@@ -35,9 +36,13 @@ from refold.session.steps.context import (
     warn_of_crowding,
 )
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
+from refold.session.steps.leases import claim_lease, release_lease, shares_folds
 from refold.session.steps.load import retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said
 from refold.stages.native import Native
+
+if TYPE_CHECKING:
+    from refold.stores import Lease
 
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
@@ -64,8 +69,7 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     spare = measure_next_turns(state) if crowded else 0
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
-        options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
-        return (yield from attempt_compaction(state, context, options, "threshold"))
+        return (yield from _fold_alone(state, context, spare))
     why = allowed.explanation
     if budget.used > budget.room:
         why_no_model = f"no model is asked: {why}"
@@ -77,6 +81,34 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
             state, idle, "threshold", idle.reason, counted=False, until=allowed.until
         )
     )
+
+
+def _fold_alone(state: SessionState, context: ContextState, spare: int) -> SessionFlow[Attempt]:
+    """Fold, unless another process does: both would pay for a summary, and one of them in vain."""
+    options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
+    try:
+        lease = (yield from claim_lease(state)) if shares_folds(state) else None
+    except StoreError:  # then nobody else folds either
+        return (yield from attempt_compaction(state, context, options, "threshold"))
+    if lease is None and shares_folds(state):
+        why = "another process prepares a fold"
+        if context.budget.ratio < WAIT_FRACTION:
+            return Attempt(make_idle_outcome(state.settings.policy, context.budget, why))
+        options = CompactionOptions(why_no_model=f"no model is asked: {why}", spare=spare)
+    fence = None if lease is None else lease.fence
+    try:
+        attempt = yield from attempt_compaction(state, context, options, "threshold", fence=fence)
+    except Exception:
+        yield from _release_or_leave(state, lease)
+        raise
+    yield from _release_or_leave(state, lease)
+    return attempt
+
+
+def _release_or_leave(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:
+    """Release a lease; one that cannot be released runs out by itself."""
+    with suppress(StoreError):
+        yield from release_lease(state, lease)
 
 
 def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:

@@ -98,7 +98,7 @@ def plan_layout(
     """
     guarded = _limit_guarded(history, goal, guarded_share)
     staying = sum(guarded.get(at, history.sizes[at]) for at in history.guarded)
-    planner = _Planner(history, max(0, goal - staying), divide=divide)
+    planner = _Planner(history, max(0, goal - staying), whole=whole, divide=divide)
     best = planner.place_whole(text_size, most) if whole else planner.place_by_age(text_size)
     return replace(best, limits={**guarded, **best.limits})
 
@@ -106,8 +106,9 @@ def plan_layout(
 class _Planner:
     """Places the messages of one history in the room that guarded ones leave free."""
 
-    def __init__(self, history: SizedHistory, free: int, *, divide: bool) -> None:
+    def __init__(self, history: SizedHistory, free: int, *, whole: bool, divide: bool) -> None:
         self.history = history
+        self.whole = whole
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
@@ -124,17 +125,16 @@ class _Planner:
 
     def place_by_age(self, text_size: TextSize) -> Layout:
         """Search the highest level at which the messages and the text that stands for the rest fit."""
-        best = self._place(0.0)
         low, high = 0.0, 8.0 * max(self.history.sizes, default=0)
         for _ in range(LEVELS):
             level = (low + high) / 2
-            placed = self._place(level)
-            text = text_size(self.free, self.removable - placed.covers)
-            if placed.units + text <= self.free:
-                low, best = level, placed
+            reach = self._measure(level)
+            text = text_size(self.free, self.removable - reach.covers)
+            if reach.units + text <= self.free:
+                low = level
             else:
                 high = level
-        return self._fill(best, high, text_size)
+        return self._fill(self._place(low), high, text_size)
 
     def _fill(self, best: Layout, level: float, text_size: TextSize) -> Layout:
         """Show more of the newest messages where the next level has room for some of what it adds.
@@ -150,34 +150,52 @@ class _Planner:
         """Keep the newest messages whole, as many as fit beside the text that stands for the rest."""
         text = text_size(self.free, self.removable)
         if most is None:
-            return self._place(float("inf"), self.free - text)
+            return self._place(0.0, self.free - text)
         text = min(text, max(self.free - most, int(self.free * LEAST_TEXT_SHARE)))
-        return self._place(float("inf"), min(self.free - text, most))
+        return self._place(0.0, min(self.free - text, most))
 
     def _place(self, level: float, most: int | None = None) -> Layout:
         """Give messages their tokens, the newest first, up to the first group that would say too little."""
-        start, units, covers = len(self.history.sizes), 0, 0
-        limits: dict[int, int] = {}
-        for number in range(len(self.starts)):
-            if units > self.free:  # more would not make it fit again
-                break
+        reach = self._measure(level, most)
+        limits = {
+            share.at: limit
+            for number in range(reach.groups)
+            for limit, share in zip(self._show(number, level), self.groups[number].shares, strict=True)
+            if limit < share.size
+        }
+        start = self.starts[reach.groups - 1] if reach.groups else len(self.history.sizes)
+        return Layout(start, limits, reach.units, reach.covers)
+
+    def _measure(self, level: float, most: int | None = None) -> "_Reach":
+        """Measure the newest groups that stay at a level."""
+        number = units = covers = 0
+        # Once there is too much, more would not make it fit again.
+        while number < len(self.starts) and units <= self.free:
             group = self._group(number)
-            shown = [share.limit(level) for share in group.shares]
-            if not number and self.ends_unread:
-                parts = [max(limit, share.least) for limit, share in zip(shown, group.shares, strict=True)]
-                shown = parts if sum(parts) <= self.free else shown
-            if any(limit < share.least for limit, share in zip(shown, group.shares, strict=True)):
-                break
-            size = sum(shown)
-            if most is not None and units and units + size > most:
+            size = group.measure(level) if number else self._measure_newest(level)
+            if size is None or (most is not None and units and units + size > most):
                 break
             if units and group.is_firm:
                 break  # it cannot be shortened to its share
-            start, units, covers = self.starts[number], units + size, covers + group.covers
-            for limit, share in zip(shown, group.shares, strict=True):
-                if limit < share.size:
-                    limits[share.at] = limit
-        return Layout(start, limits, units, covers)
+            number, units, covers = number + 1, units + size, covers + group.covers
+        return _Reach(number, units, covers)
+
+    def _measure_newest(self, level: float) -> int | None:
+        """Measure the newest group; None if it would say too little."""
+        shown = self._show(0, level)
+        says_little = any(
+            limit < share.least for limit, share in zip(shown, self.groups[0].shares, strict=True)
+        )
+        return None if says_little else sum(shown)
+
+    def _show(self, number: int, level: float) -> list[int]:
+        """Return the units of each message of a group at a level."""
+        shares = self.groups[number].shares
+        shown = [share.limit(level) for share in shares]
+        if not number and self.ends_unread:
+            parts = [max(limit, share.least) for limit, share in zip(shown, shares, strict=True)]
+            return parts if sum(parts) <= self.free else shown
+        return shown
 
     def _group(self, number: int) -> "_Group":
         """Return the messages between two cuts, counted from the newest; measured once for all levels."""
@@ -202,13 +220,13 @@ class _Planner:
         is_tail = age + size <= self.free * TAIL_SHARE
         # The newest message may be larger than the others of the tail.
         if is_tail or (not age and size <= self.largest) or not self.divide:
-            return _Share(at, size, least, size, size, size)
+            return _Share(at, size, least, size, size)
         firm = history.firm.get(at, 0)
         huge = max(firm, self.largest)
         dear = at in history.actions or at in history.undivided
         worth = ACTION_WORTH if dear else 1.0
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
-        return _Share(at, size, least, divisible, huge, firm if age else huge, worth, older)
+        return _Share(at, size, least, divisible, huge if self.whole or not age else firm, worth, older)
 
 
 class _Share(NamedTuple):
@@ -219,8 +237,6 @@ class _Share(NamedTuple):
     least: int
     """Units below which it leaves."""
     most: int
-    most_whole: int
-    """Units that it has where all messages stay whole, unless they are more than the most."""
     firm: int
     """Units that it has at any level, unless they are more than the most."""
     worth: float = 1.0
@@ -229,8 +245,6 @@ class _Share(NamedTuple):
 
     def limit(self, level: float) -> int:
         """Return the units that it gets at a level."""
-        if level == float("inf"):
-            return min(self.most, self.most_whole)
         return min(self.most, max(self.firm, int(level * self.worth / self.older)))
 
 
@@ -241,6 +255,27 @@ class _Group(NamedTuple):
     covers: int
     is_firm: bool
     """True if what cannot be shortened of one is more than the share of a huge message."""
+
+    def measure(self, level: float) -> int | None:
+        """Return the units of all at a level; None if one of them would say too little."""
+        units = 0
+        # Written out, because a search measures each group at twenty levels.
+        for _, _, least, most, firm, worth, older in self.shares:
+            limit = int(level * worth / older)
+            limit = max(limit, firm)
+            limit = min(limit, most)
+            if limit < least:
+                return None
+            units += limit
+        return units
+
+
+class _Reach(NamedTuple):
+    """How far back the groups go that stay at a level."""
+
+    groups: int
+    units: int
+    covers: int
 
 
 def _measure_ages(sizes: Sequence[int], largest: int) -> list[int]:

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from refold.core.outputs.outcome import describe_action, describe_outcome
-from refold.core.outputs.trouble import STRONG, WEAK, is_failure, is_warning
+from refold.core.outputs.trouble import (
+    PASSED_TEST,
+    STRONG,
+    TEST_SUMMARY,
+    WEAK,
+    find_warnings,
+    is_failure,
+    is_test_run,
+    may_have_passed,
+)
 
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
 
@@ -234,12 +243,18 @@ class TestLinesOfTrouble:
     STRONG_PHRASES = (
         *("Caused by: x", "Traceback (most", "Command Not Found", "no such file", "permission denied"),
         *("segmentation fault", "Connection refused", "core dumped", "undefined reference", "syntax error"),
-        "CONNECTION REFU\u017fED",  # a long s is an s to a pattern that ignores case
+        # Letters that are others to a pattern that ignores case: a long s, both Turkish i.
+        *(
+            "CONNECTION REFU\u017fED",
+            "PERMİSSİON DENİED",
+            "permıssıon denıed",
+            "UNHAND\u017fLED no such file",
+        ),
     )
     WEAK_PHRASES = (
         *("warn", "Warnings", "WARNING", "failed", "failures", "cannot", "could not", "unable to", "denied"),
         *("refused", "timed out", "timeout", "not found", "invalid", "Unexpected", "missing", "deprecated"),
-        *("errors", "UserWarning", "mi\u017fsing"),
+        *("errors", "UserWarning", "mi\u017fsing", "\u0130nvalid", "ınvalid"),
     )
 
     @pytest.mark.parametrize("words", [*STRONG_WORDS, *STRONG_PHRASES])
@@ -251,10 +266,46 @@ class TestLinesOfTrouble:
     @pytest.mark.parametrize("words", WEAK_PHRASES)
     def test_no_word_of_a_warning_is_passed_over(self, words):
         assert WEAK.search(words)
-        assert is_warning(words)
-        assert not is_warning(f"{words} without warnings")
+        assert find_warnings(["well", words]) == [1]
+        assert not find_warnings([f"{words} without warnings"])
 
     @pytest.mark.parametrize("line", ["all is well", "built in 3 s", "größer", ""])
     def test_an_ordinary_line_tells_of_no_trouble(self, line):
         assert not is_failure(line)
-        assert not is_warning(line)
+        assert not find_warnings([line])
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("=== 3 failed, 2 passed in 0.12s ===", "no tests ran in 3", "= no tests ran by choice in 0.1s"),
+            *("2 passed, 1 skipped", "Ran 12 tests in 3.4s", "FAILED (failures=1)", "OK", "OK (skipped=3)"),
+            *(
+                "== tests finished: 12",
+                "tests finished: 1",
+                "Tests: 1 failed",
+                "Test Suites: 1",
+                "Test Files  2",
+            ),
+            *("Tests run: 3", "test result: ok. 3 passed", "3 tests, 0 failures", "ok   pkg/a 0.01s"),
+            *("FAIL pkg/a [build failed]", "   12 passing (3s)"),
+        ],
+    )
+    def test_no_end_of_a_test_run_is_passed_over(self, line):
+        assert TEST_SUMMARY.match(line)
+        assert is_test_run(["collected", f"{line}  "])
+
+    @pytest.mark.parametrize("line", ["12 apples", "not ok", "     3 passing", "The tests ran"])
+    def test_other_lines_end_no_test_run(self, line):
+        assert not is_test_run([line])
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("test_a (x.Y) ... ok", "test_a ... skipped 'why'", "a.py::test PASSED", "a.py::test x SKIPPED"),
+            *("--- PASS: TestA", "=== RUN   TestA", "PASS", "  ✓ adds", "✔ adds", "√ adds"),
+            *("tests/test_a.py ..sx  [ 12%]", "..........", "ssssssssss [ 40%]"),
+        ],
+    )
+    def test_no_test_that_passed_is_passed_over(self, line):
+        assert PASSED_TEST.match(line)
+        assert may_have_passed(line)

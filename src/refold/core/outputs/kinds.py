@@ -16,7 +16,7 @@ from refold.core.outputs.rank_lists import (
     rank_table,
 )
 from refold.core.outputs.rank_runs import is_log, is_status, rank_log, rank_tests
-from refold.core.outputs.trouble import TEST_SUMMARY, find_traces, is_failure, is_report, plain_line
+from refold.core.outputs.trouble import find_failures, find_traces, has_report, is_test_run, plain_line
 
 SAMPLE: Final = 150
 """Lines from each end by which the kind is recognised; bounds the work on long outputs."""
@@ -55,7 +55,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
     tests: tuple[tuple[Kind, Callable[[Sequence[str]], bool]], ...] = (
         ("diff", is_diff),
         ("code", is_numbered),
-        ("tests", lambda found: any(TEST_SUMMARY.match(line.rstrip()) for line in found)),
+        ("tests", is_test_run),
         ("log", lambda _found: _has_trace(lines)),
         ("search", is_search),
         ("json lines", lambda _found: is_json_lines(sample)),
@@ -63,8 +63,8 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("log", is_log),
         ("log", is_status),
         ("listing", is_listing),
-        ("code", lambda found: is_code(found) and not any(map(is_report, lines))),
-        ("prose", lambda found: is_prose(found) and not any(is_failure(plain_line(line)) for line in lines)),
+        ("code", lambda found: is_code(found) and not has_report(lines)),
+        ("prose", lambda found: is_prose(found) and not find_failures([plain_line(line) for line in lines])),
     )
     return next((kind for kind, is_kind in tests if is_kind(plain)), "other")
 

@@ -6,8 +6,9 @@ counts tokens calls `render` again with another size.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from refold.core.messages.text_boundaries import boundary_after, boundary_before
@@ -60,7 +61,12 @@ def count_lines(lines: Iterable[str]) -> int:
     >>> count_lines(["a", "[... 212 lines left out]"])
     213
     """
-    return sum(int(gap[1]) if (gap := _GAP.fullmatch(line)) else 1 for line in lines)
+    return sum(map(_count_line, lines))
+
+
+def _count_line(line: str) -> int:
+    gap = _GAP.fullmatch(line) if line.startswith("[") else None
+    return int(gap[1]) if gap else 1
 
 
 # -- one long line ------------------------------------------------------------------------------------------
@@ -80,7 +86,12 @@ def name_blob(text: str) -> str:
 
 def is_worth_cutting(size: int, max_chars: int) -> bool:
     """True if a line is so much longer than its limit that a cut saves more than its marker costs."""
-    return size > min(max_chars * WORTH_A_CUT, max_chars + CUT_SAVES)
+    return size > _least_cut(max_chars)
+
+
+def _least_cut(max_chars: int) -> float:
+    """Return the characters that a line must have more than to be cut."""
+    return min(max_chars * WORTH_A_CUT, max_chars + CUT_SAVES)
 
 
 def cut_line(line: str, max_chars: int) -> str:
@@ -115,11 +126,28 @@ class LinePlan:
     cut: Cut = cut_line
     redundant: frozenset[int] = frozenset()
     """Lines that say what others say too; a gap of nothing else needs no marker."""
+    sizes: Sequence[int] = field(init=False, repr=False)
+    """Characters of each line; a plan is rendered in many sizes."""
+    bare: Sequence[int] = field(init=False, repr=False)
+    """The same without blanks at both ends."""
+    ends: Sequence[int] = field(init=False, repr=False)
+    """Characters before each line and behind the last, line ends included."""
+    counted: Mapping[int, int] = field(init=False, repr=False)
+    """The lines that markers from an earlier time stand for, by their places."""
+
+    def __post_init__(self) -> None:
+        sizes = list(map(len, self.lines))
+        markers = (place for place, line in enumerate(self.lines) if line.startswith("[... "))
+        counted = {place: _count_line(self.lines[place]) for place in markers}
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "bare", [len(line.strip()) for line in self.lines])
+        object.__setattr__(self, "ends", list(accumulate((size + 1 for size in sizes), initial=0)))
+        object.__setattr__(self, "counted", counted)
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
-        sizes = [len(line) + 1 for line in self.lines]
-        beside = max_chars - sum(sizes) + max(sizes, default=0)  # what all the others leave for the longest
+        # What all the others leave for the longest.
+        beside = max_chars - self.ends[-1] + max(self.sizes, default=-1) + 1
         longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
         kept = self._choose(max_chars, longest)
         shown: list[str] = []
@@ -143,14 +171,14 @@ class LinePlan:
         kept = bytearray(len(self.lines) + 2)
         kept[0] = kept[-1] = 1
         room, misses, any_kept = max_chars - MARKER_CHARS, 0, 0
+        sizes, bare, least_cut = self.sizes, self.bare, _least_cut(longest)
         for place in self.order:
-            if kept[place + 1] or not self.lines[place].strip():
+            if kept[place + 1] or not bare[place]:
                 continue
             # A line alone splits a gap in two; one that fills a gap saves its marker.
             gaps = 1 - kept[place] - kept[place + 2]
-            size = len(self.lines[place])
-            cost = (longest if is_worth_cutting(size, longest) else size) + 1 + gaps * MARKER_CHARS
-            is_crumb = misses > 0 and gaps > 0 and len(self.lines[place].strip()) < CRUMB_CHARS
+            cost = (longest if sizes[place] > least_cut else sizes[place]) + 1 + gaps * MARKER_CHARS
+            is_crumb = misses > 0 and gaps > 0 and bare[place] < CRUMB_CHARS
             if (cost <= room and not is_crumb) or not any_kept:
                 kept[place + 1] = any_kept = 1
                 room -= cost
@@ -161,12 +189,12 @@ class LinePlan:
         return kept
 
     def _show_gap(self, start: int, stop: int) -> list[str]:
-        gap = self.lines[start:stop]
-        marker = mark_gap(count_lines(gap), "line", self.describe(start, stop))
-        if all(place in self.redundant for place in range(start, stop)):
+        if self.redundant and all(place in self.redundant for place in range(start, stop)):
             return []
-        is_longer = sum(map(len, gap)) + len(gap) - 1 > len(marker) * WORTH_A_MARKER
-        return [marker] if is_longer else list(gap)
+        earlier = sum(number - 1 for place, number in self.counted.items() if start <= place < stop)
+        marker = mark_gap(stop - start + earlier, "line", self.describe(start, stop))
+        is_longer = self.ends[stop] - self.ends[start] - 1 > len(marker) * WORTH_A_MARKER
+        return [marker] if is_longer else list(self.lines[start:stop])
 
 
 def end_places(start: int, stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:
@@ -191,12 +219,28 @@ def mix_places(lines: Sequence[str], streams: Iterable[tuple[float, Iterable[int
     seen: dict[int, None] = {}
     waiting = list(range(len(rankings)))
     while waiting:
-        number = min(waiting, key=lambda one: (used[one], one))
+        number = min(waiting, key=used.__getitem__)  # of those that used as much the first
         share, places = rankings[number]
-        place = next((place for place in places if place not in seen), None)
-        if place is None:
-            waiting.remove(number)
+        for place in places:
+            if place not in seen:
+                seen[place] = None
+                used[number] += (len(lines[place]) + 1) / share
+                break
         else:
-            seen[place] = None
-            used[number] += (len(lines[place]) + 1) / share
+            waiting.remove(number)
     return list(seen)
+
+
+def has_share(lines: Sequence[str], is_one: Callable[[str], object], part: int, of: int) -> bool:
+    """True if at least `part` of `of` lines are such ones; ends as soon as too many are not.
+
+    >>> has_share(["1", "2", "c"], str.isdigit, 2, 3)
+    True
+    """
+    left = len(lines) * (of - part) // of
+    for line in lines:
+        if not is_one(line):
+            left -= 1
+            if left < 0:
+                return False
+    return True

@@ -18,10 +18,10 @@ from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
     TEST_SUMMARY,
+    find_failures,
     find_traces,
     find_usual_warnings,
-    is_failure,
-    is_warning,
+    find_warnings,
     plain_line,
 )
 from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame
@@ -84,7 +84,7 @@ def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> 
     kind = recognise_kind(lines if few else [*lines[:FIRST_LINES], *lines[-LAST_LINES:]])
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
-        trouble = next((line for line in lines if is_warning(line)), "")
+        trouble = next((lines[place] for place in find_warnings(lines)), "")
     said = _describe_lines(lines, content, kind, trouble, is_bad=is_bad)
     said = " ".join(_TAG.sub("", said).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
@@ -135,7 +135,7 @@ def _find_trouble(lines: Sequence[str]) -> str:
         message = lines[traces[-1].message].strip()
         inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
         return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
-    failures = [line for line in lines if is_failure(line)]
+    failures = [lines[place] for place in find_failures(lines)]
     # What an assertion found says more than the name of its test, which the summary gives.
     return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
 

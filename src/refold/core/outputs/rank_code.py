@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from refold.core.outputs.line_plan import LinePlan, end_places, mix_places
+from refold.core.outputs.line_plan import LinePlan, end_places, has_share, mix_places
 
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
@@ -20,6 +20,10 @@ _IMPORT: Final = re.compile(
     r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"
 )
 _TOP_LEVEL: Final = re.compile(r"(?:[A-Z][A-Z0-9_]{2,60}|__\w{1,30}__)\s{0,4}(?::[^=\n]{1,80})?= ?|@\w")
+_NAMING: Final = re.compile("|".join(named.pattern for named in (_SIGNATURE, _TOP_LEVEL, _IMPORT)))
+_FIRST_WORD: Final = re.compile(r"\s{1,40}([a-z]{2,12})\b")
+_SIGNATURE_WORDS: Final = frozenset(re.findall(r"[a-z]{2,12}", re.sub(r"\\\w", "", _SIGNATURE.pattern)))
+"""Words with which an indented signature begins; few lines have one, which is found out faster."""
 _STATEMENT: Final = re.compile(
     r"\s{0,80}(?:(?:if|for|while|return|else|elif|try|except|raise|with|end|do|case|switch|break|continue|yield"
     r"|await|import|from|assert|pass|let|var|const|print)\b|self\.|this\.|@\w|#|//|/\*|\*|</?\w|>>> "
@@ -49,7 +53,10 @@ def is_numbered(lines: Sequence[str]) -> bool:
     if "\t" in lines[0] and not LINE_NUMBER.match(lines[0]):  # a header: then the numbers are a column
         return False
     for part in (lines, lines[: len(lines) // 2]) if len(lines) > 5 else (lines,):
-        numbers = [int(found[1]) for line in part if (found := LINE_NUMBER.match(line))]
+        # Between so many numbers there is one step less.
+        if not has_share(part, LINE_NUMBER.match, 4, 5):
+            continue
+        numbers = [int(found[1]) for found in map(LINE_NUMBER.match, part) if found]
         steps = sum(later == number + 1 for number, later in pairwise(numbers))
         if len(numbers) >= 2 and steps * 5 >= len(part) * 4 - 5:
             return True
@@ -59,21 +66,32 @@ def is_numbered(lines: Sequence[str]) -> bool:
 def is_code(lines: Sequence[str]) -> bool:
     """True if lines are source code."""
     shown = [line for line in lines if line.strip()]
-    like_code = sum(
-        line.rstrip().endswith(_STATEMENT_ENDS) or _STATEMENT.match(line) is not None for line in shown
-    )
+    if not shown or not has_share(shown, _is_statement, 6, 10):
+        return False
     named = any(_SIGNATURE.match(line) or _IMPORT.match(line) for line in shown)
-    share = 6 if named else 8
-    return bool(shown) and like_code * 10 >= len(shown) * share
+    return named or has_share(shown, _is_statement, 8, 10)
+
+
+def _is_statement(line: str) -> bool:
+    # What the pattern says last, as most lines are indented.
+    is_indented = line[:2].isspace() and len(line) > 1 and not line[:81].isspace()
+    return is_indented or line.rstrip().endswith(_STATEMENT_ENDS) or _STATEMENT.match(line) is not None
+
+
+def _names_part(line: str) -> bool:
+    """True if a line names a part of the code."""
+    if line[:1].isspace():  # only a signature may be indented
+        word = _FIRST_WORD.match(line)
+        return word is not None and word[1] in _SIGNATURE_WORDS and _SIGNATURE.match(line) is not None
+    return _NAMING.match(line) is not None
 
 
 def rank_code(lines: Sequence[str]) -> LinePlan:
     """Rank source code: its head without a licence, its end, and the signatures between, outer ones first."""
     plain = [split_number(line)[:400] for line in lines]
     start = _find_first_code(plain)
-    naming = (_SIGNATURE, _TOP_LEVEL, _IMPORT)
     signatures = sorted(
-        (place for place in range(start, len(lines)) if any(named.match(plain[place]) for named in naming)),
+        (place for place in range(start, len(lines)) if _names_part(plain[place])),
         key=lambda place: (len(plain[place]) - len(plain[place].lstrip()) > 4, place),
     )
     order = mix_places(
@@ -98,10 +116,11 @@ def rank_prose(lines: Sequence[str]) -> LinePlan:
 def is_prose(lines: Sequence[str]) -> bool:
     """True if most lines are sentences or paragraphs."""
     shown = [line for line in lines if line.strip()]
-    words = sum(line.count(" ") for line in shown)
+    if "".join(shown).count(" ") < 4 * len(shown):
+        return False
     ends = sum(line.rstrip().endswith((".", "!", "?", ":", "。", "…", "**")) for line in shown)
     headings = sum(bool(_HEADING.match(line)) for line in shown)
-    return words >= 4 * len(shown) and (ends + headings) * 3 >= len(shown)
+    return (ends + headings) * 3 >= len(shown)
 
 
 def _find_first_code(plain: Sequence[str]) -> int:

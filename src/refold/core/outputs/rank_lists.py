@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import Final
 
-from refold.core.outputs.line_plan import Describe, LinePlan, end_places
-from refold.core.outputs.trouble import is_failure, plain_line
+from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share
+from refold.core.outputs.trouble import find_failures, is_failure, plain_line
 
 MOST_GROUPS: Final = 3
 """Groups that a marker names; more make it longer than the lines it stands for."""
@@ -45,7 +45,7 @@ def is_search(lines: Sequence[str]) -> bool:
     shown = [line for line in lines if line.strip() and line != "--"]
     if len(shown) < 2:
         return False
-    if sum(bool(find_hit_file(line)) for line in shown) * 5 >= len(shown) * 3:
+    if has_share(shown, find_hit_file, 3, 5):
         return True
     numbers = [int(hit[1]) for line in shown if (hit := NUMBERED_HIT.match(line))]
     rises = sum(later > number for number, later in pairwise(numbers))
@@ -74,10 +74,7 @@ def _take_turns(groups: Sequence[Sequence[int]]) -> Iterator[int]:
 def is_listing(lines: Sequence[str]) -> bool:
     """True if most lines are names or paths of files."""
     shown = [line for line in lines if line.strip()]
-    if len(shown) < 3:
-        return False
-    entries = sum(_is_entry(line) for line in shown)
-    return entries * 10 >= len(shown) * 9
+    return len(shown) >= 3 and has_share(shown, _is_entry, 9, 10)
 
 
 def _is_entry(line: str) -> bool:
@@ -169,22 +166,30 @@ _GAP: Final = re.compile(r"\S {2,}\S")
 
 def is_table(lines: Sequence[str]) -> bool:
     """True if most lines have the same number of fields."""
-    shown = [line for line in lines if line.strip() and not _RULE.fullmatch(line)]
+    shown = [line for line in lines if line.strip() and not _is_rule(line)]
     if len(shown) < 4:
         return False
+    text = "\n".join(shown)
     for delimiter in _DELIMITERS:
-        common, rows = Counter(line.count(delimiter) for line in shown).most_common(1)[0]
         least = 1 if delimiter in "\t|" else 2
+        if text.count(delimiter) * 10 < least * len(shown) * 9:
+            continue  # not even nine tenths of the rows can have as many
+        common, rows = Counter(line.count(delimiter) for line in shown).most_common(1)[0]
         if common >= least and rows * 10 >= len(shown) * 9:
             return True
     has_rule = any(_RULE.fullmatch(line) for line in lines[:4])
     return has_rule and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8
 
 
+def _is_rule(line: str) -> bool:
+    """True if a line only separates rows."""
+    return not line[-1:].isalnum() and _RULE.fullmatch(line) is not None
+
+
 def rank_table(lines: Sequence[str]) -> LinePlan:
     """Rank the rows of a table: its header, the last and the first rows, rows that tell of trouble."""
     header = 2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1
-    trouble = [place for place, line in enumerate(lines) if is_failure(plain_line(line))]
+    trouble = find_failures([plain_line(line) for line in lines])
     order = dict.fromkeys(
         (
             *trouble[:1],

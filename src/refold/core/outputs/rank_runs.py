@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final
 
-from refold.core.outputs.line_plan import Describe, LinePlan, end_places, mix_places
+from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
     PASSED_TEST,
     TEST_SUMMARY,
     Trace,
+    find_failures,
     find_traces,
     find_usual_warnings,
-    is_failure,
-    is_warning,
+    find_warnings,
+    may_have_passed,
     plain_line,
 )
 
@@ -31,13 +32,18 @@ AROUND: Final = 2
 EXAMPLE_CHARS: Final = 24
 """Characters of a repeated line that name it in a marker."""
 
-_VARIABLE: Final = re.compile(r"0x[0-9a-fA-F]{1,16}|\b[0-9a-f]{7,64}\b|\d{1,40}")
-_LOG_LINE: Final = re.compile(
-    r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
-    r"|.{0,80}\b(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL|CRITICAL)\b"
+# Both begin with a set of letters, which makes the search twice as fast as one for alternatives.
+_VARIABLE: Final = re.compile(
+    r"[\da-f](?:(?<=0)x[0-9a-fA-F]{1,16}|(?<=\b[0-9a-f])[0-9a-f]{6,63}\b|(?<=\d)\d{0,39})"
 )
+_SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
+"""Blanks that are not one space."""
+_LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
+_TIMED_LINE: Final = re.compile(
+    r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
+)
+_LOG_LINE: Final = re.compile(rf"{_TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
-_SPACE: Final = re.compile(r"\s{1,400}")
 
 # -- logs ---------------------------------------------------------------------------------------------------
 
@@ -45,27 +51,27 @@ _SPACE: Final = re.compile(r"\s{1,400}")
 def is_log(lines: Sequence[str]) -> bool:
     """True if a third of the lines begin with a time or name a level."""
     shown = [line for line in lines if line.strip()]
-    return sum(bool(_LOG_LINE.match(line)) for line in shown) * 3 >= len(shown) > 0
+    text = "\n".join(shown)
+    log_line = _LOG_LINE if any(level in text for level in _LEVELS) else _TIMED_LINE
+    return bool(shown) and has_share(shown, log_line.match, 1, 3)
 
 
 def is_status(lines: Sequence[str]) -> bool:
     """True if most lines are a label and its value, as where a program tells the state of something."""
     shown = [line for line in lines if line.strip()]
-    return sum(bool(_LABEL.match(line)) for line in shown) * 3 >= len(shown) * 2 > 2
+    return len(shown) > 1 and has_share(shown, _LABEL.match, 2, 3)
 
 
 def rank_log(lines: Sequence[str]) -> LinePlan:
     """Rank the lines of a log or of a program's output."""
     plain = [plain_line(line) for line in lines]
-    shapes = [shape_line(line) for line in plain]
+    shapes = shape_lines("\n".join(plain)).split("\n")
     new = find_first(shapes)
     traces = find_traces(plain)
-    failures = find_failures(plain, traces)
+    failures = _find_failures(plain, traces)
     distinct = [place for place in failures if new[place]]
     usual = find_usual_warnings(plain)
-    warnings = [
-        place for place, line in enumerate(plain) if new[place] and is_warning(line) and place not in usual
-    ]
+    warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
     ends = list(end_places(0, len(lines), 1, 2))
     ends = [*(place for place in ends if place not in usual), *sorted(usual)]
     order = dict.fromkeys(
@@ -84,20 +90,20 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     return LinePlan(lines, list(order), _tell_repeats(shapes, new))
 
 
-def find_failures(plain: Sequence[str], traces: Sequence[Trace]) -> list[int]:
+def _find_failures(plain: Sequence[str], traces: Sequence[Trace]) -> list[int]:
     """Return the places of lines that tell of a failure; of a trace only the exception."""
     in_trace = {place for trace in traces for place in range(trace.start, trace.stop)}
-    alone = (place for place, line in enumerate(plain) if place not in in_trace and is_failure(line))
+    alone = (place for place in find_failures(plain) if place not in in_trace)
     return sorted({*alone, *(trace.message for trace in traces)})
 
 
-def shape_line(line: str) -> str:
-    """Return a line without what differs between repetitions: numbers, times, ids.
+def shape_lines(text: str) -> str:
+    """Return lines without what differs between repetitions: numbers, times, ids.
 
-    >>> shape_line("12:01:03 retry 4 of 0x7f")
+    >>> shape_lines("12:01:03 retry 4 of 0x7f")
     '#:#:# retry # of #'
     """
-    return _SPACE.sub(" ", _VARIABLE.sub("#", line))
+    return _SPACE.sub(" ", _VARIABLE.sub("#", text))
 
 
 def find_first(shapes: Iterable[str]) -> list[bool]:
@@ -148,8 +154,8 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     """Rank the lines of a test run."""
     plain = [plain_line(line).rstrip() for line in lines]
     every = range(len(lines))
-    passed = [PASSED_TEST.match(line) is not None for line in plain]
-    new = find_first(map(shape_line, plain))
+    passed = [may_have_passed(line) and PASSED_TEST.match(line) is not None for line in plain]
+    new = find_first(shape_lines("\n".join(plain)).split("\n"))
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
     # A list at the end gives path and reason; read upwards it stands beside the summary.
@@ -161,9 +167,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     asserted.sort(key=lambda place: not plain[place].startswith("E "))
     found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
-    other = [
-        place for place in every if not passed[place] and place not in known and is_failure(plain[place])
-    ]
+    other = [place for place in find_failures(plain) if not passed[place] and place not in known]
     streams = (
         (3, failed),
         (4, found),

@@ -4,7 +4,7 @@ Every pattern has bounded repetition, and lines are read up to `READ_CHARS`: hos
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -32,13 +32,17 @@ WEAK: Final = re.compile(
     r"|not found|invalid|unexpected|missing|deprecated|errors?))\b|Warning\b"
 )
 """Words that often tell of trouble."""
+_ODD_LETTERS: Final = ("i\u0307", "ı", "ſ")
+"""Letters, in small ones, that a pattern takes for others."""
 _STRONG_PARTS: Final = (
+    *_ODD_LETTERS,
     *("error", "fail", "exception", "fatal", "panic", "critical", "severe", "killed", "caused by"),
     *("traceback", "crashed", "unhealthy", "command not found", "no such file", "permission denied"),
     *("segmentation fault", "connection refused", "core dumped", "undefined reference", "unhandled"),
     "uncaught",
 )
 _WEAK_PARTS: Final = (
+    *_ODD_LETTERS,
     *("error", "warn", "fail", "cannot", "could not", "unable to", "denied", "refused", "timed out"),
     *("timeout", "not found", "invalid", "unexpected", "missing", "deprecated"),
 )
@@ -52,6 +56,7 @@ _REPORT: Final = re.compile(
     r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
     r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b[:\] ]"
 )
+_REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic")
 _USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")
 
 
@@ -63,23 +68,38 @@ def plain_line(line: str) -> str:
 
 def is_failure(line: str) -> bool:
     """True if a plain line tells of a failure."""
-    return _may_match(line, _STRONG_PARTS) and STRONG.search(line) is not None and not _HARMLESS.search(line)
+    return bool(find_failures((line,)))
 
 
-def is_warning(line: str) -> bool:
-    """True if a plain line may tell of trouble."""
-    return _may_match(line, _WEAK_PARTS) and WEAK.search(line) is not None and not _HARMLESS.search(line)
+def find_failures(lines: Sequence[str]) -> list[int]:
+    """Return the places of plain lines that tell of a failure."""
+    return _find_places(lines, _STRONG_PARTS, STRONG)
 
 
-def _may_match(line: str, parts: Sequence[str]) -> bool:
-    """True if a line has one of these parts, or letters that a pattern may take for others."""
-    low = line.lower()
-    return not line.isascii() or any(map(low.__contains__, parts))
+def find_warnings(lines: Sequence[str]) -> list[int]:
+    """Return the places of plain lines that may tell of trouble."""
+    return _find_places(lines, _WEAK_PARTS, WEAK)
 
 
-def is_report(line: str) -> bool:
+def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern[str]) -> list[int]:
+    """Return the places of lines with trouble; looks only at lines with a part that a match has."""
+    text = "\n".join(lines).lower()
+    here = [part for part in parts if part in text]
+    if not here:
+        return []
+    low = [line.lower() for line in lines]
+    places = {place for part in here for place, line in enumerate(low) if part in line}
+    return [
+        place
+        for place in sorted(places)
+        if pattern.search(lines[place]) and not _HARMLESS.search(lines[place])
+    ]
+
+
+def has_report(lines: Sequence[str]) -> bool:
     """True if a line begins with the level of a log, as no line of code does."""
-    return _REPORT.match(line) is not None
+    text = "\n".join(lines)
+    return any(part in text for part in _REPORT_PARTS) and any(map(_REPORT.match, lines))
 
 
 def find_usual_warnings(lines: Sequence[str]) -> set[int]:
@@ -123,12 +143,16 @@ def find_traces(lines: Sequence[str]) -> list[Trace]:
         trace = None
         if "Traceback (most" in lines[at]:
             trace = _read_python_trace(lines, at)
-        elif _STACK_FRAME.match(lines[at]) and not (at and _STACK_FRAME.match(lines[at - 1])):
+        elif _is_stack_frame(lines[at]) and not (at and _STACK_FRAME.match(lines[at - 1])):
             trace = _read_stack(lines, at)
         if trace:
             traces.append(trace)
         at = trace.stop if trace else at + 1
     return traces
+
+
+def _is_stack_frame(line: str) -> bool:
+    return line.lstrip().startswith("at ") and _STACK_FRAME.match(line) is not None
 
 
 def _read_python_trace(lines: Sequence[str], start: int) -> Trace | None:
@@ -188,6 +212,8 @@ TEST_SUMMARY: Final = re.compile(
     r"|\s{0,4}\d{1,7} (?:passing|failing|pending)\b"  # mocha
 )
 """The line with which a test runner ends, matched at its start."""
+_SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t)|[nRFOTto]")
+"""With what each of them begins; most lines do not, which is found out faster."""
 FAILED_TEST: Final = re.compile(
     r"(?:FAILED|ERROR|XPASS) \S{1,300}(?:::| - |$)"  # pytest
     r"|(?:FAIL|ERROR): \S"  # unittest
@@ -208,6 +234,7 @@ PASSED_TEST: Final = re.compile(
     r"|[.sx]{10,400}(?:\s{1,80}\[ {0,3}\d{1,3}%\])?$"
 )
 """A line that names a test that passed, or shows nothing but dots."""
+_PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ")
 ASSERTION: Final = re.compile(
     r"E  {2,20}\S|>  {2,40}\S|\s{0,20}(?:AssertionError|assertion .{0,40}failed|left: |right: |code: )"
     r"|\s{0,20}(?:Expected|Received|expected|actual|got|want|Difference)\b.{0,60}[:=]"
@@ -215,3 +242,14 @@ ASSERTION: Final = re.compile(
     r"|\s{0,20}\S{1,200}_test\.go:\d{1,7}: |\s{0,20}thread '.{1,200}' panicked at"
 )
 """A line that says what an assertion found."""
+
+
+def may_have_passed(line: str) -> bool:
+    """True if a line has what every line of a test that passed has; most have not, and this is faster."""
+    return line.startswith((".", "s", "x")) or any(part in line for part in _PASSED_PARTS)
+
+
+def is_test_run(lines: Iterable[str]) -> bool:
+    """True if a plain line is that with which a test runner ends."""
+    begin_alike = filter(_SUMMARY_START.match, (line.rstrip() for line in lines))
+    return any(map(TEST_SUMMARY.match, begin_alike))

@@ -168,3 +168,13 @@ class StoreUnsure(StoreError):
         super().__init__(message)
         self.settle = settle
         """Asks the store what became of the write: the head that it left, or None if it was not stored."""
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return the kind of an error and where it was raised, for a log: its message may quote a text."""
+    from pathlib import Path
+    from traceback import extract_tb
+
+    frames = extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"

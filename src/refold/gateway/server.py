@@ -7,8 +7,8 @@ from typing import Final, Protocol, Self
 
 from aiohttp import web
 
+from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
-from refold.gateway.faults import describe_fault
 from refold.gateway.history.tenants import Tenants
 from refold.gateway.http.admission import admit
 from refold.gateway.http.forwarding import UpstreamClient

@@ -12,13 +12,13 @@ from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from refold import formats
-from refold.errors import RefoldError, StoreError
-from refold.gateway.faults import describe_fault
+from refold.errors import RefoldError, StoreError, describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
 from refold.gateway.history.memo import NamedHistory
 from refold.gateway.history.session_calls import HistoryRequest, SessionCalls, Surroundings
 from refold.gateway.history.split import SplitBody, split_body
 from refold.gateway.history.turns import Turn
+from refold.gateway.history.watched_store import StoreIsDown
 from refold.gateway.options import HistoryOptions
 
 T = TypeVar("T")
@@ -72,8 +72,7 @@ class Conversations:
         try:
             return await self._prepare(request, split, history)
         except StoreError as error:
-            self._around.breaker.note_failure(time.monotonic())
-            _LOGGER.warning("the store failed (%s): a history was not taken in", describe_fault(error))
+            _warn_of_store(error)
             reason = "store"
         except TimeoutError:
             reason = "deadline"
@@ -106,7 +105,7 @@ class Conversations:
         """Find the conversation of a history, and have its session say what to send."""
         conversation = self._find_open(request, history)
         if conversation is None:
-            if not self._around.breaker.allows(time.monotonic()):
+            if self._around.breaker.refuses(time.monotonic()):
                 return Turn(fold="bypassed;store", model=split.model)  # it is tried again by and by
             conversation = await self._find_stored(request, history)
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
@@ -200,3 +199,9 @@ class Conversations:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # who waited has it; else nobody is left to be told
+
+
+def _warn_of_store(error: StoreError) -> None:
+    """Say that the store failed; not again for requests that did not ask it therefore."""
+    if not isinstance(error, StoreIsDown):
+        _LOGGER.warning("the store failed (%s): a history was not taken in", describe_fault(error))

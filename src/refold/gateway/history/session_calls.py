@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 from refold.calls.measure import measure
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED, Budget
 from refold.core.compaction.policy import Policy
-from refold.errors import StoreError
-from refold.gateway.faults import describe_fault
+from refold.errors import StoreError, describe_fault
 from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
 from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
 from refold.gateway.history.hints import Hints
@@ -23,6 +22,7 @@ from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
+from refold.gateway.history.watched_store import StoreBreaker, WatchedStore
 from refold.gateway.options import HistoryOptions
 from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
@@ -35,9 +35,6 @@ _LONG_CONTEXT: Final = ("context-1m", 1_000_000)
 """The beginning of Anthropic's beta header for a window of a million tokens."""
 _SHARE_OF_MODEL: Final = 0.75
 """Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
-_FIRST_SECONDS: Final = 1.0
-_LONGEST_SECONDS: Final = 30.0
-"""Seconds after which a failed store is tried again: at first soon, then more and more rarely."""
 _TENANT_CONNECTIONS: Final = 2
 """Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
 _MOST_MEASURED: Final = 64
@@ -62,35 +59,6 @@ class HistoryRequest:
     """The way to the caller's upstream, where the caller pays for summaries."""
 
 
-class StoreBreaker:
-    """Says whether the store may be asked now: while it fails, requests do not wait for it."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-        self._until = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        """True since the store has failed, until it answers again."""
-        return self._seconds > 0
-
-    def allows(self, now: float) -> bool:
-        """True if the store may be asked; once the time is over, one request tries it."""
-        if not self.is_open or now < self._until:
-            return not self.is_open
-        self._until = now + self._seconds
-        return True
-
-    def note_failure(self, now: float) -> None:
-        """Note that the store has failed."""
-        self._seconds = min(max(_FIRST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
-        self._until = now + self._seconds
-
-    def note_success(self) -> None:
-        """Note that the store has answered."""
-        self._seconds = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the conversations of all tenants use."""
@@ -109,6 +77,8 @@ class SessionCalls:
         self._tenant = tenant
         self._opening = threading.Lock()
         self._store: Store | None = None
+        self._watched: Store | None = None
+        """The same store, left alone while it fails."""
         self._sessions: dict[tuple[str, str], Sessions] = {}
         self._summarisers: WeakValueDictionary[tuple[str, str], CallerSummariser] = WeakValueDictionary()
         """Those of open sessions, by wire and name."""
@@ -116,8 +86,10 @@ class SessionCalls:
 
     def check_store(self) -> bool:
         """Return whether the store answers."""
-        try:
-            self._open_store().head(_NOBODY)
+        try:  # without the breaker: whoever asks for the state of the store wants to know it now
+            with self._opening:
+                store = self._store = self._store or self._find_store()
+            store.head(_NOBODY)
         except StoreError as error:
             self.breaker.note_failure(time.monotonic())
             # its text names a place or a host, never what somebody said
@@ -140,7 +112,6 @@ class SessionCalls:
         """Return the name of the session that shares most with a history."""
         store, names = self._open_store(), history.names
         found = find_session(store, history.values, format=wire, hint=hint or None, names=names)
-        self.breaker.note_success()
         return None if found is None else found.name
 
     def prepare(
@@ -211,9 +182,10 @@ class SessionCalls:
 
     def _open_store(self) -> Store:
         with self._opening:
-            if self._store is None:
-                self._store = self._find_store()
-            return self._store
+            if self._watched is None:
+                self._store = self._store or self.breaker.watch(self._find_store)
+                self._watched = cast("Store", WatchedStore(self._store, self.breaker))
+            return self._watched
 
     def _find_store(self) -> Store:
         address = self.options.store

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from refold.gateway.faults import describe_fault
+from refold.errors import describe_fault
 from refold.gateway.history.caller_summaries import check_summary_models
 from refold.gateway.history.conversations import Conversations
 from refold.gateway.history.memo import MessageMemo
-from refold.gateway.history.session_calls import StoreBreaker, Surroundings
+from refold.gateway.history.session_calls import Surroundings
+from refold.gateway.history.watched_store import StoreBreaker
 from refold.gateway.options import HistoryOptions
 
 _LOGGER: Final = logging.getLogger("refold.gateway")

@@ -1,5 +1,7 @@
 """The store stops in the middle: every request is answered, and the gateway comes back by itself."""
 
+from contextlib import closing
+
 import pytest
 from client_bodies import ClaudeCode, Codex
 from recording_upstream import running_gateway, running_upstream, send
@@ -90,6 +92,52 @@ def test_a_store_that_is_down_is_not_asked_by_every_request(upstream, store):
         store.is_stopped = False
         assert send(gateway, "GET", "/readyz").status == 200
         assert play(gateway, ClaudeCode().request(2)).header("x-refold-fold") == "none"
+
+
+def test_known_conversations_do_not_wait_for_a_store_that_is_down(upstream, store):
+    """The first one finds it out for all; each asks again only when its time has come."""
+    clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}", words=500) for number in range(12)]
+    with running_gateway(upstream, HistoryOptions(store=store, window=30_000)) as gateway:
+        for client in clients:
+            play(gateway, client.request(20))
+        store.is_stopped, store.asked = True, 0
+        for steps in (21, 22, 23):
+            for client in clients:
+                reply = play(gateway, client.request(steps))
+                assert reply.header("x-refold-fold").partition(";")[0] == "ready"
+        assert store.asked < len(clients)
+        store.is_stopped = False
+        assert send(gateway, "GET", "/readyz").status == 200
+        for client in clients:
+            name = play(gateway, client.request(24)).header("x-refold-session")
+            assert refold.open(name, store=store.inner).stats().said == 49
+
+
+def test_acceptance_7_a_database_that_stops_for_a_while_fails_no_request(upstream):
+    """A real server of PostgreSQL: stopped, and started again; what waited in memory is stored then."""
+    pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
+    from postgres_server import cluster
+
+    known, new = ClaudeCode(words=500), Codex(words=500)
+    with cluster() as server:
+        address = f"{server.url}&busy_seconds=0.5"
+        with running_gateway(upstream, HistoryOptions(store=address, window=30_000)) as gateway:
+            name = [play(gateway, known.request(steps)) for steps in (18, 19, 20)][-1].header(
+                "x-refold-session"
+            )
+            server.stop()
+            for steps in range(21, 30):
+                assert (
+                    play(gateway, known.request(steps)).header("x-refold-fold").startswith(("ready", "made"))
+                )
+                assert play(gateway, new.request(steps)).header("x-refold-fold") == "bypassed;store"
+            assert send(gateway, "GET", "/readyz").status == 503
+            server.start()
+            assert send(gateway, "GET", "/readyz").status == 200
+            assert play(gateway, new.request(30)).header("x-refold-session")
+            play(gateway, known.request(30))
+        with closing(open_store(address)) as stored:
+            assert refold.open(name, store=stored).stats().said == 61
 
 
 def test_a_gateway_that_starts_without_its_store_gets_it_later(upstream, tmp_path):

@@ -17,7 +17,10 @@ longer may lose its fold to another one."""
 def claim_lease(state: SessionState) -> SessionFlow["Lease | None"]:
     """Claim the lease of a session; None while another process folds it."""
     holder = f"{os.getpid()}-{id(state):x}"
-    return (yield StoreCall(lambda: state.store.claim(state.name, holder=holder, seconds=LEASE_SECONDS)))
+    lease: Lease | None = yield StoreCall(
+        lambda: state.store.claim(state.name, holder=holder, seconds=LEASE_SECONDS)
+    )
+    return lease
 
 
 def release_lease(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:

@@ -69,6 +69,13 @@ Seconds: TypeAlias = Annotated[float, Range(0, 86_400, is_above=True, unit="seco
 """How long to wait for something, a day at most: who waits longer has mistaken the unit."""
 
 
+class _AnyType:
+    """The types of an argument that is not checked: all."""
+
+    def __contains__(self, kind: type) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """An argument of a call, as its signature has it."""
@@ -148,6 +155,11 @@ def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _
 
     @wraps(call)
     def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Made:
+        plain = _list_plain_arguments(call)
+        if all(type(value) in types for value, types in zip(args, plain.values(), strict=False)) and all(
+            type(value) in plain.get(name, ()) for name, value in kwargs.items()
+        ):
+            return call(*args, **kwargs)
         known = _check_all(zip(list_arguments(call), args, strict=False), call)
         positions: Any = (*known.values(), *args[len(known) :])
         named: Any = _check_all(kwargs.items(), call)
@@ -159,6 +171,15 @@ def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _
         return await made
 
     return checked_later if inspect.iscoroutinefunction(call) else checked  # type: ignore[return-value]
+
+
+@cache
+def _list_plain_arguments(call: Callable[..., Any]) -> Mapping[str, frozenset[type] | _AnyType]:
+    """Return for each argument the types whose every value is taken as it is: nearly all that is passed."""
+    return {
+        name: _list_plain_types(each.hint) if _says_something(each.hint) else _AnyType()
+        for name, each in list_arguments(call).items()
+    }
 
 
 def _check_all(passed: Iterable[tuple[str, Any]], call: Callable[..., Any]) -> dict[str, Any]:

@@ -237,6 +237,44 @@ def test_a_message_changed_in_place_is_noticed(place, same_list):
         assert old in texts
 
 
+@pytest.mark.parametrize("same_list", [True, False])
+@pytest.mark.parametrize("place", [3, -3])
+def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_turn(place, same_list):
+    with opened(window=10_000_000, policy=refold.presets.get(trigger_tokens=None)) as session:
+        history = talk(700, size=16)
+        session.prepare(history)
+        history[place]["content"] = "changed in place"
+        number = place % len(history) + 1
+        for _ in range(2 + len(history) // 64 if place > 0 else 1):
+            session.prepare(history if same_list else list(history))
+        assert session.original(f"#{number}") == [{**history[place]}]
+        assert session.view() == history
+
+
+def test_objects_of_a_caller_that_makes_new_ones_are_not_held():
+    """A gateway reads a body anew in every turn: to hold it would be a second copy of every text."""
+    with opened(window=100_000) as session:
+        history = talk(5)
+        for _ in range(3):
+            session.prepare(deepcopy(history))
+        assert session.state.caller.caller_objects == []
+        session.prepare(history)
+        history.append(reply("ok"))
+        session.prepare(history)  # from here on the objects are the same
+        assert session.state.caller.caller_objects == history
+
+
+def test_a_copy_that_a_caller_has_spoilt_far_back_is_not_sent_for_long():
+    with opened(window=10_000_000, policy=refold.presets.get(trigger_tokens=None)) as session:
+        history = talk(700, size=16)
+        session.say(history)
+        session.prepare().messages[3]["content"] = "spoilt"
+        views = [session.prepare().messages for _ in range(2 + len(history) // 256)]
+        assert views[-1] == history
+        session.prepare().messages[-3]["content"] = "spoilt"
+        assert session.prepare().messages == history
+
+
 def test_what_is_handed_out_can_be_changed_without_harm():
     session, history, ready = folding()
     view, kept = session.view(), deepcopy(history)

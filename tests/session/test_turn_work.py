@@ -2,6 +2,8 @@
 
 import copy
 
+import pytest
+
 import refold
 from growth import count_calls
 
@@ -77,3 +79,47 @@ def test_a_history_of_fresh_objects_is_compared_without_a_loop_in_python():
         fresh = copy.deepcopy(messages)
         calls.append(count_calls(lambda fresh=fresh, session=session: session.prepare(fresh)))
     assert calls[1] <= calls[0] + 10
+
+
+@pytest.mark.parametrize("bring", [lambda known: known, list, copy.deepcopy], ids=["own", "list", "copies"])
+@pytest.mark.parametrize("window", ["1M", "8k"], ids=["unfolded", "folded"])
+def test_a_turn_takes_as_many_calls_however_long_the_history_is(bring, window):
+    calls = []
+    for turns in (200, 800):
+        session = refold.open("turn", store="memory:", window=window, format="openai", now=lambda: 0.0)
+        messages = history(turns)
+        session.prepare(messages)
+        assert bool(session.folds()) == (window == "8k")
+        session.prepare(bring(messages))
+        messages.append({"role": "user", "content": "and now?"})
+        brought = bring(messages)
+        calls.append(count_calls(lambda brought=brought, session=session: session.prepare(brought)))
+        assert session.stats().said == len(messages)
+    assert calls[1] <= calls[0] * 1.1
+
+
+def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
+    calls = []
+    for turns in (100, 800):
+        session = open_session()
+        session.say(history(turns))
+        session.prepare()
+        calls.append(count_calls(session.prepare))
+    assert calls[1] <= calls[0] + 10
+
+
+def test_a_moved_cache_mark_costs_as_much_however_long_the_history_is():
+    def mark(messages):
+        last = messages[-1]
+        block = {"type": "text", "text": last["content"], "cache_control": {"type": "ephemeral"}}
+        return [*copy.deepcopy(messages[:-1]), {**last, "content": [block]}]
+
+    calls = []
+    for turns in (100, 800):
+        session, messages = open_session(), history(turns)
+        session.prepare(mark(messages))
+        messages.append({"role": "user", "content": "and now?"})
+        marked = mark(messages)
+        calls.append(count_calls(lambda marked=marked, session=session: session.prepare(marked)))
+        assert session.stats().said == len(messages)
+    assert calls[1] <= calls[0] * 1.2  # one block of messages is looked at one by one

@@ -225,7 +225,14 @@ def make_budget(
     """
     room = max(1, window - reserve if room is None else room)
     used = breakdown.total if used is None else used
-    breakdown = replace(breakdown, unlisted=used - breakdown.total)
+    breakdown = Breakdown(
+        system=breakdown.system,
+        history=breakdown.history,
+        prompt=breakdown.prompt,
+        tools=breakdown.tools,
+        files=breakdown.files,
+        unlisted=used - breakdown.total,
+    )
     ratio = used / room
     line = trigger.line(room, breakdown.fixed, system_messages)
     return Budget(

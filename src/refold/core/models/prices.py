@@ -13,6 +13,7 @@ provider without a cache r and w are p.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from refold.core.models.model_names import parse_model_name
@@ -22,9 +23,12 @@ from refold.core.tokens.usage import Usage
 MILLION: Final = 1_000_000
 _OWN: Final = ("http://", "https://", "local")
 """First words of the addresses of servers that send no bill."""
+_MODELS: Final = 64
+"""Models whose prices are kept; a program asks for the same few in every turn."""
 _COUNTS: Final = ("calls", "input", "output", "cache_read", "cache_write", "unpriced")
 
 
+@lru_cache(_MODELS)
 def find_price(model: str | None) -> Price | None:
     """Return the price of a model by the built-in table; None if none is known.
 

@@ -1,10 +1,10 @@
 """The lists that the caller holds: its own list of messages, and the views that were sent to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from refold.core.log.view import MessageRange, ViewItem
+from refold.core.log.view import MessageRange, View, ViewItem
 from refold.core.messages.plain_values import to_plain_value
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
@@ -14,16 +14,21 @@ from refold.session.state.thinking_prefixes import ThinkingPrefixes
 MAX_SENT_VIEWS: Final = 8
 """Sent views that are remembered. Each fold starts a new one, and a caller that goes on from an older
 one is still understood: the log is read for it, which only takes longer."""
+NEWEST_COPIES: Final = 256
+"""Newest copies that are compared before they are sent again; of the older ones as many in turn. A caller
+that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentView:
     """A view as it was sent, without the system messages."""
 
-    view_items: tuple[ViewItem | None, ...]
+    view_items: list[ViewItem | None]
     items: list[Any]
     said: int
     tip: str
+    revision: object = None
+    """That of the view in memory; while it is the same, that view has only grown."""
 
 
 @dataclass(slots=True)
@@ -35,13 +40,18 @@ class CallerHistory:
     caller_list: Sequence[Any] | None = None
     """The caller's own list, as it came last."""
     caller_objects: list[Any] = field(default_factory=list)
-    """The caller's own objects for the messages said, as far as they are in memory."""
+    """The caller's own objects for the messages said, as far as they are in memory; none of a caller that
+    makes new ones for every list, because they are not met again."""
+    last_object: Any = None
+    """The last message of the caller's list, as it came last."""
     sent_views: dict[tuple[str, ...], SentView] = field(default_factory=dict)
     """The views that were sent last, by the names of their folds."""
     resumed_view: SentView | None = None
     """A caller's list that continued an earlier view, with all messages said by then."""
     sent_copies: list[Any] = field(default_factory=list)
     """The copies that were sent last; made again if a caller changed one."""
+    copied_revision: object = None
+    """The revision of the view of which they are copies."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
     read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
@@ -57,17 +67,26 @@ class CallerHistory:
         The same copies are sent again while nobody has changed them, unless new ones are asked for.
         """
         folds = tuple(fold.name for fold in position.view.standing)
-        self.sent_views.pop(folds, None)
-        self.sent_views[folds] = view_to_send(position, loaded)
+        before = self.sent_views.pop(folds, None)
+        self.sent_views[folds] = _extend_sent(before, position, loaded)
         while len(self.sent_views) > MAX_SENT_VIEWS:
             del self.sent_views[next(iter(self.sent_views))]
         items, copies = loaded.items, [] if new_copies else self.sent_copies
-        same = min(len(items), len(copies))
-        if items[:same] != copies[:same]:  # such as a cache mark that has moved, or a fold in the middle
+        if not self._are_current(copies, loaded):  # such as a cache mark that has moved, or a changed copy
             pairs = zip(copies, items, strict=False)
             copies = [copy if copy == item else copy_item(item) for copy, item in pairs]
-        self.sent_copies = [*copies[:same], *(copy_item(item) for item in items[same:])]
-        return list(self.sent_copies)
+        copies += [copy_item(item) for item in items[len(copies) :]]
+        self.sent_copies, self.copied_revision = copies, loaded.revision
+        return list(copies)
+
+    def _are_current(self, copies: list[Any], loaded: LoadedView) -> bool:
+        """True if the copies are what the view begins with, and nobody has changed them."""
+        items, last = loaded.items, len(copies)
+        if self.copied_revision is not loaded.revision:
+            return last <= len(items) and items[:last] == copies
+        turn = self.next_comparison() % -(-max(1, last) // NEWEST_COPIES) * NEWEST_COPIES
+        parts = (max(0, last - NEWEST_COPIES), last), (turn, min(turn + NEWEST_COPIES, last))
+        return all(items[start:end] == copies[start:end] for start, end in parts)
 
     def hold_said(self, items: list[Any] | None) -> None:
         """Keep these as every message said; None if they are not in memory."""
@@ -78,17 +97,23 @@ class CallerHistory:
         if self.said_items is not None:
             self.said_items += items
 
-    def hold_list(self, messages: Sequence[Any], start: int, known: int, *, as_said: bool) -> None:
+    def hold_list(
+        self, messages: Sequence[Any], start: int, known: int, *, as_said: bool, same: bool = False
+    ) -> None:
         """Keep the caller's own list.
 
         start     where its messages begin behind the system messages
         known     how many of them were known before; 0 if their objects have to be taken anew
         as_said   False if the list is a view and not the messages as they were said
+        same      True if the known ones are the objects that are held already
         """
-        if self.caller_list is not messages or len(self.caller_objects) != known:
+        are_new = as_said and known > 0 and self.last_object is not messages[start + known - 1]
+        if not same or len(self.caller_objects) != known:
             self.caller_objects, known = [], 0
-        self.caller_objects += messages[start + known :]
-        self.caller_list = messages if as_said else ()
+        if not are_new:
+            self.caller_objects += messages[start + known :]
+        self.caller_list = messages if as_said and not are_new else ()
+        self.last_object = messages[-1] if messages else None
         self.handed_view = None
 
     def hold_view(self, messages: Sequence[Any], loaded: LoadedView, said: int) -> None:
@@ -113,25 +138,30 @@ class CallerHistory:
         """Note that no list was handed in."""
         self.handed_view = []
 
-    def trace_view(self, loaded: LoadedView) -> list[int | None]:
+    def trace_view(self, view: View, loaded: LoadedView) -> list[int | None]:
         """Return for each message of the view its place in the list that was handed in last, or None."""
         fixed, handed = loaded.fixed, self.handed_view
         body = loaded.view_items[fixed:]
         places: list[int | None]
+        if handed == []:  # no list was handed in
+            return [None] * len(loaded.view_items)
         if handed is None:
-            said = (item.first - 1 + fixed if isinstance(item, MessageRange) else None for item in body)
-            places = [*range(fixed), *said]
+            places = list(range(fixed))
+            for item in view.items:
+                if isinstance(item, MessageRange):
+                    places += range(item.first - 1 + fixed, item.last + fixed)
+                else:
+                    places.append(None)
         else:
             known = {item: place for place, item in enumerate(handed) if item is not None}
-            system = range(fixed) if handed else [None] * fixed
-            places = [*system, *(None if item is None else known.get(item) for item in body)]
+            places = [*range(fixed), *(None if item is None else known.get(item) for item in body)]
         for place in loaded.bound.whole:  # shown without its thinking
             places[place] = None
         return places
 
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
         """Keep a caller's list that continued an earlier view and has all messages said."""
-        self.resumed_view = SentView((), items, position.view.said, position.tip)
+        self.resumed_view = SentView([], items, position.view.said, position.tip)
 
     def to_plain_list(self, messages: Sequence[Any], newest: int) -> list[Any]:
         """Return the caller's list as plain JSON; an object that was in the last list is not read again.
@@ -153,10 +183,20 @@ class CallerHistory:
         return self.comparisons
 
 
+def _extend_sent(before: SentView | None, position: LogPosition, loaded: LoadedView) -> SentView:
+    """Return the view as it is sent now; one that was sent before and has grown is not copied again."""
+    if before is None or before.revision is not loaded.revision:
+        return view_to_send(position, loaded)
+    start = loaded.fixed + len(before.items)
+    before.items.extend(loaded.items[start:])
+    before.view_items.extend(loaded.view_items[start:])
+    return replace(before, said=position.view.said, tip=position.tip)
+
+
 def view_to_send(position: LogPosition, loaded: LoadedView) -> SentView:
     """Return the view as it stands now, without the system messages."""
-    view_items = tuple(loaded.view_items[loaded.fixed :])
-    return SentView(view_items, loaded.body, position.view.said, position.tip)
+    view_items = loaded.view_items[loaded.fixed :]
+    return SentView(view_items, loaded.body, position.view.said, position.tip, loaded.revision)
 
 
 def copy_item(item: Any) -> Any:

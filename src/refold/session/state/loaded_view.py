@@ -36,6 +36,8 @@ class LoadedView:
     """None if the history has to be checked as a whole."""
     bound: ShownThinking = field(default_factory=ShownThinking)
     """Which thinking is shown, where the model binds it to what stands before it."""
+    revision: object = field(default_factory=object, compare=False, repr=False)
+    """Another one whenever a message that is here already changes: else it has only grown at its end."""
 
     def __post_init__(self) -> None:
         self.sound = ValidityTracker(self.wire.shape)
@@ -67,6 +69,7 @@ class LoadedView:
         bound, before = self.bound, dict(self.bound.whole)
         if not bound.begin_again(thinking, self.items):
             return False
+        self.revision = object()
         if thinking is None:
             bound.whole.clear()
             for index, (item, message) in before.items():
@@ -77,6 +80,7 @@ class LoadedView:
 
     def _show_from(self, first: int) -> None:
         """Decide again from a place on which thinking is shown."""
+        self.revision = object()
         for index in self.bound.go_back(first):
             item, message = self.get_whole(index)
             item, shown = self.bound.show(index, item, message, self.wire.render, self.items[index])
@@ -86,6 +90,8 @@ class LoadedView:
 
     def put_items(self, items: Mapping[int, Any]) -> None:
         """Send messages in the JSON that the caller has now, by their places in the view."""
+        if items:
+            self.revision = object()
         for index, item in items.items():
             self.items[index] = item
             if self.bound.is_changed(index, item):
@@ -149,18 +155,36 @@ class LoadedView:
         A message is parsed again unless the format needs its neighbours for that.
         """
         changed: list[int] = []
-        for index, shown in enumerate(self.view_items):
-            given = items.get(shown.first) if isinstance(shown, MessageRange) else None
+        self.has_private = self.has_private or any(map(has_private, items.values()))
+        for index, given in self._find_places(items):
             item = without_private(given)
-            if item is None or item == self.get_whole(index)[0]:
+            if item == self.get_whole(index)[0]:
                 continue
-            self.items[index] = item
+            self.items[index], self.revision = item, object()
             self.bound.forget(index)
             changed.append(index)
             if not self.wire.positional:
                 (message,) = self.wire.parse([item])
                 self._replace_message(index, unmark_said(message))
         self._show_changed(changed)
+
+    def _find_places(self, items: Mapping[int, Any]) -> list[tuple[int, Any]]:
+        """Return the place in the view of each of these said messages that is shown, and its new JSON."""
+        last = self.view_items[-1] if self.view_items else None
+        if isinstance(last, MessageRange):  # what was said last stands last, unless a fold is behind it
+            behind = len(self.view_items) - 1 - last.first
+            places = [(number + behind, item) for number, item in items.items()]
+            known = range(self.fixed, len(self.view_items))
+            if all(
+                at in known and self.view_items[at] == MessageRange(at - behind, at - behind)
+                for at, _ in places
+            ):
+                return places
+        return [
+            (index, items[shown.first])
+            for index, shown in enumerate(self.view_items)
+            if isinstance(shown, MessageRange) and shown.first in items
+        ]
 
     def _replace_message(self, index: int, message: Message) -> None:
         if not self.sizes[index]:  # the provider does not read it

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from refold.core.log.entries import ROOT, Entry
-from refold.core.log.view import Replacement, View, step
+from refold.core.log.view import Replacement, View, extend_view, step
 from refold.core.messages.message import Message
 from refold.core.messages.unread import is_native
 from refold.session.state.message_keys import MessageKeys
@@ -14,6 +14,8 @@ from refold.stores import Head, Place
 MAX_LEFT_BRANCHES: Final = 64
 """Left branches that are remembered. A caller that switches among more of them only loses the marks
 behind their last messages; their messages are found in the store by name."""
+_WITHOUT_EFFECT: Final = frozenset({"usage", "attempt"})
+"""Entries that change no view; their bodies are not read for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +89,15 @@ class LogPosition:
 
         `first_view` is the view after the first entry, if the caller has computed it already.
         """
+        said = 0  # messages change a view together
         for index, entry in enumerate(entries):
-            known = first_view if index == 0 else None
-            self.view = step(self.view, entry) if known is None else known
+            if index == 0 and first_view is not None:
+                self.view = first_view
+            elif entry.kind == "said":
+                said = entry.said
+            elif entry.kind not in _WITHOUT_EFFECT:
+                self.view = step(extend_view(self.view, said), entry)
+        self.view = extend_view(self.view, said)
         self.stale = False
 
     def begin_again(self) -> None:

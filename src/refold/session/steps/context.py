@@ -112,11 +112,14 @@ def find_report(state: SessionState) -> UsageReport | None:
     return None if report and report.model and report.model != (state.settings.model or "") else report
 
 
-def current_request(state: SessionState) -> SentRequest:
+def current_request(state: SessionState, budget: Budget | None = None) -> SentRequest:
     """Return the view as it stands as a request, with its size."""
     loaded = state.loaded
-    breakdown = state.request.breakdown(loaded.counter, loaded.tokens)
-    used, _ = _estimate_used(state, breakdown)
+    if budget is None:
+        breakdown = state.request.breakdown(loaded.counter, loaded.tokens)
+        used, _ = _estimate_used(state, breakdown)
+    else:
+        breakdown, used = budget.breakdown, budget.used
     return SentRequest(
         estimate=breakdown.total,
         expected=breakdown.total if used is None else used,
@@ -126,9 +129,12 @@ def current_request(state: SessionState) -> SentRequest:
     )
 
 
-def note_request(state: SessionState) -> None:
-    """Note that the view is given out as a request: its size, and what thinking in the answer is bound to."""
-    state.accounting.note_request(current_request(state))
+def note_request(state: SessionState, budget: Budget | None = None) -> None:
+    """Note that the view is given out as a request: its size, and what thinking in the answer is bound to.
+
+    budget   how full the context is, if that was just measured
+    """
+    state.accounting.note_request(current_request(state, budget))
     # an answer of a model that binds nothing is nobody's whose thinking is bound
     unbound = UNKNOWN if state.thinking.has_begun else ""
     state.thinking.note_sent(state.loaded.bound.prefix or unbound)

@@ -23,6 +23,8 @@ from refold.stores import Place
 MAX_EARLIER_VIEWS: Final = 8
 """Earlier views that are compared, the newest ones; as many as a session remembers of its own. A caller
 that continues an older view starts a branch."""
+BLOCK: Final = 256
+"""Messages that are compared in one step. More makes one that has changed costlier, fewer all the others."""
 _WRITTEN_ANEW: Final = frozenset(
     {"role", "type", "id", "status", "content", "parts", "output", "result", "summary", "input", "tool_calls"}
     | {"function_call", "arguments"}
@@ -96,8 +98,8 @@ def _read_while_equal(state: SessionState, place: Place, view: View, body: Seque
                     and single.last < piece.last
                 ):
                     view_items.append(MessageRange(single.last + 1, piece.last))
-                return SentView((*view_items, *view.items[index + 1 :]), items, view.said, "")
-    return SentView(tuple(view_items), items, view.said, "")
+                return SentView([*view_items, *view.items[index + 1 :]], items, view.said, "")
+    return SentView(view_items, items, view.said, "")
 
 
 def _read_messages(
@@ -120,15 +122,33 @@ def common_length(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> in
     return count
 
 
-def find_rewritten(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> list[int] | None:
-    """Return the places of messages that came back in other JSON; None if the list begins otherwise."""
+def find_rewritten(
+    wire: Format, known: Sequence[Any], body: Sequence[Any], changed: list[int] | None = None
+) -> list[int] | None:
+    """Return the places of messages that came back in other JSON; None if the list begins otherwise.
+
+    changed   the places that differ, if they are known
+    """
     if len(body) < len(known):
         return None
-    if list(body[: len(known)]) == known:  # the usual case; compares everything in one step
-        return []
-    places = [place for place, old in enumerate(known) if old is not body[place] and old != body[place]]
+    places = find_changed(known, body) if changed is None else changed
     same = all(is_same(wire, known[place], body[place], place + 1) for place in places)
     return places if same else None
+
+
+def find_changed(known: Sequence[Any], body: Sequence[Any], start: int = 0) -> list[int]:
+    """Return the places of known messages that stand otherwise in a list, or are not in it.
+
+    start   where the known messages begin in the list
+    """
+    places: list[int] = []
+    for first in range(0, len(known), BLOCK):  # most blocks are the same, which one step tells
+        old, new = known[first : first + BLOCK], body[start + first : start + first + BLOCK]
+        if old != new:
+            end = min(len(old), len(new))
+            places += [first + at for at in range(end) if old[at] is not new[at] and old[at] != new[at]]
+            places += range(first + end, first + len(old))
+    return places
 
 
 def _is_at(wire: Format, item: Any, body: Sequence[Any], place: int) -> bool:

@@ -47,6 +47,7 @@ from refold.session.steps.context import (
     context_state,
     current_request,
     find_report,
+    find_window,
     measure_context,
     note_request,
 )
@@ -147,7 +148,7 @@ def _learn_binding(state: SessionState) -> SessionFlow[None]:
 def _send_without_blocks(state: SessionState, reason: str) -> Observed:
     """Return the view to send again after the provider has refused blocks of its own."""
     note_request(state)
-    origins = state.caller.trace_view(state.loaded)
+    origins = state.caller.trace_view(state.view, state.loaded)
     return Observed(send_again=True, messages=state.send_view(), origins=origins, reason=reason)
 
 
@@ -174,18 +175,19 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
     if response.completed:
         accounting.note_refusal(refused=False)
         accounting.record_breaker_event("turn", state.now())
-    budget = (yield from context_state(state)).budget
+    window = yield from find_window(state)
     ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
     request = _find_request(state, None if usage is None else usage.context)
-    if usage is not None and usage.context > max(LARGEST_WINDOW, budget.window):
+    if usage is not None and usage.context > max(LARGEST_WINDOW, window.tokens):
         ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
         usage = None
     if ignored:
         warn_caller(ignored)
     if usage is None:
         reason = ignored or "no usage was reported"
+        budget = measure_context(state, window, state.request)
         return Observed(reason=reason, finish=response.finish, budget=budget)
-    return (yield from _record_usage(state, response, usage, request, budget.window))
+    return (yield from _record_usage(state, response, usage, request, window.tokens))
 
 
 def _record_usage(
@@ -351,7 +353,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     return Observed(
         send_again=folded,
         messages=state.send_view() if folded else None,
-        origins=state.caller.trace_view(state.loaded) if folded else (),
+        origins=state.caller.trace_view(state.view, state.loaded) if folded else (),
         reason="refused for size; " + (attempt.reason or attempt.outcome.reason),
         budget=budget,
         outcome=attempt.outcome,

@@ -60,10 +60,12 @@ def prepare(
     if state.events.is_new_level(budget.level):
         warn_listeners(state, budget)
     accounting.note_refusal(refused=False)
+    view, report = state.view, accounting.report
     attempt = yield from compact_if_due(state, context)
+    is_same = state.view is view and accounting.report is report  # others may act while a model answers
     if attempt.fold:
         budget = (yield from context_state(state)).budget
-    note_request(state)
+    note_request(state, budget if is_same or attempt.fold else None)
     sent, places = _choose_list(state, messages, taken)
     outcome = replace(attempt.outcome, messages=sent)
     if taken.mended or taken.limited:
@@ -92,7 +94,7 @@ def _choose_list(
         copies = state.send_view()
         return copies, [None] * len(copies)
     if messages is None:
-        return state.send_view(), state.caller.trace_view(state.loaded)
+        return state.send_view(), state.caller.trace_view(state.view, state.loaded)
     loaded = state.loaded
     if (
         taken.as_said
@@ -100,14 +102,29 @@ def _choose_list(
         and len(messages) == len(loaded.items)
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
-    copies, places = state.send_view(), state.caller.trace_view(loaded)
-    for at in find_block_places(state):
+    copies, places = state.send_view(), state.caller.trace_view(state.view, loaded)
+    blocks = find_block_places(state)
+    for at in blocks:
         place = places[at]  # the caller may have another face of it than the model in use can read
         places[at] = place if place is not None and messages[place] == copies[at] else None
+    if taken.as_said and not (blocks or loaded.has_private or loaded.bound.whole):
+        return _put_own_messages(state, messages, copies), places
     return [
         copy if place is None or has_private(messages[place]) else messages[place]
         for copy, place in zip(copies, places, strict=True)
     ], places
+
+
+def _put_own_messages(state: SessionState, messages: Sequence[Any], copies: list[Any]) -> list[Any]:
+    """Return the view with the caller's own objects where no fold is, many in one step."""
+    fixed = state.loaded.fixed
+    sent = list(messages[:fixed])
+    for item in state.view.items:
+        if isinstance(item, MessageRange):
+            sent += messages[item.first - 1 + fixed : item.last + fixed]
+        else:
+            sent.append(copies[len(sent)])
+    return sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +207,13 @@ def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
     new   messages that were stored just now; those behind the last reply have arrived since it as well
     """
     stages = select_arrival(state.settings.policy.stages)
+    if not stages:
+        return ()
     messages, items = state.loaded.messages, state.loaded.view_items
     last = next((n for n, message in enumerate(reversed(messages)) if message.role == "assistant"), new)
     arrived = [
         messages[index]
-        for index in range(len(messages) - max(new, last) if stages else len(messages), len(messages))
+        for index in range(len(messages) - max(new, last), len(messages))
         if isinstance(items[index], MessageRange) and not _stays_whole(state, items[index])
     ]
     return tuple(

@@ -22,7 +22,7 @@ from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branch import branch
-from refold.session.steps.earlier_views import find_resumed_items, find_rewritten, is_same
+from refold.session.steps.earlier_views import find_changed, find_resumed_items, find_rewritten, is_same
 from refold.session.steps.load import fill_view
 from refold.session.steps.native.fold_blocks import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head
@@ -37,6 +37,18 @@ for fewer messages."""
 STRETCH: Final = (2_048, 64)
 """Older messages that are compared in one turn, one stretch after the other: by identity, and by content.
 An edit in place among them is noticed some turns later."""
+SHORT: Final = 1_024
+"""Messages in another list of the caller's that are all compared by content. In a longer one that holds the
+same objects an edit in place is noticed as in the caller's own list."""
+
+
+class _Comparison(NamedTuple):
+    """How a list differs from the messages that were said."""
+
+    places: list[int]
+    """Messages that stand otherwise in it, from 0."""
+    same_objects: bool
+    """True if it holds the caller's own objects as they came last."""
 
 
 class _Known(NamedTuple):
@@ -55,24 +67,22 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     messages = messages if isinstance(messages, list) else list(messages)
-    if _has_new_objects(state, messages):
+    compared = _compare_with_said(state, messages)
+    if _has_new_objects(state, messages, compared):
         messages = state.caller.to_plain_list(messages, NEWEST[1])
+        compared = _compare_with_said(state, messages)
     fixed = _count_system_messages(state, messages)
-    # A list that continues the last one is in its format, so that only its new messages are looked at.
-    objects = state.caller.caller_objects
-    end = fixed + len(objects)
-    last = messages[end - 1] if 0 < len(objects) <= len(messages) - fixed else None
-    continues = last is not None and is_same(state.wire, objects[-1], last, 0)
-    wire = detect_format(state, messages[end:] if continues else messages)
+    wire = detect_format(state, _find_new(state, messages, fixed, compared))
     if wire.name != state.wire.name:
         yield from fill_view(state, state.loaded.system, wire)
     shown = show_known(state, messages)
-    known = None if shown is messages else _find_known(state, shown, fixed)
-    messages, known = (messages, _find_known(state, messages, fixed)) if known is None else (shown, known)
+    known = None if shown is messages else _find_known(state, shown, fixed, None)
+    messages = messages if known is None else shown
+    known = known or _find_known(state, messages, fixed, compared)
     if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
         known = None
     if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
-        known = _find_known(state, messages, fixed)
+        known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)
     new: list[Any] = []
     parsed: Sequence[Message] = ()
@@ -82,12 +92,13 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         body, as_said = known
         new = [copy_item(item) for item in messages[fixed + known_count :]]
         formats.refuse_other(wire, new, fixed + known_count)
-        parsed = state.loaded.read(new)
+        parsed = state.loaded.read(new) if new else ()
     if messages[:fixed] == state.loaded.system:
         yield from append_messages(state, new, parsed)
     else:
         yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
-    state.caller.hold_list(messages, fixed, known_count, as_said=as_said)
+    same = compared is not None and compared.same_objects
+    state.caller.hold_list(messages, fixed, known_count, as_said=as_said, same=same)
     if not as_said:
         state.caller.hold_view(messages, state.loaded, state.view.said)
         state.caller.hold_resumed([*body, *new], state.position)
@@ -107,15 +118,50 @@ def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> Ses
     return _Known(body, as_said=as_said)
 
 
-def _has_new_objects(state: SessionState, messages: list[Any]) -> bool:
+def _compare_with_said(state: SessionState, messages: list[Any]) -> _Comparison | None:
+    """Compare a list with what was said; None if it is shorter, or has other system messages in front."""
+    said, caller, fixed = state.caller.said_items, state.caller, state.loaded.fixed
+    if not said or len(messages) < fixed + len(said) or messages[:fixed] != state.loaded.system:
+        return None
+    objects, count = caller.caller_objects, len(said)
+    is_own = messages is caller.caller_list
+    if (
+        (is_own or count > SHORT)
+        and caller.caller_list
+        and len(objects) == count
+        and objects[-1] is messages[fixed + count - 1]
+        and (is_own or objects == messages[fixed : fixed + count])
+        and _is_unchanged(state, said, messages, fixed)
+    ):
+        return _Comparison([], same_objects=True)
+    return _Comparison(find_changed(said, messages, fixed), same_objects=False)
+
+
+def _find_new(
+    state: SessionState, messages: list[Any], fixed: int, compared: _Comparison | None
+) -> Sequence[Any]:
+    """Return the messages behind those of the last list if this one continues it; else all of them.
+
+    A list that continues the last one is in its format, so that only its new messages are looked at.
+    """
+    known = state.caller.caller_objects
+    if compared is not None and fixed == state.loaded.fixed:
+        known = state.caller.said_items or []
+    end = fixed + len(known)
+    last = messages[end - 1] if 0 < len(known) <= len(messages) - fixed else None
+    return messages[end:] if last is not None and is_same(state.wire, known[-1], last, 0) else messages
+
+
+def _has_new_objects(state: SessionState, messages: list[Any], compared: _Comparison | None) -> bool:
     """True if the list holds objects of an SDK; messages that are known word for word are not looked at."""
-    caller, fixed = state.caller, state.loaded.fixed
-    if messages is caller.caller_list:
-        return any(map(has_objects, messages[fixed + len(caller.caller_objects) :]))
-    known = [*state.loaded.system, *(caller.said_items or state.loaded.body)]
-    if messages[: len(known)] == known:  # the usual case; compares everything in one step
-        return any(map(has_objects, messages[len(known) :]))
-    new = (item for item, old in zip(messages, known, strict=False) if item is not old and item != old)
+    fixed = state.loaded.fixed
+    if compared is not None:
+        count = len(state.caller.said_items or ())
+        return any(has_objects(messages[fixed + at]) for at in compared.places) or any(
+            map(has_objects, messages[fixed + count :])
+        )
+    known = [*state.loaded.system, *(state.caller.said_items or state.loaded.body)]
+    new = (messages[at] for at in find_changed(known[: len(messages)], messages))
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
 
 
@@ -173,23 +219,23 @@ def _is_stored(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
     return bool(places)
 
 
-def _find_known(state: SessionState, messages: list[Any], fixed: int) -> _Known | None:
-    """Return the known messages behind the system messages; None if the list does not continue them."""
+def _find_known(
+    state: SessionState, messages: list[Any], fixed: int, compared: _Comparison | None
+) -> _Known | None:
+    """Return the known messages behind the system messages; None if the list does not continue them.
+
+    compared   how the list differs from what was said, if that is known
+    """
     loaded, caller = state.loaded, state.caller
     if state.view.said == 0:
         return _Known([], as_said=True)
     said, sent, folded = caller.said_items, loaded.body, bool(state.view.standing)
-    if (
-        said
-        and messages is caller.caller_list
-        and fixed == loaded.fixed
-        and len(messages) >= fixed + len(said)
-        and len(caller.caller_objects) == len(said)
-        and _is_unchanged(state, said, messages, fixed)
-    ):
+    compared = compared if fixed == loaded.fixed else None
+    if said and compared is not None and not compared.places:
         return _Known(said, as_said=True)
     body = messages[fixed:]
-    if said and (rewritten := find_rewritten(state.wire, said, body)) is not None:
+    changed = None if compared is None else compared.places
+    if said and (rewritten := find_rewritten(state.wire, said, body, changed)) is not None:
         _take_rewritten(state, said, body, rewritten)
         return _Known(said, as_said=True)
     if sent and (rewritten := find_rewritten(state.wire, sent, body)) is not None:
@@ -224,8 +270,10 @@ def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[A
     """
     comparison, last = state.caller.next_comparison(), len(said)
     for known, newest, stretch in zip((state.caller.caller_objects, said), NEWEST, STRETCH, strict=True):
-        turn = comparison % -(-last // stretch) * stretch
-        for start, end in ((max(0, last - newest), last), (turn, min(turn + stretch, last))):
-            if known[start:end] != messages[fixed + start : fixed + end]:
-                return False
+        first, turn = max(0, last - newest), comparison % -(-last // stretch) * stretch
+        if known[first:last] != messages[fixed + first : fixed + last]:
+            return False
+        end = min(turn + stretch, first)  # the newest are compared already
+        if known[turn:end] != messages[fixed + turn : fixed + end]:
+            return False
     return True

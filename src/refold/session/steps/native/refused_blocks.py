@@ -25,9 +25,11 @@ _NO_WORDS: Final = "[What was said before this point is not readable here.]"
 
 def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
     """Take the blocks that no fold knows out of the view if the model in use cannot have made them."""
+    if state.loaded.last_block < 0:
+        return
     maker = state.settings.reader("").family
     makers = MAKERS.get(state.wire.name)
-    if maker and makers is not None and maker not in makers and state.loaded.last_block >= 0:
+    if maker and makers is not None and maker not in makers:
         yield from _drop_compactions(state, f"a model of {maker} cannot read it")
 
 

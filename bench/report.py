@@ -1,10 +1,11 @@
-"""Write docs/benchmarks.md from the results under bench/results/; every number in it was measured.
+"""Write docs/benchmarks.md and the tables behind it in docs/data/; every number in them was measured.
 
 Run it as `python bench/report.py`; `make bench` does.
 """
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,45 +15,37 @@ sys.path.insert(0, str(ROOT))
 from bench.report_peers import section as _speed  # noqa: E402  # found from the root
 from bench.report_retention import beside as _beside  # noqa: E402
 from bench.report_retention import models as _models  # noqa: E402
+from bench.report_summary import summarize  # noqa: E402
 
 RESULTS: Final = ROOT / "bench" / "results"
 
-HEAD: Final = """# Benchmarks
-
-Measured by `make bench` on one machine; CPU time, best of a few runs. Absolute times move with the machine
-and its load, so read them as orders of magnitude; with other libraries we compare in one run, where
-ratios hold. Results as JSON: `bench/results/`. What the same libraries do when things go wrong:
-[the torture matrix](torture.md).
+HEAD: Final = """
+Part of the [benchmarks](../benchmarks.md), measured by `make bench` on one machine. Absolute times move with
+the machine and its load. Libraries are compared in one run, where ratios hold. The results
+as JSON are in `bench/results/`.
 """
 
 
 def main() -> None:
-    """Write the page from the committed results."""
+    """Write the pages from the committed results."""
     write(RESULTS, ROOT / "docs")
 
 
 def write(results: Path, docs: Path) -> None:
-    """Write the page and its plots; what was not measured is left out."""
-    parts = [HEAD]
-    for name, section in (
-        ("speed", lambda found: _speed(found, docs / "plots")),
-        ("act", _act),
-        ("count", _count),
-        ("counts", _counts),
-        ("session", _session),
-        ("torture", _torture),
-        ("hostile-answers", _hostile_answers),
-        ("retention", _retention),
-        ("retention-peers", _beside),
-        ("retention-model", _models),
-        ("injections", _injections),
-        ("secrets", _secrets),
-        ("laws", _laws),
-        ("mutation", _mutation),
-    ):
-        found = _results(results, name)
-        parts += [section(found)] if found else []
-    (docs / "benchmarks.md").write_text("\n".join(parts), encoding="utf-8")
+    """Write the pages and their plots; what was not measured is left out."""
+    found = {name: value for name in ("speed", *SECTIONS) if (value := _results(results, name))}
+    (docs / "data").mkdir(parents=True, exist_ok=True)
+    for page, (title, names) in PAGES.items():
+        parts = [_section(name, found[name], docs / "plots") for name in names if name in found]
+        path = docs / "data" / f"{page}.md"
+        if parts:
+            path.write_text("\n".join([f"# {title}\n{HEAD}", *parts]), encoding="utf-8")
+    extra = {"surprise": _results(results, "surprise")}
+    (docs / "benchmarks.md").write_text(summarize({**found, **extra}), encoding="utf-8")
+
+
+def _section(name: str, found: Any, plots: Path) -> str:
+    return _speed(found, plots) if name == "speed" else SECTIONS[name](found)
 
 
 def _results(results: Path, name: str) -> Any:
@@ -131,7 +124,7 @@ def _retention(found: dict[str, Any]) -> str:
     )
     return (
         "## Retention\n\n`refold eval retention DATASET`: what is still in the view after folding, with 95 %"
-        f" intervals; summariser: {found['summariser']}. What each measure means: [evals](evals.md). The"
+        f" intervals; summariser: {found['summariser']}. What each measure means: [evals](../evals.md). The"
         " extractors were tuned on this data and on the first two sets of rules; the fresh set was written"
         " before and its losses were never looked at: read it as the truth about rules."
         f"\n\n| measure | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|\n" + rows + "\n"
@@ -240,6 +233,34 @@ def _mutation(found: dict[str, dict[str, int]]) -> str:
         "## Planted faults\n\n`python bench/mutate.py` plants faults in the modules that may not be wrong and"
         " counts how many the tests find.\n\n| modules | faults | found |\n|---|---|---|\n" + rows + "\n"
     )
+
+
+SECTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "act": _act,
+    "count": _count,
+    "counts": _counts,
+    "session": _session,
+    "torture": _torture,
+    "hostile-answers": _hostile_answers,
+    "retention": _retention,
+    "retention-peers": _beside,
+    "retention-model": _models,
+    "injections": _injections,
+    "secrets": _secrets,
+    "laws": _laws,
+    "mutation": _mutation,
+}
+PAGES: Final = {
+    "benchmarks-speed": ("Speed", ("speed", "act")),
+    "benchmarks-counting": ("Counting tokens", ("count", "counts")),
+    "benchmarks-reliability": (
+        "Stores and sessions under attack",
+        ("session", "torture", "hostile-answers", "laws", "mutation"),
+    ),
+    "benchmarks-retention": ("What a fold keeps", ("retention", "retention-peers", "retention-model")),
+    "benchmarks-safety": ("Injections and secrets", ("injections", "secrets")),
+}
+"""The pages in docs/data: file, title, and the results that they show."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md that compares with other libraries, and its plots under docs/plots/."""
+"""The part of docs/data/benchmarks-speed.md about other libraries, and its plots under docs/plots/."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,7 +94,7 @@ def section(found: dict[str, Any], plots: Path) -> str:
             parts.append(faster(rows, step, LIKE[step]))
         picture = plots / f"{step}.svg"
         picture.write_text(drawn(rows, title), encoding="utf-8")
-        parts.append(f"![{title}: milliseconds by messages](plots/{picture.name})\n")
+        parts.append(f"![{title}: milliseconds by messages](../plots/{picture.name})\n")
     parts += [_memory(found["memory"]), _weight(found["weight"])]
     if found["left_out"]:
         parts.append(

@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md about what is kept beside other libraries; every cell from the results."""
+"""What is kept beside other libraries, for docs/data/benchmarks-retention.md; every cell from the results."""
 
 from collections.abc import Sequence
 from typing import Any, Final

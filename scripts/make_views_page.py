@@ -1,4 +1,4 @@
-"""Write docs/views.md: what a model sees after a fold, before and after the default policy was rebuilt.
+"""Write docs/data/views.md: what a model sees after a fold, before and after the default policy was rebuilt.
 
     python scripts/make_views_page.py            write the page; say which views changed
     python scripts/make_views_page.py --check    say whether the page is up to date
@@ -19,7 +19,7 @@ from view_examples import EXAMPLES_OF_VIEWS, Example, View
 import refold
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGE: Final = DOCS / "views.md"
+PAGE: Final = DOCS / "data" / "views.md"
 BEFORE: Final = DOCS / "views" / "before"
 JUDGED: Final = DOCS / "views" / "judged"
 LONGEST_SYSTEM: Final = 1_200
@@ -31,9 +31,9 @@ Ten invented conversations, folded by the default policy without a model (exampl
 view that the code of commit 7f83070 made, *after* is the view of this version for the same target. Below each
 pair stands what is there and what is missing, written by hand by a reader who has to go on from the view.
 
-`python scripts/make_views_page.py` makes this page, and `--check` compares it with the code. How views are
-measured with a real model is on [another page](view-quality.md); [refold's own default](systems/refold.md)
-explains the stages.
+`python scripts/make_views_page.py` makes this page, and `--check` compares it with the code.
+[Another page](../view-quality.md) measures views with a real model.
+[Refold's own default](../systems/refold.md) explains the stages.
 
 | sign | meaning |
 |---|---|
@@ -137,7 +137,7 @@ def main() -> None:
     changed = _find_changed(old, page)
     if "--check" in sys.argv:
         if old != page:
-            sys.exit(f"docs/views.md is not up to date ({changed}): run scripts/make_views_page.py")
+            sys.exit(f"docs/data/views.md is not up to date ({changed}): run scripts/make_views_page.py")
         return
     PAGE.write_text(page, encoding="utf-8")
     if old != page:

@@ -1,4 +1,4 @@
-"""The ten conversations of docs/views.md, and how each is folded. All of them are invented.
+"""The ten conversations of docs/data/views.md, and how each is folded. All of them are invented.
 
 A conversation is a text in examples/conversations, or a stretch of examples/long-agent-session.json. What is
 too long to write down by hand (a log, JSON results) is made here, the same on every machine.

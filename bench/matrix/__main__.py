@@ -1,4 +1,4 @@
-"""Run the matrix, print it, write bench/results/matrix.json and docs/torture.md."""
+"""Run the matrix, print it, write bench/results/matrix.json, docs/torture.md and its data."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from bench.matrix.subjects import CASES, Subject, judged
 from refold.tokenizers import exact
 
 RESULTS: Final = peering.BENCH / "results" / "matrix.json"
-PAGE: Final = peering.BENCH.parent / "docs" / "torture.md"
+DOCS: Final = peering.BENCH.parent / "docs"
 POLICIES: Final = peering.OURS.ways[:6]
 _FILES: Final = (cases_loops, cases_shapes, cases_words)
 
@@ -84,7 +84,8 @@ def main() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if whole and not options.json:
-        PAGE.write_text(page.written(found, CASES), encoding="utf-8")
+        (DOCS / "torture.md").write_text(page.summarize(found, CASES), encoding="utf-8")
+        (DOCS / "data" / "torture.md").write_text(page.written(found, CASES), encoding="utf-8")
 
 
 if __name__ == "__main__":

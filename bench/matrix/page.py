@@ -1,4 +1,4 @@
-"""docs/torture.md from the results of the matrix: nothing in it is written by hand but the words around."""
+"""docs/torture.md and docs/data/torture.md from the results of the matrix; nothing else is by hand."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -65,6 +65,25 @@ CLASSES: Final = {
     "N": "Safety",
 }
 
+SUMMARY: Final = """# Failures of real compactors
+
+Public issues tell how compaction fails in practice: loops, lost rules, broken tool calls, empty summaries.
+{cases} of these failures are small cases here. They run against Refold and against other libraries, with the
+same inputs and the same scripted model (`{command}`, {date}).
+
+Read the table with care. Those who build Refold chose the cases, from failures that it was built against. So
+its own first line says little about quality. A *no* says what happens in that library. It does not say
+that it matters to you.
+
+- **yes**: what must happen, happened.
+- **stops**: it did not fold and changed nothing: an error, or the conversation passed on as it came.
+- **no**: something else happened.
+- **-**: there is no such feature, or the library does not claim it.
+
+{totals}
+[All cases, verdicts, notes and set-ups](data/torture.md).
+"""
+
 HEAD: Final = """# The torture matrix
 
 Failures of real compactors, taken from public issues, as small cases that run against Refold and against
@@ -94,6 +113,12 @@ adapter or the case is wrong: please say so.
 - **-**: there is no such feature, or the library does not claim what the case asks (a window that drops old
   messages is not asked whether it kept them), or it was not tried; the notes say which.
 """
+
+
+def summarize(found: dict[str, Any], cases: Sequence[Case]) -> str:
+    """Return the page for readers: what it is, and the totals."""
+    totals = _count_verdicts(found["columns"])
+    return SUMMARY.format(cases=len(cases), command=found["command"], date=found["date"], totals=totals)
 
 
 def written(found: dict[str, Any], cases: Sequence[Case]) -> str:
@@ -127,6 +152,10 @@ def _title(column: dict[str, Any]) -> str:
 
 
 def _totals(columns: Sequence[dict[str, Any]]) -> str:
+    return "## In all\n\n" + _count_verdicts(columns) + _better(columns)
+
+
+def _count_verdicts(columns: Sequence[dict[str, Any]]) -> str:
     rows = []
     for column in columns:
         verdicts = [cell["verdict"] for cell in column["cells"].values()]
@@ -134,7 +163,7 @@ def _totals(columns: Sequence[dict[str, Any]]) -> str:
         name = f"refold, policy {column['way']}" if column["name"] == "refold" else _title(column)
         rows.append(f"| {name} | {column['version']} | {counts} |")
     head = "| subject | version | yes | stops | no | - |\n|---|---|---|---|---|---|\n"
-    return "## In all\n\n" + head + "\n".join(rows) + "\n" + _better(columns)
+    return head + "\n".join(rows) + "\n"
 
 
 def _better(columns: Sequence[dict[str, Any]]) -> str:

@@ -70,3 +70,11 @@ def test_the_page_says_who_survives_where_ours_does_not():
 
 def test_every_thread_that_links_is_cited():
     assert set(page.OWNERS) <= {issue for case in CASES for issue in case.issues}
+
+
+def test_the_committed_pages_are_those_of_the_committed_results():
+    """After a new run of the matrix both pages are written again."""
+    found = json.loads(matrix.RESULTS.read_text(encoding="utf-8"))
+    docs = matrix.DOCS
+    assert page.summarize(found, CASES) == (docs / "torture.md").read_text(encoding="utf-8")
+    assert page.written(found, CASES) == (docs / "data" / "torture.md").read_text(encoding="utf-8")

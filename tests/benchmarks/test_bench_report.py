@@ -3,7 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 
-from bench import report, report_peers
+from bench import report, report_peers, report_summary
 from bench.drawing import plot
 
 
@@ -52,7 +52,7 @@ def test_the_page_is_written_from_what_is_there(tmp_path):
     docs.mkdir()
     (results / "speed.json").write_text(json.dumps(speed()))
     report.write(results, docs)
-    text = (docs / "benchmarks.md").read_text()
+    text = (docs / "data" / "benchmarks-speed.md").read_text()
     assert "| refold | **0.1** | **0.1** |" in text
     assert "2 runs; decide, act: 2026-01-01, load 0.1 (ended early); count: 2026-01-02, load 0.2." in text
     assert "| slow way | 900 | about 700 s |" in text
@@ -84,7 +84,27 @@ def test_who_is_faster_than_the_way_of_ours_that_does_the_same():
 
 def test_without_results_there_is_only_the_head(tmp_path):
     report.write(tmp_path, tmp_path)
-    assert (tmp_path / "benchmarks.md").read_text() == report.HEAD
+    assert (tmp_path / "benchmarks.md").read_text() == report_summary.HEAD
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_the_first_page_has_one_figure_a_question_and_says_who_is_faster(tmp_path):
+    (tmp_path / "speed.json").write_text(json.dumps(speed()))
+    report.write(tmp_path, tmp_path)
+    text = (tmp_path / "benchmarks.md").read_text()
+    assert "a session decides in 0.1 ms at 1,000 messages; the others need 10.0 to 10.0 ms, 0 of 1" in text
+    assert (
+        "a fold without a model takes 100 ms at 1,000 messages; the others need 5.0 to 5.0 ms, 1 of 1" in text
+    )
+    assert text.count("(data/benchmarks-speed.md)") == 2
+
+
+def test_the_committed_pages_are_those_of_the_committed_results(tmp_path):
+    """After a new measurement: python bench/report.py."""
+    report.write(report.RESULTS, tmp_path)
+    for made in (tmp_path / "benchmarks.md", *(tmp_path / "data").iterdir()):
+        kept = report.ROOT / "docs" / made.relative_to(tmp_path)
+        assert made.read_text() == kept.read_text(), kept
 
 
 def test_a_plot_is_sound_svg_with_every_name():

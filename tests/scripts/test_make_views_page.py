@@ -1,4 +1,4 @@
-"""docs/views.md shows what the code of today makes of its ten conversations."""
+"""docs/data/views.md shows what the code of today makes of its ten conversations."""
 
 import sys
 from pathlib import Path
@@ -54,3 +54,9 @@ def test_the_line_that_tells_the_reason_is_in_the_view():
     example = view_examples.EXAMPLES_OF_VIEWS[0]
     text = make_views_page.format_view(example.fold(example.history()))
     assert "ERROR import batch=0114 record=0007731908 leader has 23 bytes, expected 24" in text
+
+
+def test_the_example_of_the_short_page_is_in_the_long_one():
+    short = (make_views_page.DOCS / "views.md").read_text(encoding="utf-8")
+    (shown,) = short.split("~~~~text\n")[1:]
+    assert shown.partition("~~~~")[0] in make_views_page.PAGE.read_text(encoding="utf-8")

@@ -1,6 +1,4 @@
-"""Record `refold demo` on a pseudo-terminal and draw the recording as an animated SVG for the README.
-
-python scripts/make_picture.py docs/demo.svg
+"""Record `refold demo` on a pseudo-terminal and draw the recording as an animated SVG; make_pictures.py does.
 
 A terminal emulator replays the bytes. Every line of the screen becomes one text, shown for as long as it was
 on the screen. The animation begins with the last screen, so that a viewer that shows only the first frame
@@ -18,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fcntl import ioctl
 from html import escape
-from pathlib import Path
 from typing import Any, Final
 
 import pyte
@@ -153,12 +150,8 @@ def draw_svg(lines: list[TimedLine], whole: float) -> str:
     )
 
 
-def main() -> None:
-    """Record and draw."""
+def record() -> str:
+    """Return the recording of the demo as an SVG."""
     screens = record_screens()
     whole = screens[-1][0] + REST_SECONDS
-    Path(sys.argv[1]).write_text(draw_svg(time_lines(screens, whole), whole), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return draw_svg(time_lines(screens, whole), whole)

@@ -14,7 +14,7 @@ RUNS := 'plain tests/session' 'plain tests/adapters' 'plain $(REST)' 'plain test
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
-.PHONY: setup demo tour check test adapters bench surprise docs torture clean
+.PHONY: setup demo tour check test adapters bench surprise docs pictures torture clean
 
 setup: $(READY)
 
@@ -81,10 +81,10 @@ endif
 endif
 
 surprise: setup        ## what a view is worth to a real model: DATA=folder MODEL=file.gguf (or a Hugging Face folder)
-	$(BIN)/python -m bench.rereads $(DATA) --json bench/results/rereads.json --markdown docs/view-quality.md
+	$(BIN)/python -m bench.rereads $(DATA) --json bench/results/rereads.json --markdown docs/data/view-quality.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[surprise]'
-	$(BIN)/python -m bench.surprise $(DATA) --model $(MODEL) --summaries --json bench/results/surprise.json --markdown docs/view-quality.md
-	$(BIN)/python -m bench.questions $(DATA) --model $(MODEL) --json bench/results/questions.json --markdown docs/view-quality.md
+	$(BIN)/python -m bench.surprise $(DATA) --model $(MODEL) --summaries --json bench/results/surprise.json --markdown docs/data/view-quality.md
+	$(BIN)/python -m bench.questions $(DATA) --model $(MODEL) --json bench/results/questions.json --markdown docs/data/view-quality.md
 
 torture: setup         ## every test at full size, the laws, the stores and the sessions under attack, planted faults; takes hours
 	REFOLD_WHOLE=1 $(MAKE) test
@@ -95,9 +95,17 @@ torture: setup         ## every test at full size, the laws, the stores and the 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
 	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
 
-docs: setup            ## the documentation as a site under site/
+docs: setup            ## check lengths, links, examples and recorded outputs; build the site under site/
+	$(BIN)/python scripts/check_docs.py
+	$(BIN)/python scripts/make_reference.py --check
+	$(BIN)/python scripts/make_views_page.py --check
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/cli/test_cli_docs.py tests/cli/test_cli_replay.py tests/remote \
+		tests/scripts/test_make_pictures.py tests/benchmarks/test_bench_report.py tests/benchmarks/test_bench_matrix.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
+
+pictures: setup        ## draw the pictures of the documentation again, from real runs; two minutes
+	$(BIN)/python scripts/make_pictures.py
 
 clean:
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants bench/.envs

@@ -1,36 +1,108 @@
-"""Every Python example in the documents runs, in order, one namespace a document."""
+"""Every Python example in the documents runs with what its page names, and passes a strict type checker."""
 
+import os
 import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
 
+import refold
+from postgres_server import server
+from run_page import BLOCK
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
+EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 WITH_PROVIDER = ROOT / "docs" / "adapters"
 """Pages whose examples need a framework and a provider: tests/adapters runs them."""
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "optional-dependencies"
+]
+RUNNER = Path(__file__).parent / "run_page.py"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page.parent != WITH_PROVIDER],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
-def test_examples_run(page, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "example"}
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        exec(compile(block, str(page), "exec"), namespace)
+def name_page(page):
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def find_extras(text):
+    """The extras that a page names: `pip install '.[chat,local]'`, or: the extra `postgres`."""
+    lists = re.findall(r"'\.\[([a-z,-]+)\]'", text) + re.findall(r"extras? `([a-z-]+)`", text)
+    return {name for names in lists for name in names.split(",")}
+
+
+@cache
+def needs(requirement):
+    """The distributions that a requirement brings, with theirs; extras of ours included."""
+    name = re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+    if name == "refold":
+        inner = re.search(r"\[([^\]]*)\]", requirement)
+        extras = inner[1].split(",") if inner else ()
+        return frozenset({name}).union(*(needs(one) for extra in extras for one in EXTRAS[extra]))
+    try:
+        further = [one for one in requires(name) or () if "extra ==" not in one]
+    except PackageNotFoundError:
+        return frozenset({name})
+    return frozenset({name}).union(*(needs(one) for one in further))
+
+
+find_owners = cache(packages_distributions)
+
+
+def find_missing(text):
+    """The modules that somebody does not have who installed only the extras that this page names."""
+    there = needs(f"refold[{','.join(sorted(find_extras(text) & EXTRAS.keys()))}]".replace("[]", ""))
+    return sorted(
+        module
+        for module, owners in find_owners().items()
+        if module.isidentifier() and not there & {owner.lower().replace("_", "-") for owner in owners}
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in EXAMPLES if page.parent != WITH_PROVIDER], ids=name_page)
+def test_examples_run_with_what_the_page_names(page, tmp_path):
+    """In a process without any package that the page does not name, and with an empty home."""
+    missing = find_missing(page.read_text(encoding="utf-8"))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("REFOLD_")}
+    environment |= {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, str(RUNNER), str(page), ",".join(missing)]
+    if page.stem == "team":
+        with server() as address:
+            ran = run(command, tmp_path, environment | {"REFOLD_STORE": address})
+    else:
+        ran = run(command, tmp_path, environment)
+    assert ran.returncode == 0, ran.stderr[-3_000:]
+
+
+def run(command, folder, environment):
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_examples_pass_a_strict_type_checker(tmp_path):
+    """Frameworks that are not installed count as untyped, as in mypy's settings for the adapters."""
+    files = []
+    for page in EXAMPLES:
+        file = tmp_path / (re.sub(r"\W", "_", name_page(page)) + ".py")
+        file.write_text("".join(BLOCK.findall(page.read_text(encoding="utf-8"))), encoding="utf-8")
+        files.append(str(file))
+    words = [
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+    ]
+    environment = os.environ | {"MYPYPATH": str(ROOT / "plugins" / "llm-refold")}
+    ran = run([sys.executable, "-m", "mypy", *words, *files], ROOT, environment)
+    assert ran.returncode in {0, 1}, ran.stderr
+    assert [line for line in ran.stdout.splitlines() if "_md.py:" in line] == []
 
 
 def test_the_library_page_has_examples():
@@ -43,3 +115,30 @@ def test_the_examples_of_every_adapter_run_in_its_own_tests():
     )
     pages = [page for page in WITH_PROVIDER.glob("*.md") if BLOCK.search(page.read_text(encoding="utf-8"))]
     assert [page.name for page in pages if page.name not in tests] == []
+
+
+def test_a_page_without_extras_has_no_optional_package():
+    """The check of the examples can fail: what is not named is missing."""
+    assert {"psycopg", "httpx2", "mypy"} <= set(find_missing("pip install ."))
+    assert "psycopg" not in find_missing("pip install '.[postgres]'")
+    assert "refold" not in find_missing("")
+
+
+def test_every_public_error_is_in_the_troubleshooting_page():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    errors = [
+        name
+        for name in refold.__all__
+        if isinstance(value := getattr(refold, name), type)
+        and issubclass(value, refold.RefoldError | refold.RefoldWarning)
+    ]
+    assert len(errors) > 12
+    assert [name for name in errors if f"| `{name}` |" not in text] == []
+
+
+def test_every_refusal_of_the_gateway_is_in_its_troubleshooting_page():
+    text = (ROOT / "docs" / "troubleshooting-gateway.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/refold/gateway").rglob("*.py"))
+    codes = set(re.findall(r"Refusal\(\s*\d{3},\s*\"([a-z-]+)\"", source))
+    assert len(codes) > 8
+    assert sorted(code for code in codes if f"`{code}`" not in text) == []

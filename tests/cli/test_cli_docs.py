@@ -1,4 +1,4 @@
-"""Every command in docs/cli.md is run, and prints what the page shows.
+"""Every command in docs/cli.md, and in every other page with recorded output, prints what the page shows.
 
 A line `...` on the page stands for any lines. Words must be the same, and so must the names of entries, which
 are hashes of what is in them, and the numbers of messages. Other numbers may differ by a few per cent and bars by
@@ -18,6 +18,17 @@ from cli_running import COMMANDS, ROOT, parser_of, run_cli
 
 PAGE = ROOT / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OWN_TESTS = {"docs/replay.md", "docs/remote.md"}
+"""Pages whose recorded outputs tests/cli/test_cli_replay.py and tests/remote check."""
+OTHER_PROGRAMS = ("docs/adapters/", "docs/decisions/")
+"""Pages whose consoles install packages, or show what was printed once."""
+PAGES = sorted(
+    name
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    if BLOCK.search(page.read_text(encoding="utf-8"))
+    and (name := str(page.relative_to(ROOT))) not in OWN_TESTS
+    and not name.startswith(OTHER_PROGRAMS)
+)
 ANY = "..."
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 NAME = re.compile(r"(?<![\w.,#])[0-9a-f]{8,40}(?![\w.,])|#\d+")
@@ -86,8 +97,10 @@ def _workplace(tmp_path):
 
 
 @pytest.mark.usefixtures("_workplace")
-def test_every_example_prints_what_the_page_shows():
-    text = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES)
+def test_every_example_prints_what_the_page_shows(name):
+    page = ROOT / name
+    text = page.read_text(encoding="utf-8")
     wrong = []
     for block in BLOCK.findall(text):
         lines = []
@@ -99,10 +112,8 @@ def test_every_example_prints_what_the_page_shows():
         if UPDATE:
             text = text.replace(f"```console\n{block}```", "```console\n" + "\n".join(lines) + "\n```")
     if UPDATE:
-        PAGE.write_text(text, encoding="utf-8")
-    assert UPDATE or not wrong, "docs/cli.md shows something else; see the top of this file:\n" + "\n".join(
-        wrong
-    )
+        page.write_text(text, encoding="utf-8")
+    assert UPDATE or not wrong, f"{name} shows something else; see the top of this file:\n" + "\n".join(wrong)
 
 
 def _cut(real: list[str]) -> list[str]:

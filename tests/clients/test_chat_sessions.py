@@ -1,4 +1,4 @@
-"""The loop of an agent as docs/clients.md prints it, over every wire: tools, a refusal for size, a long talk."""
+"""The loop of an agent as docs/guides/chat-client.md prints it, over every wire: tools, a refusal for size, a long talk."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ import refold
 from fake_provider import PATIENT, VLLM, says, sends, status, stream
 from refold.clients import Delta, open_chat_client
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "chat-client.md"
 LOOP = next(
     block
     for block in re.findall(

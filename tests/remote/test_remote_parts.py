@@ -16,7 +16,7 @@ from refold.remote.registry import Defaults, SessionRegistry
 
 
 def test_the_page_lists_every_method_and_its_parameters():
-    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "rpc.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([a-z/]+)` \|([^|]*)\|", page, re.MULTILINE))
     assert set(rows) - {"shutdown"} == set(METHODS)
     for name, method in METHODS.items():

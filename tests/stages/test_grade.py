@@ -363,6 +363,29 @@ class TestModel:
         assert "summarised, " in step.note
         assert ESTIMATE_COUNTER.conversation(view) <= 4_000
 
+    def test_room_that_a_short_summary_leaves_goes_to_the_messages(self):
+        """The text was planned with 1,000 tokens and has a fifth of that."""
+        logs = [
+            message
+            for at in range(30)
+            for message in (
+                call("bash", id=f"c{at}", command=f"make part-{at}"),
+                result(f"c{at}", "\n".join(f"{words(random.Random(at), 9)} {line}" for line in range(60))),
+            )
+        ]
+        said = [user(words(random.Random(0), 1_500)), assistant("Yes."), user("Go.")]
+        work = task(*said, *logs, goal=6_000, model=True)
+        told = " ".join(f"`make part-{n}` said {words(random.Random(n), 9)}." for n in range(12))
+        view = apply_edits(work.messages, self.ask(work, told).edits)
+        used = ESTIMATE_COUNTER.conversation(view)
+        assert 6_000 * 0.93 <= used <= 6_000
+
+    def test_a_target_that_the_caller_named_shows_messages_by_age_beside_a_summary(self):
+        work = task(user("Go."), *steps(40), goal=4_000, protected=[0], model=True, force=True, target=4_000)
+        told = "Parts 0 to 20 were built with make, all of them without any trouble. "
+        step = self.ask(work, told + " ".join(f"Of part {n} one line is known: its object." for n in range(9)))
+        assert "shortened" in step.note
+
     def test_a_model_that_fails_shortens_nothing(self):
         """The digest's turn comes next, with the history as it was."""
         work = task(user("Go."), *steps(40), goal=4_000, protected=[0], model=True)

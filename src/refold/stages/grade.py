@@ -29,8 +29,9 @@ WORK_SHARE: Final = 0.04
 """Share of the free room for the text that stands for the oldest messages where tools do the work. Of agent
 runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and later actions need, 0.1 keeps
 69 / 52 (docs/decisions/0023-age-graded-views.md)."""
-SUMMARY_SHARE: Final = 0.15
-"""The same for a summary by a model: it needs room for whole sentences."""
+SUMMARY_SHARE: Final = 0.08
+"""The same for a summary by a model: it needs room for whole sentences. Of agent runs at a quarter of their
+tokens, messages shown by age beside 0.08 keep 76 / 54 %, whole messages beside 0.15 keep 70 / 45."""
 TALK_SHARE: Final = 0.5
 """The same where people talk: what they said long ago is asked for as often as what they said just now."""
 TEXT_SHARE: Final = 0.25
@@ -132,7 +133,7 @@ class Grade:
         proposal = self._choose_stage(graded, layout)(graded)
         if isinstance(proposal, Step):
             return self._finish(proposal, rewrites)
-        return self._follow(proposal, rewrites)
+        return self._follow(task, layout, proposal, rewrites)
 
     def _plan(self, task: Task, history: "_Measured", written: int | None = None, over: int = 0) -> Layout:
         """Plan the layout; something new leaves where anything does.
@@ -159,7 +160,8 @@ class Grade:
             goal * unit - task.counter.per_conversation,
             text_size,
             guarded_share=GUARDED_SHARE if task.target is None else GUARDED_SHARE_NAMED,
-            whole=self.keep_tokens is not None or (task.force and self.asks),
+            # Who asks for a compaction wants the older part told; every other view shows messages by age.
+            whole=self.keep_tokens is not None or (task.tells and self.asks),
             divide=not (task.only_model and self.asks),
             most=None if self.keep_tokens is None else self.keep_tokens * unit,
         )
@@ -201,8 +203,25 @@ class Grade:
             if short is not task.messages[index]
         }
 
-    def _follow(self, proposal: Flow[Step], rewrites: dict[int, Edit]) -> Flow[Step]:
-        return self._finish((yield from proposal), rewrites)
+    def _follow(
+        self, task: Task, layout: Layout, proposal: Flow[Step], rewrites: dict[int, Edit]
+    ) -> Flow[Step]:
+        """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
+        step = yield from proposal
+        finished = self._finish(step, rewrites)
+        if task.goal is None or not step.edits or not rewrites:
+            return finished
+        written, view = _measure_step(task, finished)
+        if task.goal * (1 - UNUSED_SHARE) < view <= task.goal:
+            return finished
+        history = _measure_history(task)
+        # What leaves is told already: only the messages that stay can have more or less.
+        history = replace(history, sized=replace(history.sized, head=layout.start))
+        shared = self._plan(task, history, written)
+        again = self._finish(step, self._rewrite(task, shared))
+        size = _measure_step(task, again)[1]
+        is_better = size <= task.goal or size < view
+        return again if is_better and shared.start == layout.start else finished
 
     def _finish(self, step: Step, rewrites: dict[int, Edit]) -> Step:
         """Return one step of the text's edits and those that shorten messages."""

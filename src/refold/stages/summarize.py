@@ -26,6 +26,7 @@ from refold.core.messages.transcript import Layout, neutralise
 from refold.core.summaries.acceptance import (
     GOES_ON,
     continues_conversation,
+    drop_repeated_lines,
     is_stand_in,
     reject_reply,
     reject_text,
@@ -162,6 +163,7 @@ class Summarize:
             return Step(note=text.why, failed=True)
         if not text:
             return Step(note="there is nothing in it to tell")
+        text = drop_repeated_lines(text) if self.ledger_tokens else text
         text = self._fit_text(leaving, text)  # before the quotes: a cut must not part them from their heading
         if self.ledger_tokens:
             gone = set(leaving.places)

@@ -7,6 +7,7 @@ from growth import stop_hang
 from refold.core.compaction.flow import Answer, Failed
 from refold.core.messages.message import Message
 from refold.core.summaries.acceptance import (
+    drop_repeated_lines,
     is_stand_in,
     make_stand_in,
     reject_reply,
@@ -313,6 +314,33 @@ def test_a_text_that_repeats_a_little_passes():
     rows = "".join(f"- src/module_{n}.py: read, word{chr(97 + n)} changed, tests pass\n" for n in range(26))
     assert reject_text(rows, ENGLISH) == ""
     assert reject_text("word " * 59, ENGLISH) == ""
+
+
+def test_a_text_of_few_lines_over_and_over_is_no_summary():
+    looped = "## Open\n- The test of the parser is run again.\n" * 8
+    assert reject_text(looped, ENGLISH) == "it says the same again and again"
+    assert reject_text(looped[: len(looped) // 2], ENGLISH) == ""
+
+
+def test_a_line_that_was_said_before_is_dropped_with_the_heading_that_it_empties():
+    text = (
+        "## Done\n- The parser reads empty lines now.\n\n"
+        "## Open\n- The parser reads empty lines now.\n"
+        "## What failed\n- The parser reads empty lines now.\n- The build failed: no compiler.\n"
+        "```\nreturn parser.read_empty_lines()\nreturn parser.read_empty_lines()\n```\n"
+        "- None\n- None"
+    )
+    assert drop_repeated_lines(text) == (
+        "## Done\n- The parser reads empty lines now.\n\n"
+        "## What failed\n- The build failed: no compiler.\n"
+        "```\nreturn parser.read_empty_lines()\nreturn parser.read_empty_lines()\n```\n"
+        "- None\n- None"
+    )
+
+
+def test_a_repeated_line_under_a_blank_line_leaves_its_heading():
+    said = "- The parser reads empty lines now."
+    assert drop_repeated_lines(f"{said}\n## Open\n\n{said}") == f"{said}\n## Open\n"
 
 
 @pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])

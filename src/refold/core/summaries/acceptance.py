@@ -78,6 +78,10 @@ _LEAST_LINE: Final = 20
 LOOP_WORDS: Final = 400
 LOOP_SHARE: Final = 0.1
 """Least share of different words in a text of at least `LOOP_WORDS`; a higher share rejects long lists."""
+LOOP_LINES: Final = 8
+LOOPED_SHARE: Final = 0.7
+"""Share of repeated lines in a text of at least `LOOP_LINES` from which on it is a loop. Of 162 answers of
+three small models the good ones repeat at most 0.4 of their lines."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -117,7 +121,9 @@ def reject_text(
         return GOES_ON
     # A small model that does not find its end says few words many times.
     words = _WORD.findall(text[:_SAMPLE].lower())
-    if len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words):
+    loops = len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words)
+    lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip() and line[0] != "#"]
+    if loops or (len(lines) >= LOOP_LINES and len(lines) - len({*lines}) >= LOOPED_SHARE * len(lines)):
         return "it says the same again and again"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
@@ -125,6 +131,31 @@ def reject_text(
     if own and conversation_language and own != conversation_language:
         return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
+
+
+def drop_repeated_lines(text: str) -> str:
+    """Return a summary without the lines that it has said before, and without headings that this empties.
+
+    Code between fences and short lines stay: a bracket or a divider may stand many times.
+    """
+    seen: set[str] = set()
+    kept: list[str] = []
+    emptied: str | None = None
+    is_code = False
+    for line in text.split("\n"):
+        words = line.strip()
+        is_code ^= words.startswith("```")
+        is_prose = not is_code and not words.startswith("#")
+        if is_prose and len(words) >= _LEAST_LINE and words in seen:
+            if kept and kept[-1].startswith("#"):
+                emptied = kept.pop()
+            continue
+        if emptied is not None and words and not words.startswith("#"):
+            kept.append(emptied)  # more stands under it than what was said before
+        emptied = None if words else emptied
+        seen.add(words)
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def continues_conversation(text: str) -> bool:

@@ -42,6 +42,8 @@ PUBLIC_MODULES: Final = frozenset(
         "refold.replay",
         # docs/gateway.md shows it to operators
         "refold.gateway",
+        # docs/inspector.md shows it to operators
+        "refold.inspector",
     }
 )
 """What a test may import without knowing how the package is built."""

@@ -46,13 +46,14 @@ def ask(address: str) -> int:
         return reply.status
 
 
-def test_one_line_says_where_and_how(tmp_path, upstream):
+def test_two_lines_say_where_and_how(tmp_path, upstream):
     with serving(tmp_path, "--port", "0", "--upstream-anthropic", upstream.url) as process:
         line = process.stdout.readline()
         address = address_in(line)
         assert f"ANTHROPIC_BASE_URL={address}" in line
         assert f"codex -c openai_base_url={address}/v1" in line
         assert f"base_url={address}/v1" in line
+        assert process.stdout.readline().startswith(f"refold inspect: {address}/inspect?token=")
         assert ask(address) == 200
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=LIMIT)
@@ -84,6 +85,7 @@ def test_sighup_reads_the_settings_again(tmp_path, upstream):
     file.write_text('[serve]\nport = 0\nupstream_anthropic = "http://127.0.0.1:9"\n')
     with serving(tmp_path) as process:
         address = address_in(process.stdout.readline())
+        assert process.stdout.readline().startswith("refold inspect: ")
         file.write_text(f'[serve]\nport = 0\nupstream_anthropic = "{upstream.url}"\n')
         process.send_signal(signal.SIGHUP)
         assert process.stdout.readline() == "refold serve: the settings were read again\n"

@@ -225,6 +225,7 @@ def test_the_unit_keeps_its_store_in_its_state_directory(tmp_path):
     settings.parent.mkdir(parents=True)
     settings.write_text("[serve]\nport = 0\n")
     with serving("/", **variables) as (process, _):
+        assert process.stdout.readline().startswith("refold inspect: ")
         process.send_signal(signal.SIGHUP)
         assert process.stdout.readline() == "refold serve: the settings were read again\n"
     assert (tmp_path / "state" / "refold" / "refold.db").exists()

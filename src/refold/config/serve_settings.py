@@ -11,7 +11,12 @@ from refold.errors import FormatError
 VARIABLE: Final = "REFOLD_SERVE_"
 SECRET_VARIABLE: Final = "REFOLD_SERVE_TENANT_SECRET"  # noqa: S105  # the name of the variable
 TOKEN_VARIABLE: Final = "REFOLD_SERVE_TOKEN"  # noqa: S105  # the name of the variable
-_SECRETS: Final = {"token": TOKEN_VARIABLE, "tenant_secret": SECRET_VARIABLE}
+INSPECT_TOKEN_VARIABLE: Final = "REFOLD_SERVE_INSPECT_TOKEN"  # noqa: S105  # the name of the variable
+_SECRETS: Final = {
+    "token": TOKEN_VARIABLE,
+    "tenant_secret": SECRET_VARIABLE,
+    "inspect_token": INSPECT_TOKEN_VARIABLE,
+}
 """What comes from the environment alone."""
 _UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
@@ -61,6 +66,15 @@ def _read_switch(value: Any) -> bool:
     return bool(parse_value("memory_enabled", value))
 
 
+def _read_inspect(value: Any) -> bool | None:
+    return None if str(value).strip().lower() == "auto" else _read_switch(value)
+
+
+def _read_path(value: Any) -> str:
+    text = _read_text(value)
+    return "" if text.lower() == "none" else text
+
+
 def _read_tenancy(value: Any) -> str:
     if value not in ("single", "key"):
         raise FormatError("must be single or key")
@@ -89,6 +103,16 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("allow_hosts", "further names by which it is called (header Host)", "none", _read_names),
     ("allow_origins", "origins whose pages may call it", "none", _read_names),
     ("strict_paths", "true: unknown paths are refused", "false", _read_switch),
+    (
+        "inspect",
+        "the page /inspect: true, false, or auto: where nobody else can reach it",
+        "auto",
+        _read_inspect,
+    ),
+    ("inspect_read_only", "true: nothing can be changed from that page", "false", _read_switch),
+    ("behind_proxy", "true: a proxy in front speaks TLS", "false", _read_switch),
+    ("tls_certificate", "the file with the certificate, to speak TLS itself", "none", _read_path),
+    ("tls_key", "the file with its key", "none", _read_path),
     ("header_seconds", "how long a caller may take for its headers", "10", _read_seconds),
     ("body_seconds", "and for the body", "60", _read_seconds),
     ("connect_seconds", "how long an upstream may take to be reached", "10", _read_seconds),

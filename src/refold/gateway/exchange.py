@@ -1,6 +1,7 @@
 """One exchange: a caller's request goes to its upstream, and the answer comes back."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from refold.gateway.history.refused import read_refusal
 from refold.gateway.history.session_calls import HistoryRequest
 from refold.gateway.history.tenants import Tenants, find_tenant
 from refold.gateway.history.turns import Turn
-from refold.gateway.history.usage import UsageReader
+from refold.gateway.history.usage import UsageReader, describe_usage
 from refold.gateway.http.bodies import PassedBody, has_body, read_body
 from refold.gateway.http.forwarding import Answer, Outgoing, UpstreamClient
 from refold.gateway.http.headers import forward_request_headers
@@ -21,6 +22,7 @@ from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import Route, join_address
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
+from refold.inspector.live.traffic import FOLD_CLAUSES, TrafficRow
 
 if TYPE_CHECKING:
     from refold.gateway.history.conversations import Conversations
@@ -37,13 +39,15 @@ class Surroundings:
     metrics: Metrics
     tenants: Tenants | None
     """None: no history is looked at."""
+    on_usage: Callable[[], None] = lambda: None
+    """Called when the usage of an answer is stored, so that pages that look on see it."""
 
 
 class Exchange:
     """A request on its way."""
 
-    def __init__(self, request: web.BaseRequest, route: Route, around: Surroundings) -> None:
-        self.request, self.route, self.around = request, route, around
+    def __init__(self, request: web.BaseRequest, route: Route, around: Surroundings, row: TrafficRow) -> None:
+        self.request, self.route, self.around, self.row = request, route, around, row
         self._since = asyncio.get_running_loop().time()
         self._answers: list[Answer] = []
         self._tenant = ""
@@ -75,7 +79,10 @@ class Exchange:
             if body is not None and body.refusal is not None:
                 raise body.refusal from None
             raise
-        return await answer.pass_on(request, {}, lambda _piece: None)
+        return await answer.pass_on(request, {}, self._count_piece)
+
+    def _count_piece(self, piece: bytes) -> None:
+        self.row.bytes_out += len(piece)
 
     async def _pass_history(self) -> web.StreamResponse:
         """Pass on a request with a history, and its answer back."""
@@ -86,8 +93,11 @@ class Exchange:
     async def _exchange_history(self) -> tuple[Answer, Turn]:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""
         body = await read_body(self.request, self.around.options)
+        self.row.bytes_in = len(body)
+        self.row.end_phase("read")
         turn = await self._prepare(body)
         self.model = find_family(turn.model) if turn.model else ""
+        self._note_turn(turn)
         answer = await self._send(self._make_outgoing(turn.body or body, is_text=turn.body is not None))
         refusal = await _read_refusal(answer, turn)
         return (answer, turn) if refusal is None else await self._send_again(answer, turn, refusal)
@@ -96,9 +106,12 @@ class Exchange:
         """Fold harder and send once more; what is refused then goes to the caller in the upstream's words."""
         histories = self._histories
         harder = None if histories is None else await histories.recover(turn, self.route.wire, refusal)
+        self.row.end_phase("fold")
         if harder is None or harder.body is None:
+            self.row.explain("refused for its size, and no smaller view was found")
             return answer, replace(turn, fold="failed")
         answer.close()
+        self.row.explain("refused for its size: folded harder and sent once more")
         again = await self._send(self._make_outgoing(harder.body, is_text=True))
         is_refused = await _read_refusal(again, harder) is not None
         return again, replace(harder, fold="failed") if is_refused else harder
@@ -107,21 +120,34 @@ class Exchange:
         """Return what becomes of the history in a body."""
         tenants, route, headers = self.around.tenants, self.route, self.request.headers
         if tenants is None:
+            self.row.explain("histories are not kept here")
             return Turn(fold="bypassed")
         hints = read_hints(headers, route.wire)
         text = decode_body(body, headers.get("Content-Encoding", ""), self.around.options.max_body)
         if text is None:
+            self.row.explain("its body cannot be decoded")
             return Turn(fold="none")
         endpoint = self.around.options.upstream(route.upstream)
         betas = headers.get("anthropic-beta", "")
         tenant = find_tenant(headers, tenants.options)
         if tenant is None:
+            self.row.explain("it names no tenant, so that its history is not kept")
             return Turn(fold="bypassed;tenant")
         self._tenant, self._histories = tenant, tenants.enter(tenant)
+        self.row.tenant, self.row.client = tenant, self.row.client or hints.client.partition(":")[0]
         pays = tenants.options.ask is None and bool(tenants.options.summary_model)
         access = read_access(headers, route.wire, endpoint) if pays else None
-        history = HistoryRequest(route.wire, text, hints, endpoint, betas, route.counts, access)
+        history = HistoryRequest(route.wire, text, hints, endpoint, betas, route.counts, access, self.row)
         return await self._histories.prepare(history)
+
+    def _note_turn(self, turn: Turn) -> None:
+        """Note in the traffic what became of a history."""
+        row = self.row
+        row.fold, row.tokens, row.model = turn.fold, turn.tokens, turn.model
+        row.session = None if turn.conversation is None else turn.conversation.name
+        if clause := FOLD_CLAUSES.get(turn.fold):
+            row.explain(clause)
+        row.end_phase("fold")
 
     def _make_outgoing(self, body: bytes | None, *, is_text: bool = False) -> Outgoing:
         """Return the request for the upstream.
@@ -137,7 +163,10 @@ class Exchange:
         return Outgoing(request.method, address, headers, body)
 
     async def _send(self, outgoing: Outgoing) -> Answer:
+        self.row.bytes_sent = len(outgoing.body) if isinstance(outgoing.body, bytes) else 0
         upstream = await self.around.client.send(outgoing, self.around.options)
+        self.row.statuses.append(upstream.status)
+        self.row.end_phase("first_byte")
         seconds = asyncio.get_running_loop().time() - self._since
         self.around.metrics.first_byte.labels(self.route.wire or "other").observe(seconds)
         answer = Answer(upstream, self.around.options, self.route.wire)
@@ -147,13 +176,23 @@ class Exchange:
     async def _pass_answer(self, answer: Answer, turn: Turn) -> web.StreamResponse:
         """Pass the answer on, and have its usage recorded however it ends."""
         self.around.metrics.note_turn(self.route.wire, turn)
+        self.row.fold, self.row.tokens = turn.fold, turn.tokens
         reader = UsageReader(is_stream=answer.is_stream)
         histories, is_good = self._histories, answer.status < _FIRST_BAD_STATUS
+
+        def look(piece: bytes) -> None:
+            self._count_piece(piece)
+            reader.feed(piece)
+
         try:
-            return await answer.pass_on(self.request, turn.headers, reader.feed)
+            return await answer.pass_on(self.request, turn.headers, look)
         finally:
             if histories is not None and is_good:
-                histories.observe(turn, self.route.wire, reader.finish())
+                found = reader.finish()
+                self.row.usage = describe_usage(found)
+                task = histories.observe(turn, self.route.wire, found)
+                if task is not None:
+                    task.add_done_callback(lambda _task: self.around.on_usage())
 
 
 async def _read_refusal(answer: Answer, turn: Turn) -> Any | None:

@@ -1,6 +1,5 @@
 """What a gateway is told: where it listens, its upstreams, its deadlines and limits; checked when made."""
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
+from refold.inspector.options import InspectorOptions, check_inspector, is_loopback
 from refold.policies import presets
 from refold.stores import Store
 
-LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 TENANCIES: Final = ("single", "key")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LEAST_TOKEN: Final = 16
@@ -53,6 +52,25 @@ class GatewayOptions:
     """Bytes of a request's body; Anthropic's own limit is half of it."""
     max_requests: int = 4_096
     """Requests at the same time; a stream holds about 0.1 MB."""
+    inspect: bool | None = None
+    """True: the page /inspect is served. None: on this machine, and beyond it if it has a token."""
+    inspect_token: str = field(default="", repr=False)
+    """What the first address of that page holds; a random one by default."""
+    inspect_read_only: bool = False
+    """True: nothing can be changed from that page."""
+    behind_proxy: bool = False
+    """True: a proxy in front speaks TLS."""
+    tls_certificate: str = ""
+    """File with the certificate of the gateway, where it speaks TLS itself."""
+    tls_key: str = field(default="", repr=False)
+    """File with the key of the certificate."""
+
+    @property
+    def inspects(self) -> bool:
+        """True if the page /inspect is served."""
+        if self.inspect is None:
+            return is_loopback(self.host) or bool(self.inspect_token)
+        return self.inspect
 
     def upstream(self, name: str) -> str:
         """Return the address of an upstream."""
@@ -109,6 +127,28 @@ def check_options(options: GatewayOptions) -> None:
         )
     if options.token and len(options.token) < _LEAST_TOKEN:
         raise RefoldError(f"REFOLD_SERVE_TOKEN is too short: it needs {_LEAST_TOKEN} characters")
+    if options.inspects:
+        check_inspector(make_inspector_options(options, HistoryOptions()))
+
+
+def make_inspector_options(options: GatewayOptions, histories: HistoryOptions) -> InspectorOptions:
+    """Return the options of the inspector that stands beside a gateway with these ones."""
+    return InspectorOptions(
+        host=options.host,
+        port=options.port,
+        store=histories.store,
+        policy=histories.policy,
+        make_policy=histories.make_policy,
+        window=histories.window,
+        ask=histories.ask,
+        token=options.inspect_token,
+        read_only=options.inspect_read_only,
+        allow_hosts=options.allow_hosts,
+        behind_proxy=options.behind_proxy,
+        certificate=options.tls_certificate,
+        certificate_key=options.tls_key,
+        tenant_secret=histories.tenant_secret,
+    )
 
 
 def check_histories(options: HistoryOptions) -> None:
@@ -129,14 +169,6 @@ def check_histories(options: HistoryOptions) -> None:
         )
     if options.store is not None and not isinstance(options.store, str):
         raise RefoldError('tenancy = "key" opens a store for each tenant: name its address')
-
-
-def is_loopback(host: str) -> bool:
-    """True if only this machine reaches the address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _check_address(name: str, address: str) -> None:

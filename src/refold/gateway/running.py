@@ -10,6 +10,7 @@ from typing import Any
 from refold.errors import RefoldError
 from refold.gateway.options import GatewayOptions
 from refold.gateway.server import Gateway
+from refold.inspector.running import describe_page
 
 
 def serve(
@@ -45,6 +46,8 @@ async def _serve(
             loop.add_signal_handler(signal.SIGHUP, lambda: announce(_reload(gateway, reload)))
     try:
         announce(describe_address(gateway.address))
+        if gateway.inspector_url:
+            announce(describe_page(gateway.inspector_url))
         await stopping.wait()
         await _drain_unless(gateway, hurried)
     finally:

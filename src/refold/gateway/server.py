@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final, Protocol, Self
 
 from aiohttp import web
@@ -15,10 +16,22 @@ from refold.gateway.http.forwarding import UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
 from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
-from refold.gateway.options import GatewayOptions, HistoryOptions, check_histories, check_options
+from refold.gateway.options import (
+    GatewayOptions,
+    HistoryOptions,
+    check_histories,
+    check_options,
+    make_inspector_options,
+)
+from refold.inspector.http.paths import is_inspector_path
+from refold.inspector.inspector import Inspector
+from refold.inspector.live.traffic import Traffic, TrafficRow
+from refold.inspector.server import make_tls_context
+from refold.session.opening import find_store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")
+_OWN_PATHS: Final = (*_PROBES, "/metrics")
 _KEPT_SECONDS: Final = 75.0
 """Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
 _MAX_HEADER: Final = 2**16
@@ -48,6 +61,8 @@ class Gateway:
         if histories is not None:
             check_histories(histories)
         self.metrics = Metrics()
+        self.traffic = Traffic()
+        self._inspector: Inspector | None = None
         self.draining = False
         self._open = 0
         self._idle: asyncio.Event | None = None
@@ -59,17 +74,41 @@ class Gateway:
         self._idle.set()
         async with AsyncExitStack() as opened:
             if self._history_options is not None:
-                self._tenants = Tenants(self._history_options)
+                histories = self._history_options = self._open_memory(self._history_options, opened)
+                self._tenants = Tenants(histories)
                 opened.push_async_callback(self._tenants.close)
                 await self._tenants.is_ready()
             self._client = UpstreamClient()
             opened.push_async_callback(self._client.close)
             self._server = self._make_server()
+            context = make_tls_context(self.options.tls_certificate, self.options.tls_key)
             self._listener = await asyncio.get_running_loop().create_server(
-                self._make_connection, self.options.host.strip("[]"), self.options.port
+                self._make_connection, self.options.host.strip("[]"), self.options.port, ssl=context
             )
+            if self._tenants is not None and self.options.inspects:
+                self._inspector = self._start_inspector(self._tenants)
+                opened.push_async_callback(self._inspector.close)
             opened.push_async_callback(self._stop_listening)
             self._opened = opened.pop_all()
+
+    def _open_memory(self, histories: HistoryOptions, opened: AsyncExitStack) -> HistoryOptions:
+        """Return the options with a store in memory open, since nobody else can open the same one."""
+        if histories.store != "memory:" or histories.tenancy != "single":
+            return histories
+        store = find_store(histories.store, None)
+        opened.callback(store.close)
+        return replace(histories, store=store)
+
+    def _start_inspector(self, tenants: Tenants) -> Inspector:
+        options = make_inspector_options(self.options, tenants.options)
+        inspector = Inspector(options, traffic=self.traffic, find_live=tenants.find_live)
+        inspector.start(int(self._listener.sockets[0].getsockname()[1]))
+        return inspector
+
+    @property
+    def inspector_url(self) -> str:
+        """The first address of the page /inspect, with its token; "" if it is not served."""
+        return "" if self._inspector is None else self._inspector.url
 
     def _make_server(self) -> web.Server:
         return web.Server(
@@ -89,7 +128,8 @@ class Gateway:
     def address(self) -> str:
         """The address at which the gateway is reached."""
         host, port = self._listener.sockets[0].getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "https" if self.options.tls_certificate else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def use(self, options: GatewayOptions) -> str:
         """Take other options for the requests to come; returns what of them needs a restart, or ""."""
@@ -115,6 +155,8 @@ class Gateway:
 
     async def _stop_listening(self) -> None:
         self._listener.close()
+        if self._inspector is not None:
+            self._inspector.hub.close()
         self._server.pre_shutdown()
         for timer in self._unheard.values():
             timer.cancel()
@@ -150,11 +192,13 @@ class Gateway:
         if timer is not None:
             timer.cancel()
         path = request.raw_path.partition("?")[0]
+        if self._inspector is not None and is_inspector_path(path):
+            return await self._inspector.handle(request)
         route = find_route(request.method, path, request.headers)
-        around = Surroundings(self.options, self._client, self.metrics, self._tenants)
-        exchange = Exchange(request, route, around)
+        around = Surroundings(self.options, self._client, self.metrics, self._tenants, self._note_usage)
+        exchange = Exchange(request, route, around, self._begin_row(request, path))
         self._begin()
-        outcome = "client-gone"
+        outcome, response = "client-gone", None
         try:
             response = await self._answer(exchange, path)
             outcome = describe_status(response.status)
@@ -171,7 +215,23 @@ class Gateway:
         finally:
             self._end()
             self.metrics.requests.labels(route.wire or "other", exchange.model, outcome).inc()
+            self._end_row(exchange.row, None if response is None else response.status, outcome)
         return response
+
+    def _begin_row(self, request: web.BaseRequest, path: str) -> TrafficRow:
+        """Begin the row of a request in the traffic; questions about this gateway have none there."""
+        if path in _OWN_PATHS or _is_probe(request.method, path):
+            return TrafficRow.make_unseen()
+        return self.traffic.begin(request.method, path, request.headers)
+
+    def _end_row(self, row: TrafficRow, status: int | None, outcome: str) -> None:
+        if row.id:
+            row.end_phase("last_byte")
+            self.traffic.end(row, status, outcome)
+
+    def _note_usage(self) -> None:
+        if self._inspector is not None:
+            self._inspector.note_session()
 
     def _begin(self) -> None:
         self._open += 1
@@ -191,6 +251,8 @@ class Gateway:
         own = await self._answer_own_path(request.method, path)
         if own is not None:
             return own
+        if is_inspector_path(path):
+            raise Refusal(404, "inspect", "the inspector is not served here: [serve] inspect")
         if self.draining:
             raise Refusal(503, "draining", "the gateway is being stopped", Retry_After=_RETRY_SECONDS)
         if self._open > options.max_requests:

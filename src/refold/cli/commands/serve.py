@@ -1,4 +1,4 @@
-"""`refold serve`: the gateway for programs that speak to OpenAI or Anthropic."""
+"""`refold serve`: the gateway for programs that speak to OpenAI or Anthropic, and the inspector."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -6,33 +6,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from refold.cli.exit_status import DONE, WrongUse
+from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.raw import parse_size
-from refold.cli.input.stores import store_address
+from refold.cli.input.stores import DEFAULT, store_address, store_exists
 from refold.cli.options.common import POLICY_HELP, STORE_HELP, WINDOW_HELP
 from refold.cli.options.knobs import refuse_unknown_policy
 from refold.cli.options.remote import open_summariser
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
-from refold.config.serve_settings import SECRET_VARIABLE, TOKEN_VARIABLE, parse_serve_value
+from refold.config.serve_settings import (
+    INSPECT_TOKEN_VARIABLE,
+    SECRET_VARIABLE,
+    TOKEN_VARIABLE,
+    parse_serve_value,
+)
 from refold.core.compaction.policy import Policy
 from refold.errors import install_hint
-from refold.gateway.options import GatewayOptions, HistoryOptions, make_options
+from refold.gateway.options import GatewayOptions, HistoryOptions, make_inspector_options, make_options
 from refold.policies import presets
 
 EXAMPLES: Final = """\
   refold serve
   refold serve --port 9000 --upstream-openai http://127.0.0.1:8000/v1
   ANTHROPIC_BASE_URL=http://127.0.0.1:8377 claude
+  refold serve --inspect-only --store sqlite:talks.db
 """
 NOTE: Final = """\
 Histories that fill their window are folded in passing; all else goes to the
 upstream byte for byte, and so do answers back. The table [serve] in
 refold.toml and REFOLD_SERVE_... set deadlines and limits; beyond this machine
 REFOLD_SERVE_TOKEN is needed. SIGTERM lets open answers end, SIGHUP reads the
-settings of the gateway again. Needs the extra serve. docs/gateway.md
+settings of the gateway again. The second line has the address of the page
+that shows sessions and traffic; its token is for you alone. Needs the extra
+serve. docs/gateway.md, docs/inspector.md
 """
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
+_SWITCHES: Final = ("inspect_read_only", "behind_proxy")
 _OF_HISTORIES: Final = ("fold_seconds", "tenancy", "tenant_header", "summary_model")
 """Settings that hold as long as the gateway runs."""
 
@@ -44,6 +53,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--port", metavar="NUMBER", help="8377 by default; 0: a free one")
     add("--upstream-openai", metavar="URL", help="where requests in OpenAI's wires go")
     add("--upstream-anthropic", metavar="URL", help="where requests in Anthropic's wire go")
+    add = parser.add_argument_group("the inspector").add_argument
+    add("--inspect-only", action="store_true", help="only the page that shows a store; no gateway")
+    add("--inspect-read-only", action="store_true", help="nothing can be changed from the page")
+    add("--behind-proxy", action="store_true", help="a proxy in front speaks TLS")
     add = parser.add_argument_group("the histories").add_argument
     add("--store", metavar="ADDRESS", help=STORE_HELP)
     add("--policy", metavar="NAME", help=POLICY_HELP)
@@ -57,6 +70,8 @@ def run(args: Namespace, screen: Screen) -> int:
     try:
         from refold.gateway.running import serve
         from refold.gateway.server import Gateway
+        from refold.inspector.running import serve_inspector
+        from refold.inspector.server import InspectorServer
     except ImportError as error:
         raise WrongUse(f"refold serve needs {error.name}: {install_hint('serve')}") from None
 
@@ -64,7 +79,12 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(line)
         screen.flush()
 
+    if args.inspect_only:
+        _refuse_missing_store(store_address(args))
     with _open_histories(args) as histories:
+        if args.inspect_only:
+            serve_inspector(InspectorServer(make_inspector_options(options, histories)), announce=announce)
+            return DONE
         serve(Gateway(options, histories), announce=announce, reload=lambda: _read_options(args))
     return DONE
 
@@ -77,7 +97,20 @@ def _read_options(args: Namespace) -> GatewayOptions:
     for name in _OPTIONS:
         if (value := getattr(args, name)) is not None:
             values[name] = parse_serve_value(name, value, "--" + name.replace("_", "-"))
-    return make_options({**values, "token": os.environ.get(TOKEN_VARIABLE, "").strip()})
+    for name in _SWITCHES:
+        values[name] = getattr(args, name) or values.get(name)
+    secrets = {"token": TOKEN_VARIABLE, "inspect_token": INSPECT_TOKEN_VARIABLE}
+    values |= {name: os.environ.get(variable, "").strip() for name, variable in secrets.items()}
+    if not args.inspect_only:
+        return make_options(values)
+    # the token of callers is the gateway's matter; what the inspector needs is checked when it is made
+    return GatewayOptions(**{name: value for name, value in values.items() if value is not None})
+
+
+def _refuse_missing_store(address: str) -> None:
+    """Refuse to show a store that does not exist: it would only be made, and be empty."""
+    if address != DEFAULT and not store_exists(address):
+        raise Refused(f"there is no store in {address}: check the address")
 
 
 @contextmanager

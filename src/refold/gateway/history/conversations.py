@@ -20,6 +20,7 @@ from refold.gateway.history.split import SplitBody, split_body
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.watched_store import StoreIsDown
 from refold.gateway.options import HistoryOptions
+from refold.session.session import Session
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold.gateway")
@@ -30,6 +31,10 @@ _CLOSING_SECONDS: Final = 10.0
 """Seconds that session calls get to end when the gateway is closed."""
 _USUAL_WINDOW: Final = 128_000
 _BYTES_PER_TOKEN: Final = 4
+_NEW: Final = "new session: shares no assistant message with any known one"
+_NEW_BY_ID: Final = "session by the client's own id: shares no assistant message with any other"
+_SHARED: Final = "known session: found in the store by the messages it shares"
+"""How the session of a request was found, for people who look at its traffic."""
 
 
 class Conversations:
@@ -54,7 +59,9 @@ class Conversations:
 
     async def prepare(self, request: HistoryRequest) -> Turn:
         """Return what to send for a request; nothing that goes wrong here stops it."""
+        row = request.row
         if request.hints.bypass:
+            row.explain("the caller asked for it to go on as it came")
             return Turn(fold="bypassed")
         try:
             if len(request.body) <= _INLINE_BYTES:
@@ -62,12 +69,17 @@ class Conversations:
             else:
                 split, history = await self._work(self._read, request)
         except (RefoldError, ValueError, RecursionError):  # a list that nobody can read
+            row.explain("its messages cannot be read")
             return Turn(fold="none")
         if split is None or history is None or not history.names:
+            is_elsewhere = split is not None and split.is_elsewhere
+            row.explain("its history is kept at the provider" if is_elsewhere else "it holds no messages")
             return Turn(fold="none", model="" if split is None else split.model)
         if request.counts:
+            row.explain("it only counts tokens: no session is made for it")
             return self._go_on(split, history) or Turn(fold="none", model=split.model)
         if not history.has_answer and not self._is_large(request):
+            row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
             return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
         try:
             return await self._prepare(request, split, history)
@@ -81,10 +93,19 @@ class Conversations:
             reason = "fault"
         return self._go_on(split, history, reason) or Turn(fold=f"bypassed;{reason}", model=split.model)
 
-    def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> None:
-        """Take in the usage of an answer, behind the caller's back."""
-        if turn.conversation is not None and answer is not None:
-            self._keep(self._observe_in_order(turn.conversation, wire, answer))
+    def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> asyncio.Task[Any] | None:
+        """Take in the usage of an answer, behind the caller's back; None if there is none."""
+        if turn.conversation is None or answer is None:
+            return None
+        return self._keep(self._observe_in_order(turn.conversation, wire, answer))
+
+    def find_live(self, name: str) -> Session | None:
+        """Return an open session by its name."""
+        return self._calls.live.get(name)
+
+    def note_tenant(self, tenant: str) -> None:
+        """Note in this store that there is a tenant, behind the caller's back."""
+        self._keep(self._work(self._calls.note_tenant, tenant))
 
     async def recover(self, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Return a smaller request after a refusal; None if there is none."""
@@ -108,6 +129,11 @@ class Conversations:
             if self._around.breaker.refuses(time.monotonic()):
                 return Turn(fold="bypassed;store", model=split.model)  # it is tried again by and by
             conversation = await self._find_stored(request, history)
+        elif request.hints.session:
+            request.row.explain("the session that the caller names")
+        else:
+            request.row.explain("known session: it goes on where that ended")
+        request.row.end_phase("identify")
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
         async with asyncio.timeout(self._options.fold_seconds):
             return await asyncio.shield(task)
@@ -157,6 +183,7 @@ class Conversations:
                 name = await self._work(self._calls.search, request.wire, history, hint)
                 found = self._get(name or hint or f"gateway-{token_hex(8)}", request)
                 self._known.add_tip(found, history.names[-1])
+                request.row.explain(_SHARED if name else _NEW_BY_ID if hint else _NEW)
             return found
 
     def _get(self, name: str, request: HistoryRequest) -> Conversation:

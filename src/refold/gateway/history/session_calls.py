@@ -1,12 +1,13 @@
 """Calls of sessions and their store, as they run in threads: open, search, prepare, observe."""
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
@@ -24,6 +25,9 @@ from refold.gateway.history.split import SplitBody
 from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
 from refold.gateway.history.watched_store import StoreBreaker, WatchedStore
 from refold.gateway.options import HistoryOptions
+from refold.inspector.live.traffic import TrafficRow
+from refold.inspector.scopes import TENANT_NOTE
+from refold.inspector.stored import SESSION_NOTE
 from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
 from refold.session.results import Ready
@@ -57,6 +61,8 @@ class HistoryRequest:
     """True if it only counts tokens."""
     access: Access | None = None
     """The way to the caller's upstream, where the caller pays for summaries."""
+    row: TrafficRow = field(default_factory=TrafficRow.make_unseen, compare=False)
+    """Where it is noted what was done to the request, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class SessionCalls:
         self._sessions: dict[tuple[str, str], Sessions] = {}
         self._summarisers: WeakValueDictionary[tuple[str, str], CallerSummariser] = WeakValueDictionary()
         """Those of open sessions, by wire and name."""
+        self.live: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        """The sessions that are open, by name."""
         self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
 
     def check_store(self) -> bool:
@@ -213,7 +221,8 @@ class SessionCalls:
             sessions = self._sessions.setdefault(
                 key, made
             )  # of two threads one is the first; `made` has no session
-        return sessions.get(conversation.name)
+        session = self.live[conversation.name] = sessions.get(conversation.name)
+        return session
 
     def _find_summariser(self, name: str, wire: str) -> AskTarget:
         """Return who writes the summaries of a session: the operator's, or the caller's own upstream."""
@@ -251,7 +260,31 @@ class SessionCalls:
         if (settings.model, settings.endpoint, conversation.window) != (model, request.endpoint, window):
             session.use(model=model, window=window, endpoint=request.endpoint)
             conversation.window = window
+            self._note_session(conversation, request, model)
         return session
+
+    def _note_session(self, conversation: Conversation, request: HistoryRequest, model: str) -> None:
+        """Note for the inspector what the log of a session does not tell: it may run in another process."""
+        note = {
+            "client": request.row.client,
+            "model": model,
+            "window": conversation.window,
+            "policy": conversation.policy,
+            "endpoint": request.endpoint,
+        }
+        self._put_note(f"{SESSION_NOTE}{conversation.name}", json.dumps(note))
+
+    def note_tenant(self, tenant: str) -> None:
+        """Note for the inspector that there is a tenant."""
+        self._put_note(f"{TENANT_NOTE}{tenant}", "")
+
+    def _put_note(self, key: str, text: str) -> None:
+        try:
+            store = self._open_store()
+            if store.note(key) != text:
+                store.put_note(key, text)
+        except StoreError as error:
+            _LOGGER.warning("a note for the inspector was not stored (%s)", describe_fault(error))
 
     def _find_window(self, request: HistoryRequest) -> int | None:
         """Return the window that is not the model's usual one: the operator's, or that of a beta header."""

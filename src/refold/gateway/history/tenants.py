@@ -19,6 +19,7 @@ from refold.gateway.history.memo import MessageMemo
 from refold.gateway.history.session_calls import Surroundings
 from refold.gateway.history.watched_store import StoreBreaker
 from refold.gateway.options import HistoryOptions
+from refold.session.session import Session
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 SINGLE: Final = ""
@@ -101,10 +102,18 @@ class Tenants:
         if known is None:
             made = Conversations(self.options, self._around, tenant)
             known = self._open[tenant] = _Tenant(made)
+            self._single.note_tenant(tenant)
         known.requests += 1
         self._open.move_to_end(tenant)
         self._close_unused()
         return known.conversations
+
+    def find_live(self, tenant: str, name: str) -> Session | None:
+        """Return an open session of a tenant; None if there is none. May be called from any thread."""
+        if tenant == SINGLE:
+            return self._single.find_live(name)
+        known = self._open.get(tenant)
+        return None if known is None else known.conversations.find_live(name)
 
     def leave(self, tenant: str) -> None:
         """End what `enter` began."""

@@ -3,6 +3,8 @@
 import json
 from typing import Any, Final
 
+from refold.core.tokens.usage import read_usage
+
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer that are looked at; a longer one tells no usage. Answers of models have some 100 kB."""
 _USAGE: Final = b'"usage"'
@@ -66,6 +68,15 @@ class UsageReader:
                 if isinstance(usage, dict):
                     known = {name: number for name, number in usage.items() if number is not None}
                     self._found["usage"] = {**self._found.get("usage", {}), **known}
+
+
+def describe_usage(answer: dict[str, Any] | None) -> dict[str, int] | None:
+    """Return the tokens of an answer, whatever its provider calls them; None if it told none."""
+    usage = None if answer is None else read_usage(answer)
+    if usage is None:
+        return None
+    names = ("input", "output", "cache_read", "cache_write")
+    return {name: getattr(usage, name) for name in names}
 
 
 def _parse(text: bytes) -> Any:

@@ -7,7 +7,8 @@ from typing import Final
 from aiohttp import web
 
 from refold.gateway.http.refusals import Refusal
-from refold.gateway.options import LOOPBACK_NAMES, GatewayOptions, is_loopback
+from refold.gateway.options import GatewayOptions
+from refold.inspector.options import LOOPBACK_NAMES, is_loopback
 
 TOKEN_HEADER: Final = "x-refold-token"  # noqa: S105  # the name of the header
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::\d{1,5})?")

@@ -42,18 +42,19 @@ def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
 def fold_messages(entry: Entry) -> tuple[Message, ...]:
     """Return the messages that a fold inserted."""
     wire = formats.get(entry.beside.get("format", formats.DEFAULT))
-    messages = []
-    for value in entry.value["messages"]:
-        if "message" in value:
-            messages.append(canonical.from_json(value["message"]))
-            continue
-        (message,) = wire.parse([value["wire"]])
-        source, meta = value.get("source"), value.get("meta")
-        if source is not None or meta:
-            meta = canonical.from_json({"role": "user", "meta": meta or {}}).meta
-            message = replace(message, source=source, meta=meta or EMPTY)
-        messages.append(message)
-    return tuple(messages)
+    return tuple(read_fold_message(value, wire) for value in entry.value["messages"])
+
+
+def read_fold_message(value: Mapping[str, Any], wire: formats.Format) -> Message:
+    """Return one message of a fold from its body."""
+    if "message" in value:
+        return canonical.from_json(value["message"])
+    (message,) = wire.parse([value["wire"]])
+    source, meta = value.get("source"), value.get("meta")
+    if source is None and not meta:
+        return message
+    meta = canonical.from_json({"role": "user", "meta": meta or {}}).meta
+    return replace(message, source=source, meta=meta or EMPTY)
 
 
 def read_block(entry: Entry) -> Message | None:

@@ -1,0 +1,158 @@
+"""The routes of the inspector's data: which function answers which address, all of them in threads."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aiohttp import web
+
+from refold.inspector.http.answers import ApiError, answer_bytes, answer_json, answer_text
+from refold.inspector.http.paths import Address
+from refold.inspector.scopes import Scope, Scopes
+from refold.inspector.views import changes, entries, recall_page, session_list
+from refold.inspector.views.fold_page import show_fold
+from refold.inspector.views.session_page import show_session
+from refold.inspector.views.usage import MOST_POINTS, POINTS, show_usage
+from refold.inspector.views.window_page import show_window
+
+_LAST: Final = 10**15
+_ATTACHED: Final = {"Content-Disposition": "attachment"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for data, and the scope that it may see."""
+
+    address: Address
+    scope: Scope
+    scopes: tuple[Scope, ...]
+    """All scopes that a list or a search is about."""
+
+    @property
+    def name(self) -> str:
+        """The session that the path names."""
+        return self.address.parts[2]
+
+
+Answer: TypeAlias = Callable[[Asked], web.Response]
+
+
+def _list_sessions(asked: Asked) -> web.Response:
+    query, limit = (
+        asked.address.query,
+        asked.address.read_number("limit", session_list.PAGE, session_list.MOST),
+    )
+    found = session_list.list_sessions(
+        asked.scopes, after=query.get("after", ""), limit=max(1, limit), query=query.get("q", "")
+    )
+    return answer_json({"store": asked.scope.store.address, **found})
+
+
+def _list_entries(asked: Asked) -> web.Response:
+    first = asked.address.read_number("first", 1, _LAST)
+    last = asked.address.read_number("last", first + entries.PAGE - 1, _LAST)
+    is_log = asked.address.query.get("of") == "log"
+    read = entries.list_log if is_log else entries.list_entries
+    return answer_json(read(asked.scope, asked.name, first, last))
+
+
+def _show_message(asked: Asked) -> web.Response:
+    word, show = asked.address.parts[4], asked.address.shows_secrets
+    return answer_json(entries.show_message(asked.scope, asked.name, word, show=show))
+
+
+def _show_whole(asked: Asked) -> web.Response:
+    word, show = asked.address.parts[4], asked.address.shows_secrets
+    text = entries.read_whole(asked.scope, asked.name, word, show=show)
+    return answer_text(text, headers={"Content-Disposition": "inline"})
+
+
+def _show_image(asked: Asked) -> web.Response:
+    word, index = asked.address.parts[4], asked.address.parts[6]
+    if not index.isascii() or not index.isdecimal():
+        raise ApiError("bad-request", "a picture is named by its number")
+    body, kind = entries.read_image(asked.scope, asked.name, word, int(index[:9]))
+    return answer_bytes(body, kind, headers=_ATTACHED)
+
+
+def _show_usage(asked: Asked) -> web.Response:
+    points = asked.address.read_number("points", POINTS, MOST_POINTS)
+    return answer_json(show_usage(asked.scope, asked.name, points))
+
+
+def _show_window(asked: Asked) -> web.Response:
+    plans = asked.address.query.get("plan") == "1"
+    return answer_json(show_window(asked.scope, asked.name, plans=plans))
+
+
+def _recall(asked: Asked) -> web.Response:
+    limit = asked.address.read_number("limit", recall_page.LIMIT, recall_page.MOST)
+    return answer_json(recall_page.recall(asked.scopes, asked.address.query.get("q", ""), max(1, limit)))
+
+
+def _export(asked: Asked) -> web.Response:
+    return answer_bytes(changes.export(asked.scope, asked.name), "application/zip", headers=_ATTACHED)
+
+
+ANY: Final = "*"
+READS: Final[Mapping[tuple[str, ...], Answer]] = {
+    ("api", "sessions"): _list_sessions,
+    ("api", "recall"): _recall,
+    ("api", "sessions", ANY): lambda asked: answer_json(show_session(asked.scope, asked.name)),
+    ("api", "sessions", ANY, "entries"): _list_entries,
+    ("api", "sessions", ANY, "entries", ANY): _show_message,
+    ("api", "sessions", ANY, "entries", ANY, "whole"): _show_whole,
+    ("api", "sessions", ANY, "entries", ANY, "images", ANY): _show_image,
+    ("api", "sessions", ANY, "usage"): _show_usage,
+    ("api", "sessions", ANY, "window"): _show_window,
+    ("api", "sessions", ANY, "export"): _export,
+    ("api", "sessions", ANY, "folds", ANY): lambda asked: answer_json(
+        show_fold(asked.scope, asked.name, asked.address.parts[4])
+    ),
+}
+"""What is read: the parts of a path, of which `*` is any, and who answers."""
+WRITES: Final[frozenset[tuple[str, ...]]] = frozenset(
+    ("api", "sessions", ANY, verb) for verb in changes.VERBS
+)
+
+
+def match_route(parts: tuple[str, ...], routes: "Mapping[tuple[str, ...], Any] | frozenset[Any]") -> Any:
+    """Return the route of a path; None if there is none."""
+    for route in routes:
+        if len(route) == len(parts) and all(
+            want in (ANY, part) for want, part in zip(route, parts, strict=True)
+        ):
+            return route
+    return None
+
+
+def choose_scopes(scopes: Scopes, address: Address, tenant: str, *, is_operator: bool) -> tuple[Scope, ...]:
+    """Return the scopes that a visitor asks for: its own; for the operator all, or the one that is named."""
+    if not is_operator:
+        return (scopes.get(tenant),)
+    named = address.query.get("tenant")
+    if named is None:
+        return tuple(scopes.get(one) for one in ("", *scopes.list_tenants()))
+    if named and named not in scopes.list_tenants():
+        raise ApiError("not-found", "there is no such tenant")
+    return (scopes.get(named),)
+
+
+def answer_read(asked: Asked) -> web.Response:
+    """Answer a request for data, in a thread."""
+    route = match_route(asked.address.parts, READS)
+    if route is None:
+        raise ApiError("not-found", "there is nothing at this address")
+    return READS[route](asked)
+
+
+def answer_write(asked: Asked, body: bytes) -> web.Response:
+    """Do what a write says, in a thread."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ApiError("bad-request", "the body of a write is a JSON object")
+    return answer_json(changes.change(asked.scope, asked.name, asked.address.parts[3], value))

@@ -1,0 +1,144 @@
+"""Who may look: the header Host, the token, the cookie, and what a write must bring along.
+
+The header Host is checked before anything is routed: a page of another name that points at this machine would
+else be of our origin for its browser (DNS rebinding). Without the cookie every path gives the same answer.
+"""
+
+import hmac
+import logging
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from secrets import token_urlsafe
+from typing import Final
+
+from aiohttp import web
+
+from refold.inspector.http.answers import HEADERS, ApiError, answer_bytes, answer_text
+from refold.inspector.options import LOOPBACK_NAMES, InspectorOptions, is_loopback
+
+_LOGGER: Final = logging.getLogger("refold.inspector")
+WRITE_HEADER: Final = "x-refold-inspect"
+_TOKEN_BYTES: Final = 32
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
+"""A name or an address with or without a port; anything else may be read differently by another program."""
+_TENANT: Final = re.compile(r"[0-9a-f]{32}")
+_USUAL_PORTS: Final = {"http": 80, "https": 443}
+_GO_ON: Final = (
+    b'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/inspect">'
+    b"<title>Refold</title>"
+)
+"""A page of another site has led here. A redirect would count as its step, and the cookie would stay away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whose token came."""
+
+    tenant: str = ""
+    """The tenant whose sessions are seen; "" for those of everybody who names none."""
+    is_operator: bool = False
+    """True if all tenants may be seen."""
+
+
+class Door:
+    """Lets requests in that may look, and says whose they are."""
+
+    def __init__(self, options: InspectorOptions, port: int) -> None:
+        self._options, self._port = options, port
+        self._token = options.token or token_urlsafe(_TOKEN_BYTES)
+        self._scheme = "https" if options.certificate or options.behind_proxy else "http"
+        self._cookie = f"refold-inspect-{port}"  # cookies of one name are shared between ports
+
+    @property
+    def token(self) -> str:
+        """The operator's token."""
+        return self._token
+
+    def make_token(self, tenant: str) -> str:
+        """Return the token of a tenant: its name and a proof that this server gave it."""
+        return f"{tenant}.{hmac.digest(self._sign_key(), tenant.encode(), sha256).hex()}"
+
+    def _sign_key(self) -> bytes:
+        secret = self._options.tenant_secret or self._token
+        return hmac.digest(secret.encode(), b"refold inspector", sha256)
+
+    def check_host(self, request: web.BaseRequest) -> web.Response | None:
+        """Return a refusal for a Host under which nobody opens this page; None if it is a good one."""
+        hosts = request.headers.getall("Host", [])
+        if len(hosts) == 1 and self.is_own_host(hosts[0]):
+            return None
+        return answer_text("misdirected request\n", status=421, headers={"Connection": "close"})
+
+    def is_own_host(self, host: str) -> bool:
+        """True for a name of this machine with our port, or a name that the operator allows."""
+        match = _HOST.fullmatch(host)
+        if match is None:
+            return False
+        name, port = match[1].lower(), int(match[2] or _USUAL_PORTS[self._scheme])
+        allowed = {entry.lower() for entry in self._options.allow_hosts}
+        if name in allowed or f"{name}:{port}" in allowed:
+            return True
+        own = {*LOOPBACK_NAMES, self._options.host.lower()} - {"0.0.0.0", "[::]", "::"}  # noqa: S104  # no names
+        return name in own and port == self._port
+
+    def find_visitor(self, request: web.BaseRequest) -> Visitor | None:
+        """Return whose cookie came; None if none of ours did."""
+        try:
+            cookies = SimpleCookie(request.headers.get("Cookie", ""))
+        except CookieError:
+            return None
+        cookie = cookies.get(self._cookie)
+        return None if cookie is None else self._read_token(cookie.value)
+
+    def _read_token(self, sent: str) -> Visitor | None:
+        """Return whose token this is; takes the same time for every wrong one."""
+        given = sent.encode("utf-8", "surrogateescape")
+        if hmac.compare_digest(given, self._token.encode()):
+            return Visitor(is_operator=True)
+        tenant = sent.partition(".")[0]
+        if _TENANT.fullmatch(tenant) and hmac.compare_digest(given, self.make_token(tenant).encode()):
+            return Visitor(tenant)
+        return None
+
+    def exchange(self, request: web.BaseRequest) -> web.Response | None:
+        """Return the answer to a first address with a good token: the cookie, and the way on."""
+        sent = request.query.getall("token", [])
+        if request.method != "GET" or len(sent) != 1 or (visitor := self._read_token(sent[0])) is None:
+            return None
+        _LOGGER.info("the inspector was opened by %s", visitor.tenant or "its operator")
+        cookie = f"{self._cookie}={sent[0]}; HttpOnly; SameSite=Strict; Path=/inspect"
+        headers = {"Set-Cookie": cookie + ("; Secure" if self._scheme == "https" else "")}
+        if request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+            return web.Response(status=303, headers={**HEADERS, **headers, "Location": "/inspect"})
+        return answer_bytes(_GO_ON, "text/html; charset=utf-8", headers=headers)
+
+    def check_write(self, request: web.BaseRequest) -> None:
+        """Refuse a write that a page of another origin could have sent."""
+        if self._options.read_only:
+            raise ApiError("read-only", "this inspector only shows: it was started with --inspect-read-only")
+        kinds = request.headers.getall("Content-Type", [])
+        if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
+            raise ApiError("content-type", "a write is JSON: send Content-Type: application/json")
+        if request.headers.get(WRITE_HEADER) != "1":
+            raise ApiError("origin", f"a write has the header {WRITE_HEADER}: 1")
+        if not self._is_same_origin(request):
+            raise ApiError("origin", "only the page of this inspector may write")
+
+    def _is_same_origin(self, request: web.BaseRequest) -> bool:
+        """True if the browser says that our own page sends this."""
+        site = request.headers.get("Sec-Fetch-Site")
+        origins = request.headers.getall("Origin", [])
+        if not origins:
+            return site == "same-origin"
+        own = f"{self._scheme}://{request.headers.get('Host', '')}"
+        return len(origins) == 1 and origins[0].lower() == own.lower() and site in (None, "same-origin")
+
+
+def find_origin(options: InspectorOptions, port: int) -> str:
+    """Return the address under which people open the page."""
+    scheme = "https" if options.certificate else "http"
+    host = options.host if is_loopback(options.host) or not options.allow_hosts else options.allow_hosts[0]
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{scheme}://{host}:{port}"

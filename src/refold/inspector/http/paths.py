@@ -1,0 +1,52 @@
+"""The addresses of the inspector: which parts a path has, and the values of a query."""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from refold.inspector.http.answers import ApiError
+
+ROOT: Final = "/inspect"
+_LONGEST: Final = 8_192
+"""Characters of an address; a name of a session has at most a few hundred."""
+
+
+def is_inspector_path(path: str) -> bool:
+    """True for the page and everything below it."""
+    return path == ROOT or path.startswith(f"{ROOT}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a request asks for."""
+
+    method: str
+    parts: tuple[str, ...]
+    """The parts of the path behind `/inspect`, each decoded once: a name may have a slash in it."""
+    query: dict[str, str] = field(default_factory=dict)
+
+    def read_number(self, name: str, default: int, most: int) -> int:
+        """Return a number of the query, not more than `most`."""
+        text = self.query.get(name, "")
+        if not text:
+            return default
+        if not text.isascii() or not text.isdecimal() or len(text) > 15:
+            raise ApiError("bad-request", f"{name} is a whole number")
+        return min(int(text), most)
+
+    @property
+    def shows_secrets(self) -> bool:
+        """True if somebody asks to see one message as it is."""
+        return self.query.get("show") == "1"
+
+
+def read_address(request: web.BaseRequest) -> Address:
+    """Return what a request asks for."""
+    raw = request.raw_path
+    if len(raw) > _LONGEST:
+        raise ApiError("bad-request", "the address is too long")
+    path = raw.partition("?")[0]
+    parts = tuple(unquote(part) for part in path.removeprefix(ROOT).split("/")[1:])
+    return Address(request.method, parts, dict(request.query))

@@ -1,0 +1,41 @@
+"""Run an inspector alone until a signal ends it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from refold.errors import RefoldError
+from refold.inspector.server import InspectorServer
+
+
+def serve_inspector(server: InspectorServer, *, announce: Callable[[str], None]) -> None:
+    """Serve in an event loop of its own until the process is asked to end.
+
+    announce   is given the line that says where the page is
+    """
+    asyncio.run(_serve(server, announce))
+
+
+async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> None:
+    try:
+        await server.start()
+    except OSError as error:
+        place = f"{server.options.host}:{server.options.port}"
+        reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+        raise RefoldError(f"cannot listen on {place}: {reason}") from None
+    stopping = asyncio.Event()
+    with suppress(NotImplementedError):  # on Windows Ctrl-C ends the loop itself
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    try:
+        announce(describe_page(server.url))
+        await stopping.wait()
+    finally:
+        await server.close()
+
+
+def describe_page(url: str) -> str:
+    """Return the line that says where the page is."""
+    return f"refold inspect: {url}"

@@ -1,0 +1,119 @@
+"""The stores and sessions that an inspector shows: one scope for each tenant; all calls are for threads."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from refold.core.compaction.policy import Policy
+from refold.inspector.options import InspectorOptions
+from refold.inspector.stored import StoredSession, read_stored
+from refold.session.many import Sessions
+from refold.session.opening import find_store
+from refold.session.session import Session
+from refold.stores import Store
+
+FindLive: TypeAlias = Callable[[str, str], Session | None]
+"""Returns the open session of a gateway by tenant and name; None if it has none."""
+TENANT_NOTE: Final = "tenant:"
+"""Beginning of the keys under which a gateway notes its tenants, in the store of those who name none."""
+_MOST_OPEN: Final = 32
+"""Sessions that stay open; each holds its view in memory."""
+_MOST_KNOWN: Final = 2_000
+"""Sessions whose marks are remembered, so that a list of them is not read again and again."""
+_MOST_SCOPES: Final = 16
+
+
+class Scope:
+    """What one tenant sees."""
+
+    def __init__(self, tenant: str, store: Store, options: InspectorOptions, find_live: FindLive) -> None:
+        self.tenant, self.store, self.options = tenant, store, options
+        self._find_live = find_live
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, StoredSession] = OrderedDict()
+        self._sessions = Sessions(
+            store=store, options=self._find_options, max_open=_MOST_OPEN, ask=options.ask
+        )
+
+    def read(self, name: str) -> StoredSession:
+        """Return a session as its log records it; read again only if its head has moved."""
+        head = self.store.head(name)
+        with self._lock:
+            known = self._known.get(name)
+        if known is not None and known.head == head:
+            return known
+        stored = read_stored(self.store, name)
+        with self._lock:
+            self._known[name] = stored
+            self._known.move_to_end(name)
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+        return stored
+
+    def open(self, name: str) -> Session:
+        """Return a session that exists: the gateway's own if it is open there, for it knows more."""
+        live = self._find_live(self.tenant, name)
+        if live is not None:
+            return live
+        options = self._find_options(name)
+        session = self._sessions.get(name)
+        if session.model != options["model"]:
+            session.use(model=options["model"], window=options["window"])
+        return session
+
+    def make_policy(self, stored: StoredSession) -> Policy:
+        """Return the policy of a session: that of the gateway, or else the one of this inspector."""
+        return self.options.make_policy(stored.note.policy or self.options.policy)
+
+    def _find_options(self, name: Any) -> dict[str, Any]:
+        stored = self.read(str(name))
+        return {
+            "model": stored.model or None,
+            "window": self.options.window or stored.note.window,
+            "endpoint": stored.note.endpoint,
+            "policy": self.make_policy(stored),
+            "format": stored.wire,
+        }
+
+    def close(self) -> None:
+        """Close the sessions."""
+        self._sessions.close()
+
+
+class Scopes:
+    """The scopes of all tenants over one store."""
+
+    def __init__(self, options: InspectorOptions, find_live: FindLive = lambda _tenant, _name: None) -> None:
+        self._options, self._find_live = options, find_live
+        self._lock = threading.Lock()
+        self._scopes: OrderedDict[str, Scope] = OrderedDict()
+
+    def get(self, tenant: str) -> Scope:
+        """Return the scope of a tenant; its store is opened when it is needed."""
+        with self._lock:
+            scope = self._scopes.get(tenant)
+            if scope is None:
+                store = find_store(self._options.store, None, scope=tenant or None)
+                scope = self._scopes[tenant] = Scope(tenant, store, self._options, self._find_live)
+            self._scopes.move_to_end(tenant)
+            unused = self._scopes.popitem(last=False)[1] if len(self._scopes) > _MOST_SCOPES else None
+        if unused is not None:
+            self._close(unused)
+        return scope
+
+    def list_tenants(self) -> list[str]:
+        """Return the tenants of the store, as the gateways on it have noted them."""
+        return sorted(key.removeprefix(TENANT_NOTE) for key in self.get("").store.notes(TENANT_NOTE))
+
+    def close(self) -> None:
+        """Close the sessions, and the stores that were opened here."""
+        with self._lock:
+            scopes, self._scopes = list(self._scopes.values()), OrderedDict()
+        for scope in scopes:
+            self._close(scope)
+
+    def _close(self, scope: Scope) -> None:
+        scope.close()
+        if scope.store is not self._options.store:
+            scope.store.close()

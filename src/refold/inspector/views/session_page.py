@@ -1,0 +1,226 @@
+"""One session: how full it is, its folds, what the model sees, its pins, checkpoints and branches."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from refold.calls.plain_data import to_data
+from refold.core.compaction.budget import Budget
+from refold.core.log.entries import MARKS, SAID, Entry, Kind
+from refold.core.log.view import MessageRange, Replacement
+from refold.inspector.scopes import Scope
+from refold.inspector.stored import (
+    LINE_CHARS,
+    FoldBody,
+    StoredSession,
+    describe_inserted_line,
+    describe_ranges,
+    name_item,
+)
+from refold.inspector.views.session_list import describe_names
+from refold.inspector.views.shown import Redact, find_redactor
+from refold.session.results import Stats
+from refold.session.steps.read_entries import system_items
+from refold.session.steps.recall import find_removed
+from refold.stores import Place, SessionInfo
+from refold.stores.reading.stored_messages import parse_stored
+
+MOST_LOADED: Final = 20_000
+"""Messages of a view that are loaded to measure it: about a window of a million tokens in short messages. A
+larger one would take seconds and gigabytes, and no model takes it."""
+_FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
+
+
+def show_session(scope: Scope, name: str) -> dict[str, Any]:
+    """Return everything about a session but its messages."""
+    stored = scope.read(name)
+    info = next((info for info in scope.store.sessions() if info.name == name), None)
+    stats = read_stats(scope, stored)
+    return {
+        **describe_names(name, stored.note.client, scope.tenant),
+        "model": stored.model,
+        "format": stored.wire,
+        "policy": scope.make_policy(stored).name,
+        "said": stored.head.said,
+        "seen": count_seen(stored),
+        "version": stored.head.version,
+        **_describe_info(info),
+        **_describe_stats(stats),
+        "folds": [describe_fold(stored, fold.name) for fold in stored.folds],
+        "view": describe_view(scope, stored, find_redactor(show=False)),
+        "system": _describe_system(scope, stored),
+        "pins": sorted(stored.view.pins),
+        "checkpoints": _list_checkpoints(scope, stored),
+        "branches": list_branches(scope, stored),
+    }
+
+
+def _describe_info(info: SessionInfo | None) -> dict[str, Any]:
+    if info is None:
+        return {"entries": 0, "created": 0.0, "changed": 0.0}
+    return {"entries": info.entries, "created": info.created, "changed": info.changed}
+
+
+def count_seen(stored: StoredSession) -> int:
+    """Return how many messages the model sees, without system messages."""
+    return sum(
+        item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in stored.view.items
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStats:
+    """The sizes and sums of a session that was opened."""
+
+    budget: Budget
+    stats: Stats
+
+
+def read_stats(scope: Scope, stored: StoredSession) -> SessionStats | None:
+    """Return the sizes and sums; None for a view that is too large to be loaded."""
+    if count_seen(stored) > MOST_LOADED:
+        return None
+    session = scope.open(stored.name)
+    return SessionStats(session.budget(), session.stats())
+
+
+def _describe_stats(found: SessionStats | None) -> dict[str, Any]:
+    if found is None:
+        return {"budget": None, "stats": None}
+    stats = found.stats
+    return {
+        "budget": to_data(found.budget),
+        "stats": {
+            "folds": stats.folds,
+            "unfolded": stats.unfolded,
+            "tokens_saved": stats.tokens_saved,
+            "totals": stats.totals.as_dict(),
+            "spent": stats.spent.as_dict(),
+            "summaries": stats.summaries.as_dict(),
+        },
+    }
+
+
+def describe_fold(stored: StoredSession, name: str) -> dict[str, Any]:
+    """Return a fold as lists show it."""
+    mark, fold = stored.find_fold(name), stored.folded(name)
+    removed = find_removed(stored.view, fold)
+    covering = stored.view.covering(name)
+    first, last = (
+        min((run.first for run in removed), default=0),
+        max((run.last for run in removed), default=0),
+    )
+    return {
+        "name": name,
+        "label": mark.label,
+        "handle": f"#{first}-#{last}" if removed else "",
+        "stages": list(mark.stages),
+        "tokens_before": mark.tokens_before,
+        "tokens_after": mark.tokens_after,
+        "at": mark.at,
+        "standing": fold.standing,
+        "covered_by": None if covering is None else stored.labels.get(covering.name),
+        "trigger": mark.trigger,
+        "spent": mark.spent.as_dict(),
+        "line": find_redactor(show=False)(mark.line)[0][:LINE_CHARS],
+    }
+
+
+def describe_view(scope: Scope, stored: StoredSession, redact: Redact) -> list[dict[str, Any]]:
+    """Return what the model sees behind the system messages: ranges of messages, and messages of folds."""
+    counter = stored.count_tokens(scope.make_policy(stored))
+    visible = {item.fold for item in stored.view.items if isinstance(item, Replacement)}
+    bodies = read_folds(scope, stored, visible)
+    described: list[dict[str, Any]] = []
+    for item in stored.view.items:
+        if isinstance(item, MessageRange):
+            described.append({"kind": "messages", "first": item.first, "last": item.last})
+            continue
+        message = bodies[item.fold].read(item.place)
+        line, _ = redact(describe_inserted_line(message))
+        described.append(
+            {
+                "kind": "fold",
+                "fold": item.fold,
+                "label": stored.labels.get(item.fold, ""),
+                "handle": name_item(item, stored),
+                "place": item.place,
+                "role": message.role,
+                "line": line[:LINE_CHARS],
+                "summary": message.is_summary,
+                "tokens": counter.tokens(counter.message(message)),
+                "covers": describe_ranges(stored.view.originals(item)),
+            }
+        )
+    return described
+
+
+def read_folds(scope: Scope, stored: StoredSession, names: set[str]) -> dict[str, FoldBody]:
+    """Read the bodies of some folds of this branch."""
+    entries = scope.store.read(stored.name, stored.head.place, kinds=_FOLDS)
+    return {entry.name: FoldBody(entry) for entry in entries if entry.name in names}
+
+
+def _describe_system(scope: Scope, stored: StoredSession) -> dict[str, Any] | None:
+    """Return the sizes of the system messages that stand in the log; they are folded away by default."""
+    if stored.system is None or not (items := system_items(stored.system)):
+        return None
+    counter = stored.count_tokens(scope.make_policy(stored))
+    wire = str(stored.system.beside.get("format", stored.wire))
+    messages = [parse_stored(item, wire) for item in items]
+    tokens = counter.tokens(sum(map(counter.message, messages)))
+    return {"bytes": len(stored.system.body.encode()), "tokens": tokens, "messages": len(items)}
+
+
+def _list_checkpoints(scope: Scope, stored: StoredSession) -> list[dict[str, Any]]:
+    """Return the checkpoints of every branch; of this one alone where the view is too large to be loaded."""
+    if count_seen(stored) <= MOST_LOADED:
+        return [to_data(checkpoint) for checkpoint in scope.open(stored.name).checkpoints()]
+    return [
+        {"name": name, "handle": f"#{said}", "said": said, "entry": name, "on_branch": True}
+        for name, said in stored.view.checkpoints.items()
+    ]
+
+
+def list_branches(scope: Scope, stored: StoredSession) -> list[dict[str, Any]]:
+    """Return the branches, as far as marks stand on them: each with its end and where it leaves this one.
+
+    A branch of messages alone is not found: a store finds entries of all branches by their kind, and has too
+    many messages for that.
+    """
+    ends: dict[int, tuple[int, Entry]] = {}
+    for kind in MARKS - {"attempt"}:
+        for place, entry in scope.store.find_marks(stored.name, kind):
+            if place.line not in ends or ends[place.line][0] < place.seq:
+                ends[place.line] = (place.seq, entry)
+    here = stored.head.place.line
+    ends.pop(here, None)
+    branches = [{"tip": stored.head.name, "said": stored.head.said, "from": 0, "at": 0.0, "here": True}]
+    for line, (seq, entry) in sorted(ends.items()):
+        if not _is_before_head(scope, stored, entry):
+            where = {"said": entry.said, "from": _find_fork(scope, stored, line, seq), "at": entry.at}
+            branches.append({"tip": entry.name, **where, "here": False})
+    return branches
+
+
+def _is_before_head(scope: Scope, stored: StoredSession, entry: Entry) -> bool:
+    """True if an entry stands on the way to the head, so that its line is no branch of its own."""
+    path = scope.store.read(
+        stored.name, stored.head.place, kinds=[entry.kind], first=entry.said, last=entry.said
+    )
+    return any(same.name == entry.name for same in path)
+
+
+def _find_fork(scope: Scope, stored: StoredSession, line: int, seq: int) -> int:
+    """Return the number of the last message that a branch shares with this one."""
+    low, high = 0, stored.head.said
+    there = Place(line, seq)
+    while low < high:
+        middle = (low + high + 1) // 2
+        same = _name_at(scope, stored, there, middle) == _name_at(scope, stored, stored.head.place, middle)
+        low, high = (middle, high) if same else (low, middle - 1)
+    return low
+
+
+def _name_at(scope: Scope, stored: StoredSession, place: Place, number: int) -> str | None:
+    entries = scope.store.read(stored.name, place, kinds=SAID, first=number, last=number)
+    return next((entry.name for entry in entries), f"none at {place}")

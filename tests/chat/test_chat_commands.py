@@ -142,7 +142,7 @@ def test_sizes_are_told_as_people_say_them():
     ("used", "told"),
     [
         (5_999, None),
-        (6_500, "  Context: 65% used"),
+        (6_500, "  Context: 65% of the room used"),
         (
             8_300,
             "  Context usage: 83% of the room (8,300 / 10,000 tokens)\n  Auto-compaction will trigger to preserve conversation quality.",
@@ -247,7 +247,7 @@ def test_both_lines_after_a_fold_give_one_size(policy):
     text = do(chat, "/compact")
     before, after = re.search(r": ([\d,]+) → ([\d,]+) tokens\.", text).groups()
     assert int(before.replace(",", "")) == used
-    assert f"~{format_tokens(int(after.replace(',', '')))} tokens]" in text
+    assert f"~{format_tokens(int(after.replace(',', '')))} tokens, " in text
 
 
 @pytest.mark.parametrize(

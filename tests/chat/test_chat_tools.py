@@ -194,10 +194,10 @@ def test_a_folder_that_becomes_a_link_while_one_is_asked_is_not_followed(agreein
     (tmp_path / "outside").mkdir()
 
     class Swaps(ScriptedUser):
-        def choose(self, question, answers, about=None):
+        def choose(self, question, answers, about=None, **more):
             folder.rmdir()
             folder.symlink_to(tmp_path / "outside")
-            return super().choose(question, answers, about)
+            return super().choose(question, answers, about, **more)
 
     agreeing.ui = Swaps("yes")
     text, failed = use(agreeing, "write_file", path="sub/a.txt", content="x")

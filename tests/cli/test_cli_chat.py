@@ -224,11 +224,13 @@ def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
         terminal.expect(r"pip install '\.\[chat\]'")
         terminal.expect("\n>")
         terminal.enter("hi")
-        terminal.expect(r"One \*\*answer\*\*\.\n>")
+        terminal.expect(
+            r"One \*\*answer\*\*\.\n\[Context: 2 messages, ~\d+ tokens, \d+% of the [\d.]+K room\]\n>"
+        )
         terminal.enter("go")
         terminal.expect("Half")
         terminal.type("\x03")
-        terminal.expect("interrupted; what was said is kept\n>")
+        terminal.expect(r"interrupted; what was said is kept\n\[Context: 4 messages.*\n>")
         terminal.enter("/compact truncate")
         terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]")
         terminal.enter("edit")
@@ -251,7 +253,7 @@ def test_typed_answers_go_to_a_file_without_prompts(provider, tmp_path):
     with Terminal(program=("/bin/sh", "-c", command)) as terminal:
         terminal.expect("begins, with m.*\n>")
         terminal.enter("hi")
-        terminal.expect("> hi\n>")
+        terminal.expect(r"> hi\n\[Context: 2 messages.*\n>")
         terminal.type("\x04")
         assert terminal.ended() == 0
     assert (tmp_path / "out.txt").read_text() == "Yes.\n"

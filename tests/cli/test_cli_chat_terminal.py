@@ -53,12 +53,28 @@ def chat(provider):
 
 def ready(terminal):
     """Wait for the line to type into, with its meter below."""
-    return terminal.expect(r"›[^\n]*\n+.*% of [\d.]+K")
+    return terminal.expect(r"›[^\n]*\n+.*% of the [\d.]+K room")
+
+
+def make_store(terminal):
+    """Say that a store shall be made where none is."""
+    terminal.expect(r"there is no store [^?]*; make\s+a new one\? \[yes/no\]")
+    terminal.enter("yes")
+
+
+def test_a_mistyped_store_is_not_made(chat, tmp_path):
+    for answer in ("no\r", "\x03"):
+        with chat("--store", "sqlite:tpyo.db") as terminal:
+            terminal.expect(r"there is no store sqlite:tpyo\.db; make a new one\? \[yes/no\]")
+            terminal.type(answer)
+            terminal.expect("refold: no store was made: name another one with --store")
+            assert terminal.ended() == 1
+    assert list(tmp_path.glob("*.db")) == []
 
 
 def test_an_answer_is_seen_as_markdown_above_a_meter(provider, chat):
     provider.script = [tells(ANSWER, pause=0.005)]
-    with chat("--store", "memory:", "--show-context", columns=80, rows=34) as terminal:
+    with chat("--store", "memory:", columns=80, rows=34) as terminal:
         ready(terminal)
         terminal.enter("what is it called?")
         terminal.expect(r"Context: 2 messages")
@@ -83,12 +99,12 @@ def test_an_answer_is_seen_as_markdown_above_a_meter(provider, chat):
             " 1 first",
             "",
             " 2 second",
-            "[Context: 2 messages, ~444 tokens]",
+            "[Context: 2 messages, ~444 tokens, 7% of the 6K room]",
             "›",
             *[""] * 12,
         ]
         assert re.fullmatch(
-            r"[▏▎▍▌▋▊▉█]+·+│·*░+ 7% of 6K · system 18 history \d+ tools \d+ · s · m", shown[-1]
+            r"[▏▎▍▌▋▊▉█]+·+│·*░+ 7% of the 6K room · system 18 history \d+ tools \d+ · s · m", shown[-1]
         )
         assert "\x1b[36m" in terminal.raw
         terminal.type("\x04")
@@ -100,6 +116,7 @@ def test_lines_are_edited_remembered_and_cleared(provider, chat):
     provider.script = [tells("Yes.")]
     where = "sqlite:s.db"
     with chat("--store", where) as terminal:
+        make_store(terminal)
         ready(terminal)
         terminal.type("first lone\x1b[D\x1b[D\x7fi\x05\x1b\rsecond line")
         terminal.expect("› first line\n  second line")
@@ -129,11 +146,13 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
     with chat("--store", "memory:") as terminal:
         ready(terminal)
         terminal.enter("go")
-        terminal.expect(r"Half of an answer\n[^\n]*\d+% of 6K · answer [1-9]\d*")  # the meter goes along
+        terminal.expect(
+            r"Half of an answer\n[^\n]*\d+% of the 6K room · answer [1-9]\d*"
+        )  # the meter goes along
         terminal.type("typed ahead")
         time.sleep(0.3)
         terminal.type("\x03")
-        terminal.expect("Half of an answer\ninterrupted; what was said is kept\n›")
+        terminal.expect(r"Half of an answer\ninterrupted; what was said is kept\n\[Context: 2 messages.*\n›")
         assert "^C" not in terminal.everything
         terminal.enter("again")
         terminal.expect("Whole.")
@@ -194,6 +213,7 @@ def test_an_edit_is_given_up_and_another_line_is_said(provider, chat):
     provider.script = [tells(LONG), tells(LONG), tells(summary), tells("The wall is left.")]
     store = "sqlite:s.db"
     with chat("--store", store, "--policy", "umwelten", columns=90) as terminal:
+        make_store(terminal)
         ready(terminal)
         for question in ("one", "two"):
             terminal.enter(question)
@@ -236,7 +256,10 @@ def test_a_fold_by_itself_is_told_and_a_full_window_warned_of(provider, chat):
             if "folded " in terminal.everything:
                 break
         text = terminal.everything
-        assert re.search(r"  Context: \d\d% used", text)
+        assert re.search(r"\[Context: \d+ messages, ~[\d.]+K? tokens, [6-7]\d% of the 2\.2K room\]", text)
+        assert (
+            text.count("Auto-compaction will trigger") == 1
+        )  # told once, the line has the number every time
         assert re.search(
             r"  Context usage: \d\d\d?% of the room \([\d,]+ / 2,250 tokens\)\n"
             r"  Auto-compaction will trigger to preserve conversation quality\.",
@@ -275,7 +298,7 @@ def test_a_terminal_may_change_its_size_at_any_moment(provider, chat):
     with chat("--store", "memory:", columns=100, rows=30, env=like_xterm) as terminal:
         ready(terminal)
         terminal.resize(60, 20)
-        terminal.expect(r"% of 6K · system 18 tools \d+ · s · m")
+        terminal.expect(r"% of the 6K room · system 18 tools \d+ · s · m")
         terminal.enter("go")
         terminal.expect("word29")
         terminal.resize(44, 20)
@@ -284,7 +307,7 @@ def test_a_terminal_may_change_its_size_at_any_moment(provider, chat):
         ready(terminal)
         assert all(len(line) <= 44 for line in terminal.shown)
         final = " ".join(terminal.everything.split())
-        assert f"› go {words} ›" in final
+        assert re.search(rf"› go {words} \[Context: 2 messages, [^]]*\] ›", final)
         assert max(map(len, terminal.shown)) > 36
         terminal.enter("/context")
         terminal.expect(r"compacts +at [\d,]+ tokens")
@@ -294,15 +317,16 @@ def test_without_colours_and_in_ascii(provider, chat):
     provider.script = [tells("It is **so** → fine.")]
     env = {"NO_COLOR": "1", "LANG": "C", "LC_ALL": "C"}
     with chat("--store", "memory:", env=env) as terminal:
-        terminal.expect(r">\n+\[.*\] 5% +of 6K \| system")
+        terminal.expect(r">\n+\[.*\] 5% +of the 6K room \| system")
         terminal.enter("is it?")
-        terminal.expect(r"> is it\?\nIt is \*\*so\*\* -> fine\.\n>\n+\[")
+        terminal.expect(r"> is it\?\nIt is \*\*so\*\* -> fine\.\n\[Context: 2 messages.*\]\n>\n+\[")
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", terminal.raw)
 
 
 def test_a_terminal_that_goes_away_loses_nothing(provider, chat, tmp_path):
     provider.script = [hangs("Half")]
     with chat("--store", f"sqlite:{tmp_path}/s.db") as terminal:
+        make_store(terminal)
         ready(terminal)
         terminal.enter("remember Quayside")
         terminal.expect("Half")
@@ -314,10 +338,10 @@ def test_a_terminal_that_goes_away_loses_nothing(provider, chat, tmp_path):
 def test_the_real_model_on_this_machine_answers(tmp_path):
     """SmolLM2 says something, in a stream, and can be stopped."""
     env = {"REFOLD_LOCAL_MODEL": str(model_path())}
-    with Terminal("chat", "--store", "memory:", "--session", "s", "--show-context", env=env) as terminal:
+    with Terminal("chat", "--store", "memory:", "--session", "s", env=env) as terminal:
         terminal.expect("% of ")
         terminal.enter("Say hello.")
-        text = terminal.expect(r"› Say hello\.\n(.+\n)+\[Context: 2 messages, ~[\d.]+K? tokens\]")
+        text = terminal.expect(r"› Say hello\.\n(.+\n)+\[Context: 2 messages, ~[\d.]+K? tokens, ")
         assert "refold:" not in text
         terminal.enter("Tell me a very long story about a harbour.")
         terminal.expect(r"harbour\.\n *[^…\s]")

@@ -29,18 +29,18 @@ def test_version():
     assert run_cli("--version").out == f"refold {refold.__version__}\n"
 
 
-def test_no_command_is_wrong_use_and_shows_the_help():
+def test_no_command_tells_what_to_begin_with():
     done = run_cli()
-    assert done.status == 2
-    assert "commands:" in done.err
-    assert done.out == ""
+    assert done == run_cli("quickstart")
+    assert (done.status, done.err) == (0, "")
+    assert "\nTry\n  refold demo\n" in done.out
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (["mesure", "x"], "there is no command 'mesure'; did you mean measure?"),
-        (["frobnicate"], "there are demo, chat, measure, plan, compact"),
+        (["frobnicate"], "there are quickstart, demo, chat, measure, plan, compact"),
         (["measure"], "arguments are required: FILE"),
         (["measure", "a.json", "--modle", "x"], "there is no option --modle (did you mean --model?)"),
         (["measure", "a.json", "--zzz=1"], "there is no option --zzz;"),

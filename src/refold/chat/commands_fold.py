@@ -7,7 +7,7 @@ from typing import Final
 from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
-from refold.chat.display import Note, context_line
+from refold.chat.display import Note, context_line, explain_no_fold
 from refold.core.log.entries import bare_name
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
@@ -69,11 +69,6 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
     )
 
 
-def explain_no_fold(reason: str) -> str:
-    """Return the reason of an outcome behind words that say already that nothing was folded."""
-    return reason.removeprefix("nothing to compact: ")
-
-
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     state = conversation.session.state
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
@@ -87,7 +82,7 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
     failed = (report.reason for report in outcome.receipt.stages if report.calls and not report.accepted)
     if why := next(failed, ""):
-        conversation.ui.show(Note(f"without a summary by the model: {why}", "yellow"))
+        conversation.ui.show(Note(f"without a summary by the model: {explain_no_fold(why)}", "yellow"))
     if outcome.summary:
         lines = _without_tags(outcome.summary).splitlines()
         rest = len(lines) - SUMMARY_LINES

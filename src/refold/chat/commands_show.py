@@ -5,9 +5,17 @@ from typing import Final
 
 from refold.calls.outcome import Plan
 from refold.chat import tools
-from refold.chat.commands_fold import explain_no_fold, refuse_if_unchanged
+from refold.chat.commands_fold import refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
-from refold.chat.display import Gauge, Note, Table, context_line, context_warning, format_tokens
+from refold.chat.display import (
+    Gauge,
+    Note,
+    Table,
+    context_line,
+    context_warning,
+    explain_no_fold,
+    format_tokens,
+)
 from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import first_line
 from refold.core.tokens.units import format_count
@@ -31,15 +39,18 @@ def context(conversation: Conversation, _: str) -> None:
     if difference := budget.breakdown.unlisted:
         rows.append(("reported", f"{difference:+,}", "what the provider counts otherwise"))
     line = budget.trigger_tokens
+    when = "never by itself" if line is None else f"at {line:,} tokens"
+    when += f", not before {conversation.paused_until}" if conversation.paused_until else ""
     rows += [
         ("room", f"{budget.room:,}", f"of a window of {budget.window:,} ({budget.window_source})"),
-        ("compacts", "", "never by itself" if line is None else f"at {line:,} tokens"),
+        ("compacts", "", when),
     ]
     conversation.ui.show(context_line(budget), Gauge(budget), Table(tuple(rows), "lrl"))
     saving = conversation.session.stats().thrifty
     if saving is not None:
         conversation.ui.show(Note(f"{saving} (--policy thrifty)", "dim"))
-    warning = context_warning(budget, compacts=conversation.settings.compacts)
+    paused = conversation.paused_until
+    warning = context_warning(budget, compacts=conversation.settings.compacts, paused=paused)
     if warning is not None:
         conversation.ui.show(warning)
 
@@ -163,13 +174,14 @@ def sessions(conversation: Conversation, _: str) -> None:
 
 
 def status_text(conversation: Conversation) -> str:
-    """Session, model, number of folds and what `thrifty` would save, for a status line."""
+    """Return a status line, what matters most first: pauses and folds, sizes, session, model, a saving."""
     standing = sum(fold.standing for fold in conversation.session.state.shortening_folds())
     saving = conversation.session.stats().thrifty
-    parts = [conversation.session.name, conversation.client.model]
+    parts = [f"no folds until {conversation.paused_until}"] if conversation.paused_until else []
     parts += [format_count(standing, "fold")] if standing else []
+    parts += [parts_text(conversation), conversation.session.name, conversation.client.model]
     parts += [f"thrifty would save ${saving.dollars:.2f}"] if saving and saving.dollars >= 0.01 else []
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def parts_text(conversation: Conversation) -> str:

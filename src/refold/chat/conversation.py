@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from refold import formats
-from refold.chat.display import Note, UserInterface
+from refold.chat.display import Note, UserInterface, explain_no_fold
 from refold.chat.interrupts import Interrupts
 from refold.clients.chat import ChatClient
+from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.circuit_breaker import BREAKER
 from refold.core.compaction.flow import Answer, Ask
@@ -78,10 +80,14 @@ class Conversation:
     """A line that the user typed at a question; it is done next."""
     quiet: bool = False
     """True while a command reports its fold itself."""
-    warned: bool = False
-    """True if the user was warned that the context is filling; a full context is reported every time."""
+    warned: int = 0
+    """1 if the user was warned that the context is filling, 2 that it is nearly full; each is told once."""
     breaker: str = ""
     """Why the circuit breaker is open, as the user was last told; it stays open for several turns."""
+    failure: str = ""
+    """Why the last compaction went without the model, as the user was last told; it is told once."""
+    readable: set[Path] = field(default_factory=set)
+    """Files that may hold secrets, and that the user let the model read."""
 
     @property
     def wire(self) -> str:
@@ -91,6 +97,15 @@ class Conversation:
     def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
         return self.session.budget()
+
+    @property
+    def paused_until(self) -> str:
+        """The time until which the circuit breaker lets nothing be folded by itself; "" if it is closed."""
+        state = self.session.state
+        allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
+        if allowed.yes or allowed.until is None or not self.settings.compacts:
+            return ""
+        return f"{datetime.fromtimestamp(allowed.until).astimezone():%H:%M}"
 
     def take_notes(self) -> list[Note]:
         """Return the notes that were not shown yet; each is returned once."""
@@ -108,8 +123,12 @@ class Conversation:
             where = f"the originals stay in session {self.session.name} ({self.store.address})"
             text = f"folded {fold}: {sizes}, {counts} ({', '.join(event.stages)}); {where}"
             self.notes.append(Note(f"{text}; /unfold brings them back", "dim"))
+            reports = (stage for stage in event.receipt.stages if stage.calls and not stage.accepted)
+            self._note_failure(
+                "without a summary by the model", next((stage.reason for stage in reports), "")
+            )
         elif isinstance(event, CompactionFailed):
-            self.notes.append(Note(f"nothing was folded: {event.reason}", "dim"))
+            self._note_failure("nothing was folded", event.reason)
         elif isinstance(event, StoreRestored):  # that it failed was told by a warning
             self.notes.append(Note("the store works again, and everything is stored", "dim"))
         elif isinstance(event, CompactionSkipped) and BREAKER in event.reason:
@@ -117,6 +136,12 @@ class Conversation:
             if why != self.breaker:
                 self.notes.append(Note(f"nothing was folded: {why}", "yellow"))
             self.breaker = why
+
+    def _note_failure(self, what: str, reason: str) -> None:
+        """Make a note of a failure unless it was told already; a fold without one ends it."""
+        if reason and reason != self.failure:
+            self.notes.append(Note(f"{what}: {explain_no_fold(reason)}", "yellow"))
+        self.failure = reason
 
     def switch(self, name: str | None = None, address: str | None = None) -> None:
         """Go on in another session, or with another model; nothing changes if that cannot be opened."""

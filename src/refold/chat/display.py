@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from refold.core.compaction.budget import Budget
 
+FILLING: Final = 0.6
+NEARLY_FULL: Final = 0.8
+"""Shares of the room at which the user is warned."""
 Style: TypeAlias = Literal["plain", "bold", "dim", "cyan", "yellow", "red"]
 
 
@@ -74,26 +77,48 @@ def format_tokens(tokens: int) -> str:
     return str(tokens)
 
 
+def format_share(budget: Budget) -> str:
+    """Return how full the room is, and how large it is.
+
+    The room is what may go in: the window less what is kept free for the answer.
+    """
+    return f"{budget.ratio:.0%} of the {format_tokens(budget.room)} room"
+
+
 def context_line(budget: Budget) -> Note:
-    """Return the size of the context in one line."""
+    """Return the size of the context in one line, which stands out where the room is nearly full."""
     messages = f"{budget.messages:,} message{'s' * (budget.messages != 1)}"
-    return Note(f"[Context: {messages}, ~{format_tokens(budget.used)} tokens]", "dim")
+    size = f"~{format_tokens(budget.used)} tokens, {format_share(budget)}"
+    return Note(f"[Context: {messages}, {size}]", "dim" if budget.ratio < NEARLY_FULL else "yellow")
 
 
-def context_warning(budget: Budget, *, compacts: bool) -> Note | None:
+def context_warning(budget: Budget, *, compacts: bool, paused: str = "") -> Note | None:
     """Return a warning that the context is filling; None below 60 %, more urgent from 80 %.
 
     80 % is where the policies that name a share fold by themselves; 60 % leaves some turns before that.
+
+    paused   until when nothing is folded by itself
     """
-    if budget.ratio < 0.6:
+    if budget.ratio < FILLING:
         return None
-    share = f"{budget.ratio:.0%}"
-    if budget.ratio < 0.8:
+    share = f"{budget.ratio:.0%} of the room"
+    if budget.ratio < NEARLY_FULL:
         return Note(f"  Context: {share} used", "dim")
-    next_step = (
-        "Auto-compaction will trigger to preserve conversation quality."
-        if compacts
-        else "Auto-compaction is off: /compact folds now."
-    )
+    next_step = "Auto-compaction will trigger to preserve conversation quality."
+    if paused:
+        next_step = f"Auto-compaction pauses until {paused}: /compact folds now."
+    elif not compacts:
+        next_step = "Auto-compaction is off: /compact folds now."
     numbers = f"{budget.used:,} / {budget.room:,} tokens"
-    return Note(f"  Context usage: {share} of the room ({numbers})\n  {next_step}", "yellow")
+    return Note(f"  Context usage: {share} ({numbers})\n  {next_step}", "yellow")
+
+
+def explain_no_fold(reason: str) -> str:
+    """Return the reason of an outcome behind words that say already that nothing was folded.
+
+    >>> explain_no_fold("nothing to compact: summarize: the model failed: AnswerFailed: m failed (500)")
+    'summarize: the model failed: m failed (500)'
+    """
+    return reason.removeprefix("nothing to compact: ").replace(
+        "the model failed: AnswerFailed: ", "the model failed: "
+    )

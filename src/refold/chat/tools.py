@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import unified_diff
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from refold.chat.display import Note
+from refold.chat.secret_files import holds_private_key, is_secret_name
 from refold.clients.chat import RequestedCall
 from refold.core.messages.text_cutting import first_line
 from refold.session.steps.recall import schema
@@ -128,12 +129,37 @@ def _read_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> st
     if info.st_size > MAX_FILE_BYTES:
         raise ToolFailed(f"The file has {info.st_size:,} bytes, which is too large to read.")
     raw = path.read_bytes()
+    _refuse_secrets(conversation, arguments, path, raw)
     if b"\0" in raw[:8_192]:  # as git and grep tell binary files
         raise ToolFailed(f"This is no text; it has {len(raw):,} bytes.")
     lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
     first = max(1, _to_int(arguments.get("first_line"), 1))
     count = max(1, _to_int(arguments.get("lines"), len(lines) or 1))
     return _cut_lines(lines[first - 1 : first - 1 + count], first, len(lines), _max_chars(conversation))
+
+
+def _refuse_secrets(
+    conversation: "Conversation", arguments: Mapping[str, Any], path: Path, raw: bytes
+) -> None:
+    """Raise unless the file looks harmless, or the user lets the model read it."""
+    name = path.relative_to(conversation.settings.folder.resolve())
+    # A link is judged by its own name as well as by the file that it leads to.
+    is_secret = any(map(is_secret_name, (name, PurePath(str(arguments.get("path"))))))
+    if path in conversation.readable or not (is_secret or holds_private_key(raw)):
+        return
+    question = f"let the model read {name}, which may hold secrets?"
+    if _ask_yes(conversation, question) != "yes":
+        raise ToolFailed("The file may hold secrets, and the person did not allow it to be read.")
+    conversation.readable.add(path)
+
+
+def _ask_yes(conversation: "Conversation", question: str, about: Note | None = None) -> str:
+    """Ask the user for a yes; another line than an answer is a no, and is said after the turn."""
+    answers = ("no", "yes")
+    answer = conversation.ui.choose(question, answers, about, takes_lines=True)
+    if answer not in answers:
+        conversation.next_line = answer
+    return answer
 
 
 def _cut_lines(wanted: list[str], first: int, total: int, max_chars: int) -> str:
@@ -201,7 +227,7 @@ def _write_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> s
     name = path.relative_to(conversation.settings.folder.resolve())
     action = f"replace {name} ({path.stat().st_size:,} bytes)" if path.exists() else f"make {name}"
     diff = Note(_format_diff(path, content), "dim")
-    if conversation.ui.choose(f"{action} with {len(raw):,} bytes?", ("no", "yes"), diff) != "yes":
+    if _ask_yes(conversation, f"{action} with {len(raw):,} bytes?", diff) != "yes":
         raise ToolFailed("The person said no; nothing was written.")
     # While the user decided, somebody may have put a link in its place.
     if _resolve_path(conversation, arguments) != path:

@@ -16,7 +16,6 @@ from refold.cli.exit_status import (
     INTERRUPTED,
     NOBODY_READS,
     REFUSED,
-    WRONG_USE,
     WrongUse,
     describe_os_error,
     status_of,
@@ -26,6 +25,7 @@ from refold.cli.output.text import clean
 from refold.errors import RefoldError, RefoldWarning
 
 COMMANDS: Final = {
+    "quickstart": "what is on this machine, and the three commands to begin with",
     "demo": "a recorded agent task played through a small window: folds, recall, undo",
     "chat": "talk to a model in a session that stays inside its window",
     "measure": "how full the window is, what fills it, whether it is time to compact",
@@ -56,6 +56,8 @@ COMMANDS: Final = {
 
 A command is the module of its name with `add_arguments`, `run`, `EXAMPLES`, and perhaps a `NOTE`.
 """
+QUICKSTART: Final = "quickstart"
+"""The command of a call that names none."""
 _MODULES: Final = {"import": "import_"}
 """Commands whose name Python keeps for itself."""
 _TALKING: Final = ("chat", "demo", "mcp", "rpc", "serve")
@@ -150,6 +152,8 @@ def _run_guarded(arguments: list[str], screen: Screen) -> int:
 
 def _run_command(arguments: list[str], screen: Screen) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if chosen is None and not {"-h", "--help", "--version"} & set(arguments):
+        chosen, arguments = QUICKSTART, [QUICKSTART, *arguments]
     if chosen is not None and chosen not in COMMANDS:
         near = get_close_matches(chosen, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
@@ -158,9 +162,6 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
     args, extra = root.parse_known_args(arguments)
     if extra:
         own.refuse(extra)
-    if module is None:
-        root.print_help(sys.stderr)
-        return WRONG_USE
     if chosen in _TALKING:
         status: int = module.run(args, screen)
         return status

@@ -270,7 +270,7 @@ def open_store(
     now            clock, for tests
     scope          tenant, who sees nothing of other tenants; in a file or folder of its own (sqlite, jsonl)
     """
-    is_path = not isinstance(address, str) or _is_bare_path(address)
+    is_path = not isinstance(address, str) or is_bare_path(address)
     scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")
     if not colon:
         how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
@@ -295,7 +295,7 @@ def open_store(
     return store
 
 
-def _is_bare_path(address: str) -> bool:
+def is_bare_path(address: str) -> bool:
     """True for text that has a separator and no scheme before it; one letter before a colon is a drive."""
     scheme, colon, rest = address.partition(":")
     if not colon or "/" in scheme or os.sep in scheme:

@@ -20,7 +20,7 @@ from rich.console import Console
 from refold.chat import commands_show, tools
 from refold.chat.commands import COMMANDS
 from refold.chat.conversation import Conversation
-from refold.chat.display import Displayable, Note, format_tokens
+from refold.chat.display import Displayable, Note, format_share, format_tokens
 from refold.chat.events import (
     ChatEvent,
     Interrupted,
@@ -227,8 +227,8 @@ class LiveInterface:
 def make_toolbar(conversation: Conversation, screen: Screen) -> Callable[[int], str]:
     """Return the line below the prompt for any number of columns; it is drawn again after a resize."""
     budget = tools.measure_now(conversation)
-    parts, status = commands_show.parts_text(conversation), commands_show.status_text(conversation)
-    return lambda columns: _draw_meter(budget, columns, screen, f"{parts} · {status}")
+    status = commands_show.status_text(conversation)
+    return lambda columns: _draw_meter(budget, columns, screen, status)
 
 
 def make_answer_meter(conversation: Conversation, screen: Screen) -> Callable[[str], str]:
@@ -256,7 +256,8 @@ def _draw_meter(budget: Budget, columns: int, screen: Screen, about: str) -> str
     share, size = f"{budget.ratio:.0%}", 24 if columns >= WIDE else 10
     if columns < size + 12:
         return screen.paint(screen.short(share, columns), COLOURS[budget.level])
-    rest = screen.short(f" of {format_tokens(budget.room)} · {about}", columns - size - len(share) - 2)
+    room = format_share(budget).removeprefix(f"{share} ")
+    rest = screen.short(f"{room} · {about}", columns - size - len(share) - 2)
     return f"{bar(budget, size, screen)} {screen.paint(share, COLOURS[budget.level])} {rest}"
 
 

@@ -7,7 +7,14 @@ from typing import Protocol
 from refold.chat import commands, tools, turns
 from refold.chat.commands import Leave, Retry
 from refold.chat.conversation import Conversation
-from refold.chat.display import Note, UserInterface, context_line, context_warning
+from refold.chat.display import (
+    FILLING,
+    NEARLY_FULL,
+    Note,
+    UserInterface,
+    context_line,
+    context_warning,
+)
 from refold.chat.events import ChatEvent, Interrupted
 from refold.cli.exit_status import DONE, INTERRUPTED, status_of
 from refold.errors import RefoldError
@@ -82,15 +89,23 @@ def _do_line(conversation: Conversation, ui: TerminalInterface, line: str, *, sh
     status = _run_turn(ui, events)
     for note in conversation.take_notes():
         ui.note(note)
+    _show_size(conversation, ui, show_context=show_context)
+    return status
+
+
+def _show_size(conversation: Conversation, ui: TerminalInterface, *, show_context: bool) -> None:
+    """Show the size of the context in one line, and once that it fills and that it is nearly full."""
     budget = tools.measure_now(conversation)
     if show_context:
         ui.note(context_line(budget))
-    warning = context_warning(budget, compacts=conversation.settings.compacts)
-    # A context that only fills is reported once, a nearly full one after every turn.
-    if warning is not None and (budget.ratio >= 0.8 or not conversation.warned):
+    before, conversation.warned = conversation.warned, 0
+    if budget.ratio >= FILLING:
+        conversation.warned = 1 + (budget.ratio >= NEARLY_FULL)
+    paused = conversation.paused_until
+    warning = context_warning(budget, compacts=conversation.settings.compacts, paused=paused)
+    is_said_above = show_context and budget.ratio < NEARLY_FULL
+    if warning is not None and conversation.warned > before and not is_said_above:
         ui.note(warning)
-    conversation.warned = warning is not None
-    return status
 
 
 def _run_turn(ui: TerminalInterface, events: Iterable[ChatEvent]) -> int:

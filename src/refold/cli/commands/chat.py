@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +18,7 @@ from refold import clients
 from refold.cli.exit_status import Refused, WrongUse
 from refold.cli.input.ask import NOBODY, add_ask_options, open_answerer
 from refold.cli.input.raw import parse_size, read_text_argument
-from refold.cli.input.stores import use_store
+from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
 from refold.cli.options.common import COLOUR_HELP, POLICY_HELP, WINDOW_HELP
 from refold.cli.output.screen import Screen
 from refold.core.models.model_names import parse_model_name
@@ -65,7 +65,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--system", metavar="TEXT", help="the system prompt, or @FILE; '' for none")
     text = "give the model no tools (else it may read this folder, recall, and write after your yes)"
     add("--no-tools", action="store_true", help=text)
-    add("--show-context", action="store_true", help="show the size of the context after each answer")
+    text = "the size of the context after each answer; shown on a terminal, not in a pipe"
+    add("--show-context", action=BooleanOptionalAction, help=text)
     add = parser.add_argument_group("the budget").add_argument
     add("--window", metavar="SIZE", help=WINDOW_HELP)
     add("--policy", metavar="NAME", help=POLICY_HELP)
@@ -94,6 +95,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
     ui = _open_interface(screen)
     name = args.session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    _confirm_new_store(store_address(args), ui)
     with _end_on_sigterm(), use_store(args, create=True) as store:
         conversation = open_conversation(chat_settings, store, name, address, ui)
         try:
@@ -101,7 +103,8 @@ def run(args: Namespace, screen: Screen) -> int:
                 ui.attach(conversation)
                 for note in greet(conversation):
                     ui.note(note)
-            status = talk(conversation, ui, show_context=args.show_context)
+            is_shown = ui.is_interactive if args.show_context is None else args.show_context
+            status = talk(conversation, ui, show_context=is_shown)
             session = conversation.session
             if ui.is_interactive and not store.address.startswith("memory:") and session.view():
                 again = (
@@ -111,6 +114,23 @@ def run(args: Namespace, screen: Screen) -> int:
         finally:
             conversation.close()
     return status
+
+
+def _confirm_new_store(address: str, ui: "TerminalInterface") -> None:
+    """Ask before a store is made where none is: its name may be mistyped. In a pipe a line says so."""
+    from refold.chat.display import Note
+
+    if store_exists(address) or address == DEFAULT:
+        return
+    if not ui.is_interactive:
+        ui.note(Note(f"a new store is made: {address}", "dim"))
+        return
+    try:
+        answer = ui.choose(f"there is no store {address}; make a new one?", ("yes", "no"))
+    except KeyboardInterrupt:
+        answer = "no"
+    if answer != "yes":
+        raise Refused("no store was made: name another one with --store")
 
 
 @contextmanager

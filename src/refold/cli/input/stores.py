@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from refold.cli.exit_status import WRONG_USE, Refused, WrongUse, status_of
 from refold.config import settings
 from refold.errors import RefoldError, RefoldWarning, StoreError
-from refold.stores import Head, Store, open_store
+from refold.stores import Head, Store, is_bare_path, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
+    from refold.cli.output.screen import Screen
     from refold.formats.shared.documents import Document
     from refold.session.session import Session
     from refold.transcripts import Transcript
@@ -30,7 +31,7 @@ def store_address(args: Namespace) -> str:
 
 def store_exists(address: str) -> bool:
     """True if there is a store at an address; one that is not a file on this machine counts as there."""
-    scheme, _, rest = address.partition(":")
+    scheme, _, rest = ("sqlite", "", address) if is_bare_path(address) else address.partition(":")
     rest = rest.partition("?")[0]
     if scheme == "sqlite" and not rest:
         from refold.stores.sqlite.files import default_path
@@ -39,6 +40,13 @@ def store_exists(address: str) -> bool:
     if scheme not in ("sqlite", "jsonl") or not rest or "\0" in rest:
         return True
     return Path(rest).expanduser().exists()
+
+
+def note_new_store(args: Namespace, screen: "Screen") -> None:
+    """Say that a store is made where none is: its name may be mistyped."""
+    address = store_address(args)
+    if address != DEFAULT and not store_exists(address):
+        screen.note(f"a new store is made: {screen.short(address, 400)}")
 
 
 @contextmanager

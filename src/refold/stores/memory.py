@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
-from refold.core.log.entries import Entry, Kind
+from refold.core.log.entries import Entry, Kind, WrittenJson, to_json_text
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
@@ -45,13 +45,47 @@ def open_store(
     return MemoryStore(now)
 
 
+class _Kept(NamedTuple):
+    """An entry in memory; a message without its JSON, so that each text is there once."""
+
+    place: Place
+    bare: Entry
+    value: Any
+    """The value of a message, which the session holds as well; None if the entry has its JSON."""
+
+    @classmethod
+    def keep(cls, place: Place, entry: Entry) -> "_Kept":
+        """Take the JSON out of an entry if it knows its value."""
+        if not isinstance(entry.body, WrittenJson):
+            return cls(place, entry, None)
+        return cls(place, _with_body(entry, ""), entry.body.value)
+
+    @property
+    def entry(self) -> Entry:
+        """The entry as it was stored."""
+        return self.bare if self.value is None else _with_body(self.bare, to_json_text(self.value))
+
+
+def _with_body(entry: Entry, body: str) -> Entry:
+    return Entry(
+        name=entry.name,
+        parent=entry.parent,
+        kind=entry.kind,
+        body=body,
+        said=entry.said,
+        text=entry.text,
+        about=entry.about,
+        at=entry.at,
+    )
+
+
 @dataclass(slots=True)
 class _Session:
     created: float
     changed: float
     head: Head
     index: BranchIndex = field(default_factory=BranchIndex)
-    entries: list[tuple[Place, Entry]] = field(default_factory=list)
+    entries: list[_Kept] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
     searchable: int = 0
     """Number of the entries that are in the word index."""
@@ -68,8 +102,8 @@ class MemoryStore:
         self._lock = RLock()
         self._open = True
         self._sessions: dict[str, _Session] = {}
-        self._located: dict[str, list[str]] = {}
-        """For each name of a message the sessions that have it, in the order they stored it."""
+        self._located: dict[str, list[str] | str] = {}
+        """For each name of a message the session that has it, or all of them in the order they stored it."""
         self._notes: dict[str, str] = {}
         self._leases = LeaseTable(lambda session, record: None, now)  # noqa: ARG005  # nothing to save
         self._words = WordIndex()
@@ -132,10 +166,10 @@ class MemoryStore:
             for entry in entries:
                 behind, place = place, Place(line, len(stored.entries) + 1)
                 stored.index.add(place, behind, entry.kind, entry.said, Extent(len(stored.entries)))
-                stored.entries.append((place, entry))
+                stored.entries.append(_Kept.keep(place, entry))
                 if stored.names.setdefault(entry.name, place) == place and entry.kind == "said":
-                    self._located.setdefault(entry.name, []).append(session)
-            last = None if place == START else stored.entries[stored.index.locate(place).at][1]
+                    self._note_session(entry.name, session)
+            last = None if place == START else stored.entries[stored.index.locate(place).at].bare
             stored.head = Head(
                 place=place,
                 name=last.name if last else "",
@@ -145,6 +179,14 @@ class MemoryStore:
             stored.changed = self._now()
             self._sessions[session] = stored
             return stored.head
+
+    def _note_session(self, name: str, session: str) -> None:
+        """Note that a session has a message of this name; a list of one would take as much as the name."""
+        known = self._located.setdefault(name, session)
+        if isinstance(known, list):
+            known.append(session)
+        elif known != session:
+            self._located[name] = [known, session]
 
     def read(
         self,
@@ -162,7 +204,7 @@ class MemoryStore:
             if stored is None:
                 raise SessionNotFound(f"there is no session {session!r}")
             extents = stored.index.walk(place, kinds=kinds, first=first, last=last, newest=newest)
-        return (stored.entries[extent.at][1] for extent in extents)
+        return (stored.entries[extent.at].entry for extent in extents)
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
         """Find entries by name on all branches."""
@@ -174,7 +216,8 @@ class MemoryStore:
         """Find the entries of a kind on all branches, in the order they were stored."""
         with self._hold_lock():
             stored = self._sessions.get(session)
-            return [] if stored is None else [each for each in stored.entries if each[1].kind == kind]
+            found = [] if stored is None else [each for each in stored.entries if each.bare.kind == kind]
+            return [(each.place, each.entry) for each in found]
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions."""
@@ -182,10 +225,10 @@ class MemoryStore:
             return {
                 name: [
                     Located(session=session, place=self._sessions[session].names[name])
-                    for session in islice(reversed(self._located[name]), limit)
+                    for session in islice(reversed([found] if isinstance(found, str) else found), limit)
                 ]
                 for name in names
-                if name in self._located
+                if (found := self._located.get(name)) is not None
             }
 
     # -- search, notes, leases ---------------------------------------------------------------------------
@@ -197,7 +240,7 @@ class MemoryStore:
         with self._hold_lock():
             for name, stored in self._sessions.items():
                 for index in range(stored.searchable, len(stored.entries)):
-                    if text := stored.entries[index][1].text:
+                    if text := stored.entries[index].bare.text:
                         self._words.add(text)
                         self._texts.append((name, index))
                 stored.searchable = len(stored.entries)
@@ -205,8 +248,8 @@ class MemoryStore:
             hits = []
             for hit in self._words.search(query, limit=limit, among=among, some=some):
                 name, index = self._texts[hit.text]
-                place, entry = self._sessions[name].entries[index]
-                hits.append(SearchHit(session=name, entry=entry, place=place, score=hit.score))
+                kept = self._sessions[name].entries[index]
+                hits.append(SearchHit(session=name, entry=kept.entry, place=kept.place, score=hit.score))
             return hits
 
     def note(self, key: str) -> str | None:
@@ -253,7 +296,7 @@ class MemoryStore:
         for session, entries, index in copies:
             parents = ParentCheck()
             last: dict[int, Place] = {}
-            for place, entry in entries:
+            for place, entry in ((kept.place, kept.entry) for kept in entries):
                 wrong = parents.add(entry, place, last.get(place.line, index.parents[place.line]))
                 last[place.line] = place
                 if not entry.sound:
@@ -265,7 +308,11 @@ class MemoryStore:
         """Yield every entry with its session and place, in the order it was stored."""
         with self._hold_lock():
             counts = [(name, stored.entries, len(stored.entries)) for name, stored in self._sessions.items()]
-        return ((name, *row) for name, entries, count in counts for row in islice(entries, count))
+        return (
+            (name, kept.place, kept.entry)
+            for name, entries, count in counts
+            for kept in islice(entries, count)
+        )
 
     def close(self) -> None:
         """Forget everything."""

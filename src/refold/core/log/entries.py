@@ -48,6 +48,13 @@ _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
 
+class WrittenJson(str):
+    """JSON text that knows the value it was written from, for a store that keeps values and not texts."""
+
+    __slots__ = ("value",)
+    value: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One entry of a log, as a store keeps it."""
@@ -123,6 +130,18 @@ def make_entry(
     if not _has_string_keys(value) and not entry.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return entry
+
+
+def make_message_entry(
+    value: Any, *, parent: str, said: int, text: str, about: Mapping[str, Any] | None, at: float
+) -> Entry:
+    """Make the entry of a message, whose value nobody will change; its text knows that value."""
+    entry = make_entry("said", value, parent=parent, said=said, text=text, about=about, at=at)
+    body = WrittenJson(entry.body)
+    body.value = value
+    return Entry(
+        name=entry.name, parent=parent, kind="said", body=body, said=said, text=text, about=entry.about, at=at
+    )
 
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refold import formats
-from refold.core.log.entries import ROOT, Entry, Kind, make_entry
+from refold.core.log.entries import ROOT, Entry, Kind, make_entry, make_message_entry
 from refold.core.log.view import MessageRange, View
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
@@ -105,7 +105,7 @@ def message_entries(
             about = {**about, KEY: key}
         made_behind = made[number - last - 1]
         facts = about | ({MADE_BEHIND: made_behind} if made_behind else {})
-        entry = make_entry("said", value, parent=parent, said=number, text=text, about=facts, at=state.now())
+        entry = make_message_entry(value, parent=parent, said=number, text=text, about=facts, at=state.now())
         parent = entry.name
         entries.append(entry)
     return entries

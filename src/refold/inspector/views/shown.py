@@ -71,8 +71,17 @@ def find_redactor(*, show: bool) -> Redact:
 
 def describe_line(message: Message, redact: Redact) -> tuple[str, int]:
     """Return the first words of a message in one line, and the number of secrets in them."""
-    text, secrets = redact(first_words(message, LINE_CHARS * _BEYOND)[: LINE_CHARS * _BEYOND])
+    words = first_words(_without_ids(message), LINE_CHARS * _BEYOND)
+    text, secrets = redact(words[: LINE_CHARS * _BEYOND])
     return (f"{text[: LINE_CHARS - 1]}…" if len(text) > LINE_CHARS else text), secrets
+
+
+def _without_ids(message: Message) -> Message:
+    """Return a message of nothing but results as their content: the id of a call tells nobody much."""
+    results = [part for part in message.parts if isinstance(part, ToolResult) and not part.name]
+    if not results or len(results) < len(message.parts):
+        return message
+    return Message(message.role, tuple(part for result in results for part in result.content))
 
 
 def describe_row(message: Message, counter: Counter, redact: Redact) -> dict[str, Any]:
@@ -84,6 +93,7 @@ def describe_row(message: Message, counter: Counter, redact: Redact) -> dict[str
         "line": line,
         "secrets": secrets,
         "calls": [part.name for part in parts if isinstance(part, ToolCall)],
+        "results": sum(isinstance(part, ToolResult) for part in parts),
         "images": sum(isinstance(part, Image) for part in parts),
         "failed": any(isinstance(part, ToolResult) and part.is_error for part in parts),
         "tokens": counter.tokens(counter.message(message)),

@@ -10,28 +10,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final, Literal
 
-from refold.core.compaction.flow import Ask, Flow, Reply, run_together
+from refold.core.compaction.flow import Ask, Flow, run_together
 from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.facts.complete_summary import append_missing_facts
-from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport, report_kept
+from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import Vocabulary
 from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
-from refold.core.messages.message_text import full_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
-from refold.core.summaries.acceptance import (
-    GOES_ON,
-    continues_conversation,
-    drop_repeated_lines,
-    is_stand_in,
-    reject_reply,
-    reject_text,
-    reject_thin,
-)
+from refold.core.summaries.acceptance import drop_repeated_lines, reject_reply
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
@@ -45,6 +36,7 @@ from refold.core.summaries.wrappers import (
 )
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.units import format_count
+from refold.stages.judge_summary import SummaryJudge
 from refold.stages.prompts import load
 from refold.stages.requests import (
     JOINT,
@@ -151,13 +143,14 @@ class Summarize:
         answered = Answered()
         draft = yield from self._write_draft(leaving, answered)
         text, leaving = draft.text, draft.leaving
-        if self.ledger_tokens and (why := self._reject(leaving, text)):
-            answered.turn_down(why, partial(self._reject_answer, leaving))
+        judge = self._make_judge()
+        if self.ledger_tokens and (why := judge.reject(leaving, text)):
+            answered.turn_down(why, partial(judge.reject_answer, leaving))
             # The second question says what was wrong, and never stands behind the conversation itself: a
             # model that took its part in the talk reads it as data now.
             apart = leaving.in_window(leaving.task.ask_window)
             text = (yield from self._write_draft(apart, answered)).text
-            if again := self._reject(leaving, text):
+            if again := judge.reject(leaving, text):
                 text = Rejected(f"{why}; asked again: {again}")
         if isinstance(text, Rejected):
             return Step(note=text.why, failed=True)
@@ -187,43 +180,9 @@ class Summarize:
         edits = replace_runs(leaving.task, leaving.places, put, self.name, why)
         return Step(edits, why, facts=facts.counts)
 
-    def _reject(self, leaving: Leaving, text: str | Rejected) -> str:
-        """Return why a text is no summary, if asking again may help; else ""."""
-        if isinstance(text, Rejected):
-            return text.why if text.worth_retry else ""
-        if not text or is_stand_in(text):
-            return ""
-        conversation = "\n".join(
-            message.text[:2_000]
-            for message in leaving.messages
-            if find_speaker(message) in {"user", "assistant"}
-        )
-        sources = map(full_text, leaving.originals)
-        replaced = leaving.task.counter.tokens(leaving.units)
-        return self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
-
-    def _reject_answer(self, leaving: Leaving, about: str, text: str) -> str:
-        """Return why one of several answers is no summary of what it was asked about; else ""."""
-        replaced = leaving.task.counter.plain(about)
-        return self._judge(leaving, text, about, sources=(about,), replaced=replaced)
-
-    def _judge(
-        self, leaving: Leaving, text: str, conversation: str, *, sources: Iterable[str], replaced: int
-    ) -> str:
-        counter = leaving.task.counter
-        tokens = counter.plain(text)
-        # A text that saves too little is rejected for that; only a shorter one can be too long for its limit.
-        gains = tokens < replaced * (1 - self.least_gain)
-        most = self.output_tokens * 2 if gains else None
-        asked = "\n".join(load(self.prompt).values())
-        return reject_text(
-            text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked
-        ) or reject_thin(
-            text,
-            sources,
-            tokens=tokens,
-            replaced=replaced,
-            keeps_fact=lambda: bool(report_kept(text, leaving.ledger, 0).kept),
+    def _make_judge(self) -> SummaryJudge:
+        return SummaryJudge(
+            self.prompt, self.output_tokens, self.least_gain, compares=bool(self.ledger_tokens)
         )
 
     def _fit_text(self, leaving: Leaving, text: str) -> str:
@@ -323,7 +282,7 @@ class Summarize:
         if not pieces:
             return ""
         texts = yield from answered.ask_rest(
-            request, pieces, "update" if previous else occasion, self._reject_reply
+            request, pieces, "update" if previous else occasion, self._make_judge().reject_reply
         )
         if isinstance(texts, Rejected):
             return texts
@@ -331,12 +290,6 @@ class Summarize:
         answered.final.append(text)
         omitted = [note for index in shown if (note := self._note_omission(leaving.task, index))]
         return "\n\n".join([text, *omitted])
-
-    def _reject_reply(self, reply: Reply) -> str:
-        """Return why a reply to a question is no summary; a merged text would hide how its parts begin."""
-        why = reject_reply(reply)
-        goes_on = not why and self.ledger_tokens and continues_conversation(answer_text(reply))
-        return GOES_ON if goes_on else why
 
     def _make_request(self, leaving: Leaving, previous: str, occasion: str) -> Request:
         sections = load(self.prompt)

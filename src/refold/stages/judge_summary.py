@@ -1,0 +1,76 @@
+"""Is an answer a summary of what leaves? The checks of `core.summaries` with what one fold knows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from refold.core.compaction.flow import Reply
+from refold.core.facts.ledger import report_kept
+from refold.core.messages.message_text import full_text
+from refold.core.messages.speakers import find_speaker
+from refold.core.summaries.acceptance import (
+    GOES_ON,
+    continues_conversation,
+    is_stand_in,
+    reject_reply,
+    reject_text,
+    reject_thin,
+)
+from refold.stages.prompts import load
+from refold.stages.requests import Leaving, Rejected, answer_text
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryJudge:
+    """Turns down answers that are no summary; each reason is in words, "" is none."""
+
+    prompt: str
+    """Name of the prompt file."""
+    output_tokens: int
+    least_gain: float
+    """Share of what leaves that must be saved."""
+    compares: bool
+    """True if texts are compared with the conversation."""
+
+    def reject(self, leaving: Leaving, text: str | Rejected) -> str:
+        """Return why a text is no summary, if asking again may help."""
+        if isinstance(text, Rejected):
+            return text.why if text.worth_retry else ""
+        if not text or is_stand_in(text):
+            return ""
+        conversation = "\n".join(
+            message.text[:2_000]
+            for message in leaving.messages
+            if find_speaker(message) in {"user", "assistant"}
+        )
+        sources = map(full_text, leaving.originals)
+        replaced = leaving.task.counter.tokens(leaving.units)
+        return self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
+
+    def reject_answer(self, leaving: Leaving, about: str, text: str) -> str:
+        """Return why one of several answers is no summary of what it was asked about."""
+        replaced = leaving.task.counter.plain(about)
+        return self._judge(leaving, text, about, sources=(about,), replaced=replaced)
+
+    def reject_reply(self, reply: Reply) -> str:
+        """Return why a reply to a question is no summary; a merged text would hide how its parts begin."""
+        why = reject_reply(reply)
+        goes_on = not why and self.compares and continues_conversation(answer_text(reply))
+        return GOES_ON if goes_on else why
+
+    def _judge(
+        self, leaving: Leaving, text: str, conversation: str, *, sources: Iterable[str], replaced: int
+    ) -> str:
+        tokens = leaving.task.counter.plain(text)
+        # A text that saves too little is rejected for that; only a shorter one can be too long for its limit.
+        gains = tokens < replaced * (1 - self.least_gain)
+        most = self.output_tokens * 2 if gains else None
+        asked = "\n".join(load(self.prompt).values())
+        return reject_text(
+            text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked
+        ) or reject_thin(
+            text,
+            sources,
+            tokens=tokens,
+            replaced=replaced,
+            keeps_fact=lambda: bool(report_kept(text, leaving.ledger, 0).kept),
+        )

@@ -1,6 +1,7 @@
 """Inspect AI in the conformance suite: the model wrapper under Inspect's own tool loop; histories in JSON files."""
 
 import gc
+import json
 from typing import ClassVar
 
 from conformance import Conformance
@@ -17,6 +18,10 @@ from inspect_ai.model import (
     GenerateConfig,
     get_model,
 )
+from inspect_ai.model._assistant_internal import (
+    dump_sample_assistant_internal,
+    init_sample_assistant_internal,
+)
 from inspect_ai.model._model import _models as models
 from inspect_ai.tool import ToolError, tool
 from pydantic import TypeAdapter
@@ -26,14 +31,17 @@ from refold.adapters.inspect_ai import Refold
 MESSAGES = TypeAdapter(list[ChatMessage])
 MODELS = {
     "openai": f"openai/{MODEL['openai']}",
+    "responses": f"openai/{MODEL['responses']}",
     "anthropic": f"anthropic/{MODEL['anthropic']}",
 }
 ARGUMENTS = {
     "openai": {"responses_api": False},
+    "responses": {"responses_api": True},
     "anthropic": {},
 }
 CONFIGS = {
     "openai": {},
+    "responses": {},
     "anthropic": {"max_tokens": 1024},
 }
 
@@ -64,6 +72,7 @@ class InspectAgent(Agent):
         self._refold = Refold(**setup.options) if setup.with_refold else None
         self._plain = {stream: self._open(stream=stream) for stream in (False, True)}
         self._models = {}
+        self._restore_internal()
 
     async def arun(self, key, text, *, stream=False):
         return await self._say(key, ChatMessageUser(content=text), stream=stream)
@@ -139,6 +148,15 @@ class InspectAgent(Agent):
         part = self._path(f"{key}.part")
         part.write_bytes(MESSAGES.dump_json(messages))
         part.replace(self._path(key))
+        internal = self._path("internal.part")
+        internal.write_text(json.dumps(dump_sample_assistant_internal()))
+        internal.replace(self._path("internal"))
+
+    def _restore_internal(self):
+        """Restore what Inspect keeps beside the messages, such as ids of calls; its checkpoints do the same."""
+        path = self._path("internal")
+        if path.exists() and (value := json.loads(path.read_text())) is not None:
+            init_sample_assistant_internal(value)
 
 
 def write_item(message):
@@ -156,7 +174,7 @@ def write_item(message):
 
 
 class InspectCase(Case):
-    """A model of Inspect over one of two wires."""
+    """A model of Inspect over one of three wires."""
 
     name = "inspect-ai"
     modes = ("async", "astream")
@@ -181,6 +199,12 @@ class TestInspectChat(Conformance):
         super().test_12_the_examples_of_the_documentation_run(monkeypatch, tmp_path)
         models.clear()
         gc.collect()
+
+
+class TestInspectResponses(Conformance):
+    """Responses with encrypted reasoning."""
+
+    case = InspectCase("responses")
 
 
 class TestInspectAnthropic(Conformance):

@@ -176,6 +176,11 @@ def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
+def write_text(message: Message) -> str:
+    """Return the content of a message as text, with its secrets and without the ids of calls."""
+    return "\n".join(write_lines(_without_ids(message)))
+
+
 def write_whole(message: Message, redact: Redact) -> str:
     """Return a message as one text."""
     return redact("\n".join(write_lines(message)))[0]

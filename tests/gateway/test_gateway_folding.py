@@ -15,6 +15,9 @@ from refold.stores import open_store
 
 WINDOW = 30_000
 STEPS = 36
+SMALL_WINDOW = 8_000
+MANY_STEPS = range(36, 70)
+"""Many short steps in a small window need summaries: what is long is shortened without a model."""
 CLIENTS = [
     pytest.param(ClaudeCode(words=500), "anthropic", id="claude-code"),
     pytest.param(ClaudeCode(words=500, opus=True), "anthropic", id="claude-code-opus"),
@@ -142,9 +145,9 @@ def test_each_summary_is_asked_for_once_and_behind_the_callers_back(upstream, st
         asked.append(question)
         return SUMMARY
 
-    client = ClaudeCode(words=500)
-    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW, ask=ask)) as gateway:
-        for steps in range(STEPS):
+    client = ClaudeCode()
+    with running_gateway(upstream, HistoryOptions(store=store, window=SMALL_WINDOW, ask=ask)) as gateway:
+        for steps in MANY_STEPS:
             reply = play(gateway, client.request(steps))
         name = reply.header("x-refold-session")
     folds = refold.open(name, store=store).folds()
@@ -163,14 +166,15 @@ def test_another_day_keeps_every_fold(upstream, store):
         asked.append(question)
         return SUMMARY
 
-    for date in ("2026-11-15", "2026-11-16"):
-        client = ClaudeCode(words=500, date=date)
-        with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW, ask=ask)) as gateway:
-            for steps in (16, 17, 18):
+    for date, turns in (("2026-11-15", range(36, 44)), ("2026-11-16", (44, 45))):
+        client = ClaudeCode(date=date)
+        with running_gateway(upstream, HistoryOptions(store=store, window=SMALL_WINDOW, ask=ask)) as gateway:
+            for steps in turns:
                 reply = play(gateway, client.request(steps))
         if date == "2026-11-15":
             before, first = len(asked), [fold.name for fold in open_folds(store, reply)]
             assert first
+            assert asked
     assert [fold.name for fold in open_folds(store, reply)][: len(first)] == first
     assert len(asked) == before
     assert b"2026-11-16" in upstream.seen[-1].body
@@ -260,14 +264,14 @@ def test_a_summary_that_is_late_is_done_without(upstream, store):
         late.wait(LIMIT)
         return SUMMARY
 
-    options = HistoryOptions(store=store, window=WINDOW, ask=ask, fold_seconds=2.0)
-    client = ClaudeCode(words=500)
+    options = HistoryOptions(store=store, window=SMALL_WINDOW, ask=ask, fold_seconds=2.0)
+    client = ClaudeCode()
     with running_gateway(upstream, options) as gateway:
-        for steps in range(12, 26):
+        for steps in MANY_STEPS:
             reply = play(gateway, client.request(steps))
         assert begun.is_set()
         assert reply.header("x-refold-fold") != "none"
-        assert len(upstream.seen[-1].body) < len(client.request(25).bytes)
+        assert len(upstream.seen[-1].body) < len(client.request(steps).bytes)
         late.set()
 
 

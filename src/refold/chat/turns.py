@@ -152,7 +152,7 @@ def _stream_reply(
 def _remarks(reply: Reply) -> Iterator[Note]:
     """Notes on how a reply ended, if it did not end well."""
     if reply.finish == "length":
-        yield Note("the answer was cut off where it was as long as it may be", "yellow")
+        yield Note("the answer hit the length limit and is cut off", "yellow")
     elif reply.finish == "refusal":
         yield Note("the model refused", "yellow")
     elif not reply.text.strip() and not reply.calls:

@@ -41,7 +41,7 @@ def test_no_command_tells_what_to_begin_with():
     [
         (["mesure", "x"], "there is no command 'mesure'; did you mean measure?"),
         (["frobnicate"], "there are quickstart, demo, chat, measure, plan, compact"),
-        (["measure"], "arguments are required: FILE"),
+        (["measure"], "no conversation is named: name a FILE, or a session"),
         (["measure", "a.json", "--modle", "x"], "there is no option --modle (did you mean --model?)"),
         (["measure", "a.json", "--zzz=1"], "there is no option --zzz;"),
         (["measure", "a.json", "b.json"], "there is no place for 'b.json'"),

@@ -646,7 +646,7 @@ def test_a_pipe_is_clean_and_a_terminal_has_colours(one_store):
 def test_commands_joined_by_pipes(tmp_path):
     env = {"REFOLD_STORE": f"sqlite:{tmp_path / 'store'}"}
     done = process("import", "piped", "-", stdin=json.dumps(talk(2)).encode(), env=env)
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (0, f"a new store is made: {env['REFOLD_STORE']}\n")
     shown = process("show", "piped", "--format", "openai", env=env)
     assert json.loads(shown.out) == talk(2)
     assert process("measure", "-", "--json", stdin=shown.out.encode()).json["messages"] == 4
@@ -754,3 +754,56 @@ def test_results_as_data(one_store):
     again = run_cli("rewind", FOLDED, "start")
     assert again.out == "stands behind #0 now, before it was #0; what came after stays on its own branch\n"
     assert run_cli("show", FOLDED, "--all").out == ""
+
+
+STORED = (("show", "--brief"), ("folds",), ("recall", "the failing test"), ("diff",), ("checkpoint", "here"))
+
+
+@pytest.mark.parametrize("command", STORED, ids=lambda command: command[0])
+def test_every_command_takes_the_session_as_an_option(command):
+    """One store and one session option, with the same names and the same meaning, everywhere."""
+    store = ("--store", "sqlite:work.db")
+    run_cli("import", "--session", "task", LONG, *store)
+    name, *rest = command
+    placed = run_cli(name, "task", *rest, *store)
+    assert placed.status == 0 or name == "diff"  # nothing is folded yet
+    assert run_cli(name, "--session", "task", *rest, *store) == placed
+    assert run_cli(name, *rest, *store, "--session=task") == placed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("measure",), ("plan", "--window", "32k"), ("compact", "--window", "32k"), ("validate",)],
+    ids=lambda command: command[0],
+)
+def test_commands_of_files_take_a_session_in_their_place(command):
+    run_cli("import", "task", LONG, "--store", "sqlite:work.db")
+    listed = saved(
+        "view.json", run_cli("show", "task", "--store", "sqlite:work.db", "--format", "openai").out
+    )
+    name, *rest = command
+    of_file = run_cli(name, listed, *rest, "--json").json
+    of_session = run_cli(name, "--session", "task", "--store", "sqlite:work.db", *rest, "--json").json
+    assert {**of_session, "file": ""} == {**of_file, "file": ""}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "no conversation is named: name a FILE, or a session of the store with --session"),
+        (["a.json", "--session", "b"], "FILE and --session exclude each other"),
+        (["a.json", "--store", "sqlite:x.db"], "--store goes with --session"),
+    ],
+)
+def test_a_conversation_is_named_once(args, said):
+    done = run_cli("measure", *args)
+    assert done.status == 2
+    assert said in done.err
+
+
+def test_a_new_store_is_told():
+    """A mistyped name is seen; a second import makes no store."""
+    first, second = (run_cli("import", name, LONG, "--store", "sqlite:work.db") for name in ("one", "two"))
+    assert first.err == "a new store is made: sqlite:work.db\n"
+    assert second.err == ""
+    assert "there is no store in ./tpyo.db" in run_cli("show", "one", "--store", "./tpyo.db").err

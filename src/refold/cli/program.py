@@ -95,6 +95,11 @@ class Parser(ArgumentParser):
         """Raise instead of printing the usage."""
         raise WrongUse(f"{message}; see `{self.prog} --help`")
 
+    @property
+    def takes_session(self) -> bool:
+        """True if the session is an argument without an option."""
+        return any(action.dest == "session" and not action.option_strings for action in self._actions)
+
     def refuse(self, extra: Sequence[str]) -> NoReturn:
         """Refuse an unknown argument, and name the option that may have been meant."""
         option = next((word for word in extra if word.startswith("-")), None)
@@ -159,6 +164,8 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise WrongUse(f"there is no command {chosen!r}; {hint}")
     root, own, module = make_parsers(chosen)
+    if own.takes_session:
+        arguments = _place_session(arguments, chosen)
     args, extra = root.parse_known_args(arguments)
     if extra:
         own.refuse(extra)
@@ -169,6 +176,22 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
         status = module.run(args, screen)
         screen.flush()
     return status
+
+
+def _place_session(arguments: list[str], chosen: str | None) -> list[str]:
+    """Return the arguments with `--session NAME` where the command has its session: `refold show NAME`.
+
+    >>> _place_session(["recall", "the words", "--session", "task"], "recall")
+    ['recall', 'task', 'the words']
+    """
+    rest, named = list(arguments), list[str]()
+    for number, word in enumerate(arguments):
+        if word.startswith("--session="):
+            rest, named = [*arguments[:number], *arguments[number + 1 :]], [word.partition("=")[2]]
+        elif word == "--session" and number + 1 < len(arguments):
+            rest, named = [*arguments[:number], *arguments[number + 2 :]], [arguments[number + 1]]
+    at = rest.index(chosen) + 1 if chosen in rest else 0
+    return [*rest[:at], *named, *rest[at:]]
 
 
 def make_parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:

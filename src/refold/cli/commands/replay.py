@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.ask import add_ask_options, open_answerer
 from refold.cli.input.raw import parse_size, read_text_argument
-from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_output_options, refuse_both
+from refold.cli.options.common import FORMATS_HELP, add_file, add_output_options, refuse_both
 from refold.cli.options.conversation import Inputs, read_inputs
 from refold.cli.options.knobs import make_policy
 from refold.cli.output.files import choose_destination, write_result
@@ -51,7 +51,7 @@ _STAMP: Final = re.compile(rb'"timestamp" ?: ?"(\d{4}-\d\d-\d\dT[\d:.]{5,20}(?:Z
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    add_file(parser)
     add = parser.add_argument_group("the conversation").add_argument
     add("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
     add("--system", metavar="TEXT", help="the system prompt, or @FILE, if it is not in FILE")

@@ -7,8 +7,8 @@ from typing import Any, Final
 from refold import formats
 from refold.calls.repair import validate
 from refold.cli.exit_status import DONE, REFUSED
-from refold.cli.input.sources import read_source
-from refold.cli.options.common import FILE_HELP, FORMATS_HELP, WHOLE_HELP, add_output_options
+from refold.cli.input.conversations import read_conversation_of
+from refold.cli.options.common import FORMATS_HELP, WHOLE_HELP, add_file, add_output_options
 from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import align_columns
@@ -26,7 +26,7 @@ SHOWN: Final = 50
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    add_file(parser)
     parser.add_argument("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
     parser.add_argument("--whole", action="store_true", help=WHOLE_HELP)
     add_output_options(parser)
@@ -37,7 +37,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.format:
         formats.get(args.format)
     # A list that mixes the shapes of several providers is a problem to show, not an error.
-    source = read_source(args.file, screen, format=args.format, whole=args.whole, allow_mixed=True)
+    source = read_conversation_of(args, screen, whole=args.whole, allow_mixed=True)
     messages = source.document.messages
     wire = None if source.is_mixed else source.document.format
     problems = validate(messages, wire)

@@ -25,9 +25,20 @@ def add_output_options(parser: ArgumentParser) -> None:
     add("--no-color", action="store_true", help=COLOUR_HELP)
 
 
+def add_file(parser: ArgumentParser) -> None:
+    """Add the conversation: a file, or a session of the store in its place."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
+    add = parser.add_argument_group("a session in place of FILE").add_argument
+    add("--session", metavar="NAME", help="a session of the store; `refold sessions` lists them")
+    add("--store", metavar="ADDRESS", help=STORE_HELP)
+
+
 def add_session(parser: ArgumentParser, *, files: bool = False) -> None:
-    """Add the session, which may be a file for commands that only read."""
-    text = "its name; `refold sessions` lists them"
+    """Add the session, which may be a file for commands that only read.
+
+    `program` also takes `--session NAME` for it, so that the option works for every command.
+    """
+    text = "its name, also as --session NAME; `refold sessions` lists them"
     text += "; or a file: an agent's transcript, AGENT:SESSION, JSON" * files
     parser.add_argument("session", metavar="SESSION", help=text)
 

@@ -11,14 +11,15 @@ from typing import Any, Final
 from refold import formats
 from refold.calls.target import parse_target
 from refold.cli.exit_status import WrongUse
+from refold.cli.input.conversations import read_conversation_of
 from refold.cli.input.raw import parse_size, read_text_argument
-from refold.cli.input.sources import Source, read_source
+from refold.cli.input.sources import Source
 from refold.cli.options.common import (
-    FILE_HELP,
     FORMATS_HELP,
     POLICY_HELP,
     WHOLE_HELP,
     WINDOW_HELP,
+    add_file,
 )
 from refold.cli.options.knobs import make_policy, refuse_unknown_policy
 from refold.cli.output.progress import LONG_BYTES, progress
@@ -132,13 +133,13 @@ def read_inputs(args: Namespace, screen: Screen) -> Inputs:
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
     if args.format:
         formats.get(args.format)
-    source = read_source(args.file, screen, format=args.format, whole=getattr(args, "whole", False))
+    source = read_conversation_of(args, screen, whole=getattr(args, "whole", False))
     return Inputs(args=args, source=source, settings=settings)
 
 
 def add_conversation(parser: ArgumentParser, *, compare: bool = False) -> None:
     """Add the options of a command that looks at a conversation."""
-    parser.add_argument("file", metavar="FILE", help=FILE_HELP)
+    add_file(parser)
     add = parser.add_argument_group("the conversation").add_argument
     add("--format", metavar="NAME", help=f"{FORMATS_HELP}; recognised where absent")
     add("--whole", action="store_true", help=WHOLE_HELP)

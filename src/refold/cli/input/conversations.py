@@ -1,0 +1,36 @@
+"""The conversation that a command looks at: a file, or a session of the store in its place."""
+
+from argparse import Namespace
+
+from refold.cli.exit_status import WrongUse
+from refold.cli.input.sources import Source, read_source
+from refold.cli.input.stores import find_head, open_session, use_store
+from refold.cli.output.screen import Screen
+from refold.core.log.entries import SAID
+from refold.formats.shared.documents import Document
+
+
+def read_conversation_of(
+    args: Namespace, screen: Screen, *, whole: bool = False, allow_mixed: bool = False
+) -> Source:
+    """Read the file or the session that the arguments name; `whole`: with all that was folded."""
+    if (args.file is None) == (args.session is None):
+        which = "FILE and --session exclude each other" if args.file else "no conversation is named"
+        raise WrongUse(f"{which}: name a FILE, or a session of the store with --session")
+    if args.session is None:
+        if args.store is not None:
+            raise WrongUse("--store goes with --session: a FILE is in no store")
+        return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
+    with use_store(args) as store:
+        head = find_head(store, args.session)
+        session = open_session(store, args.session)
+        items = session.view()
+        if whole:
+            items = [entry.value for entry in store.read(args.session, head.place, kinds=SAID)]
+        wire = session.state.wire.name
+    if not items:
+        raise WrongUse(f"session {args.session!r} holds no messages: nothing was said in it yet")
+    if args.format and args.format != wire:
+        raise WrongUse(f"session {args.session!r} is in format {wire}: leave --format out")
+    # The bytes of an empty list: a result is written as a plain list of messages.
+    return Source(name=args.session, path=None, raw=b"[]", document=Document(messages=items, format=wire))

@@ -27,8 +27,8 @@ class SentView:
     items: list[Any]
     said: int
     tip: str
-    revision: object = None
-    """That of the view in memory; while it is the same, that view has only grown."""
+    source: list[Any] | None = None
+    """The list of the view in memory; while that has the same one, it has only grown."""
 
 
 @dataclass(slots=True)
@@ -50,8 +50,8 @@ class CallerHistory:
     """A caller's list that continued an earlier view, with all messages said by then."""
     sent_copies: list[Any] = field(default_factory=list)
     """The copies that were sent last; made again if a caller changed one."""
-    copied_revision: object = None
-    """The revision of the view of which they are copies."""
+    copied: list[Any] | None = None
+    """The list of the view of which they are copies."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
     read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
@@ -76,13 +76,13 @@ class CallerHistory:
             pairs = zip(copies, items, strict=False)
             copies = [copy if copy == item else copy_item(item) for copy, item in pairs]
         copies += [copy_item(item) for item in items[len(copies) :]]
-        self.sent_copies, self.copied_revision = copies, loaded.revision
+        self.sent_copies, self.copied = copies, items
         return list(copies)
 
     def _are_current(self, copies: list[Any], loaded: LoadedView) -> bool:
         """True if the copies are what the view begins with, and nobody has changed them."""
         items, last = loaded.items, len(copies)
-        if self.copied_revision is not loaded.revision:
+        if self.copied is not items:
             return last <= len(items) and items[:last] == copies
         turn = self.next_comparison() % -(-max(1, last) // NEWEST_COPIES) * NEWEST_COPIES
         parts = (max(0, last - NEWEST_COPIES), last), (turn, min(turn + NEWEST_COPIES, last))
@@ -185,7 +185,7 @@ class CallerHistory:
 
 def _extend_sent(before: SentView | None, position: LogPosition, loaded: LoadedView) -> SentView:
     """Return the view as it is sent now; one that was sent before and has grown is not copied again."""
-    if before is None or before.revision is not loaded.revision:
+    if before is None or before.source is not loaded.items:
         return view_to_send(position, loaded)
     start = loaded.fixed + len(before.items)
     before.items.extend(loaded.items[start:])
@@ -196,7 +196,7 @@ def _extend_sent(before: SentView | None, position: LogPosition, loaded: LoadedV
 def view_to_send(position: LogPosition, loaded: LoadedView) -> SentView:
     """Return the view as it stands now, without the system messages."""
     view_items = loaded.view_items[loaded.fixed :]
-    return SentView(view_items, loaded.body, position.view.said, position.tip, loaded.revision)
+    return SentView(view_items, loaded.body, position.view.said, position.tip, loaded.items)
 
 
 def copy_item(item: Any) -> Any:

@@ -24,6 +24,7 @@ class LoadedView:
     fixed: int = 0
     view_items: list[ViewItem | None] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
+    """Another list whenever a message that is here already changes: the same one has only grown."""
     messages: list[Message] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     units: int = 0
@@ -36,8 +37,6 @@ class LoadedView:
     """None if the history has to be checked as a whole."""
     bound: ShownThinking = field(default_factory=ShownThinking)
     """Which thinking is shown, where the model binds it to what stands before it."""
-    revision: object = field(default_factory=object, compare=False, repr=False)
-    """Another one whenever a message that is here already changes: else it has only grown at its end."""
 
     def __post_init__(self) -> None:
         self.sound = ValidityTracker(self.wire.shape)
@@ -69,7 +68,7 @@ class LoadedView:
         bound, before = self.bound, dict(self.bound.whole)
         if not bound.begin_again(thinking, self.items):
             return False
-        self.revision = object()
+        self.items = list(self.items)
         if thinking is None:
             bound.whole.clear()
             for index, (item, message) in before.items():
@@ -80,7 +79,7 @@ class LoadedView:
 
     def _show_from(self, first: int) -> None:
         """Decide again from a place on which thinking is shown."""
-        self.revision = object()
+        self.items = list(self.items)
         for index in self.bound.go_back(first):
             item, message = self.get_whole(index)
             item, shown = self.bound.show(index, item, message, self.wire.render, self.items[index])
@@ -91,7 +90,7 @@ class LoadedView:
     def put_items(self, items: Mapping[int, Any]) -> None:
         """Send messages in the JSON that the caller has now, by their places in the view."""
         if items:
-            self.revision = object()
+            self.items = list(self.items)
         for index, item in items.items():
             self.items[index] = item
             if self.bound.is_changed(index, item):
@@ -160,7 +159,8 @@ class LoadedView:
             item = without_private(given)
             if item == self.get_whole(index)[0]:
                 continue
-            self.items[index], self.revision = item, object()
+            self.items = self.items if changed else list(self.items)
+            self.items[index] = item
             self.bound.forget(index)
             changed.append(index)
             if not self.wire.positional:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.calls.build_task import CompactionOptions, build_task
+from refold.calls.outcome import Outcome
 from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
 from refold.core.log.view import MessageRange, ViewItem
@@ -60,19 +61,15 @@ def prepare(
     if state.events.is_new_level(budget.level):
         warn_listeners(state, budget)
     accounting.note_refusal(refused=False)
-    view, report = state.view, accounting.report
+    before = state.view, accounting.report
     attempt = yield from compact_if_due(state, context)
-    is_same = state.view is view and accounting.report is report  # others may act while a model answers
+    # others may act while a model answers
+    measured = budget if before == (state.view, accounting.report) else None
     if attempt.fold:
-        budget = (yield from context_state(state)).budget
-    note_request(state, budget if is_same or attempt.fold else None)
+        budget = measured = (yield from context_state(state)).budget
+    note_request(state, measured)
     sent, places = _choose_list(state, messages, taken)
-    outcome = replace(attempt.outcome, messages=sent)
-    if taken.mended or taken.limited:
-        mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
-        reason = "; ".join(filter(None, (outcome.reason, mended, taken.limited)))
-        receipt = replace(outcome.receipt, mended=taken.mended, reason=reason)
-        outcome = replace(outcome, reason=reason, receipt=receipt)
+    outcome = _tell_repairs(replace(attempt.outcome, messages=sent), taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)
@@ -81,6 +78,16 @@ def prepare(
     return Ready(
         messages=sent, budget=budget, outcome=outcome, fold=attempt.fold or taken.native, places=places
     )
+
+
+def _tell_repairs(outcome: Outcome, taken: "_TakenIn") -> Outcome:
+    """Return the outcome with what was done to messages when they came."""
+    if not (taken.mended or taken.limited):
+        return outcome
+    mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
+    reason = "; ".join(filter(None, (outcome.reason, mended, taken.limited)))
+    receipt = replace(outcome.receipt, mended=taken.mended, reason=reason)
+    return replace(outcome, reason=reason, receipt=receipt)
 
 
 def _choose_list(

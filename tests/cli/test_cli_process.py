@@ -220,10 +220,12 @@ def test_help_starts_at_once():
 
 
 def test_a_megabyte_is_measured_without_what_only_sessions_need():
-    """A transcript of 1 MB is measured; no session, store or client is loaded for it."""
+    """A transcript of 1 MB is measured; no session, store, client or stage is loaded for it."""
     messages = json.loads(LONG.read_text())
     saved("megabyte.json", json.dumps([messages[0], *(messages[1:] * 3)]))
     assert Path("megabyte.json").stat().st_size > 1_000_000
     loaded = modules_loaded("measure", "megabyte.json", "--window", "128k")
-    heavy = ("refold.session", "refold.stores", "refold.clients", "refold.chat")
+    heavy = ("refold.session", "refold.stores", "refold.clients", "refold.chat", "refold.stages")
+    heavy += ("refold.policies.systems", "refold.core.facts", "refold.core.outputs", "refold.core.summaries")
+    heavy += ("refold.transcripts.agents.codex", "refold.transcripts.find_sessions", "refold.formats.gemini")
     assert [name for name in loaded if name.startswith(heavy)] == []

@@ -17,7 +17,6 @@ from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
-from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.messages.file_operations import PATH_CHARS
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
@@ -32,7 +31,6 @@ from refold.core.tokens.usage import Usage, read_usage
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.policies import presets
-from refold.tokenizers import exact
 
 Count = Callable[[str], int] | str | None
 """A callable from text to tokens, `"exact"` or the name of an encoding; None: as the policy counts."""
@@ -227,6 +225,8 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
         return counter
     if not isinstance(count, str):
         return counter.with_text_count(MemoizedCount(_check_count(count)))
+    from refold.tokenizers import exact  # most people estimate
+
     encoding = exact.encoding_for(model or "") if count == "exact" else count
     factor = FAMILY.get(provider_of(model or "") or "", 1.0)
     if encoding is not None or factor == 1.0:
@@ -240,6 +240,8 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
 
 def _is_file_name(text: str) -> bool:
     """True for a single word that has the shape of a path, or is the name of a file that is there."""
+    from refold.core.facts.entities import FILE, PATH, entity_kind  # slow to import, and few hand files in
+
     is_word = 0 < len(text) <= PATH_CHARS and len(text.split()) == 1
     return is_word and (entity_kind(text) in {PATH, FILE} or os.path.isfile(text))  # noqa: PTH113  # no text is too odd for it
 

@@ -113,7 +113,6 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
     """Return the format of a list; None if nothing in it belongs to one format only."""
     if isinstance(items, (str, bytes, bytearray)) or not isinstance(items, Sequence):
         raise FormatError(f"expected a list of messages, found {type(items).__name__}", path="messages")
-    formats = [_load_built_in(name) for name in _BUILT_IN]
     detected: Format | None = None
     evidence = ""
     for index, item in enumerate(items):
@@ -123,7 +122,8 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
         if not isinstance(item, (dict, Message)):
             text = f"expected an object or a Message, found {type(item).__name__} (of an SDK? pass its dict)"
             raise FormatError(text, path=where)
-        match = next(((known, path) for known in formats if (path := known.recognise(item))), None)
+        known_formats = map(_load_built_in, _BUILT_IN)  # only as far as one of them is asked
+        match = next(((known, path) for known in known_formats if (path := known.recognise(item))), None)
         if match is None:
             continue
         matched, path = match

@@ -6,37 +6,18 @@ numbers of when to fold were found.
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Any
 
 from refold.arguments import check_arguments
 from refold.core.compaction.budget import Reserve, Target, Trigger
-from refold.core.compaction.policy import Policy
-from refold.core.compaction.task import Stage
-from refold.core.messages.transcript import default_layout
+from refold.core.compaction.policy import Policy, make_stages_later
 from refold.core.models.windows import lookup, provider_of
-from refold.core.summaries.wrappers import wrap_summary
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, MemoizedCount, count_media_tokens
 from refold.core.tokens.estimate import FAMILY, estimate
 from refold.policies.knobs import PositiveTokens, Share, Tokens
-from refold.stages import digest
-from refold.stages.arguments import TrimArguments
-from refold.stages.clamp import Clamp
-from refold.stages.dedupe import Dedupe
-from refold.stages.grade import Before, Grade
-from refold.stages.offload import Offload
-from refold.stages.slide import Slide
-from refold.stages.summarize import Summarize
-from refold.stages.thinking import DropThinking
-from refold.stages.truncate import Truncate
 
-DIGEST: Final = Grade(stage=Truncate(keep=Before(0), words=digest.write_digest, name="digest"))
-FLOORS: Final[tuple[Stage, ...]] = (
-    Slide(fraction=None, keep_first=0, least=1, role="user"),
-    Offload(name="offload all"),
-    TrimArguments(limit=400, name="arguments of all"),
-    Clamp(),
-)
-"""Stages that need no model, keep less and less, and end below any room that can be met."""
+if TYPE_CHECKING:
+    from refold.core.compaction.task import Stage
 
 
 @check_arguments
@@ -64,14 +45,11 @@ def refold(
     policy `thrifty` has a number there.
     """
     large = int((history_tokens or 0) / max(trigger_fraction, 0.01))  # a smaller room is full before
-    summarize = Summarize(
-        keep=Before(0),
-        prompt="refold",
-        style=default_layout,
-        frame=wrap_summary,
-        output_tokens=summary_tokens,
+    stages = partial(
+        _make_stages,
+        keep_tokens=keep_tokens,
+        summary_tokens=summary_tokens,
         least_gain=least_gain,
-        originals=True,
         ledger_tokens=ledger_tokens,
     )
     return Policy(
@@ -95,13 +73,7 @@ def refold(
             most_from=large,
         ),
         forced_share=0.5,
-        stages=(
-            Dedupe(),
-            DropThinking(),
-            Grade(stage=summarize, keep_tokens=keep_tokens),
-            replace(DIGEST, keep_tokens=keep_tokens),
-            *FLOORS,
-        ),
+        stages=make_stages_later(stages),
         guards=frozenset(
             {"system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"}
         ),
@@ -110,8 +82,16 @@ def refold(
     )
 
 
+def _make_stages(**knobs: Any) -> "tuple[Stage, ...]":
+    from refold.policies.default_stages import make_stages  # slow to import; whoever only measures has no use
+
+    return make_stages(**knobs)
+
+
 def add_floor(policy: Policy) -> Policy:
     """Return a policy that reaches any size without a model, and loses no request: for what must be sent."""
+    from refold.policies.default_stages import DIGEST, FLOORS  # the same
+
     behind = tuple(stage for stage in (DIGEST, *FLOORS) if stage not in policy.stages)
     return replace(policy, stages=(*policy.stages, *behind), guards=policy.guards | {"last user"})
 

@@ -6,21 +6,23 @@ documents and in docs/systems/.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from refold.arguments import Argument, check_arguments, list_arguments, suggest
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies.default import refold
-from refold.policies.systems.codebuddy import codebuddy
-from refold.policies.systems.neurolink import OTHER_KNOB_NAMES, neurolink
-from refold.policies.systems.opal import opal
-from refold.policies.systems.ripple import ripple
-from refold.policies.systems.strategies import find, list_strategies
-from refold.policies.systems.umwelten import umwelten
+
+if TYPE_CHECKING:  # loaded when they are first used: each system brings its own stages and tables
+    from refold.policies.systems.codebuddy import codebuddy
+    from refold.policies.systems.neurolink import neurolink
+    from refold.policies.systems.opal import opal
+    from refold.policies.systems.ripple import ripple
+    from refold.policies.systems.umwelten import umwelten
 
 __all__ = [
     "DESCRIPTIONS",
@@ -55,15 +57,37 @@ def thrifty(**knobs: Any) -> Policy:
 thrifty.__signature__ = inspect.signature(partial(refold, **THRIFTY))  # type: ignore[attr-defined]
 thrifty.__annotations__ = refold.__annotations__
 
-PRESETS: Final[Mapping[str, Callable[..., Policy]]] = {
-    "ripple": ripple,
-    "codebuddy": codebuddy,
-    "umwelten": umwelten,
-    "neurolink": neurolink,
-    "opal": opal,
-    "refold": refold,
-    "thrifty": thrifty,
-}
+_SYSTEMS: Final = ("ripple", "codebuddy", "umwelten", "neurolink", "opal")
+_OWN: Final[Mapping[str, Callable[..., Policy]]] = {"refold": refold, "thrifty": thrifty}
+
+
+class _Presets(Mapping[str, Callable[..., Policy]]):
+    """The presets by name; a system is loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> Callable[..., Policy]:
+        if name not in _SYSTEMS:
+            return _OWN[name]
+        make: Callable[..., Policy] = getattr(import_module(f"refold.policies.systems.{name}"), name)
+        return make
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_SYSTEMS, *_OWN))
+
+    def __len__(self) -> int:
+        return len(_SYSTEMS) + len(_OWN)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _SYSTEMS or name in _OWN
+
+
+PRESETS: Final[Mapping[str, Callable[..., Policy]]] = _Presets()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SYSTEMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return PRESETS[name]
+
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {
     "refold": "the default: cheapest stages first, a summary with handles, floors that need no model",
@@ -78,6 +102,8 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
 
 def names() -> list[str]:
     """Return every name that `get` takes: the presets, then the strategies."""
+    from refold.policies.systems.strategies import list_strategies  # slow to import
+
     return [*PRESETS, *(strategy.id for strategy in list_strategies())]
 
 
@@ -92,24 +118,30 @@ def get(name: str | Policy = "refold", **knobs: Any) -> Policy:
             raise RefoldError("a policy that is made has no knobs: give its name, or use dataclasses.replace")
         return name
     make = find_preset(name)
-    if make is umwelten and str(name).lower() not in PRESETS:
+    if str(name).lower() not in PRESETS:
         knobs = {"strategy": name} | knobs
     return make(**{find_knob(name, knob).name: value for knob, value in knobs.items()})
 
 
 def find_preset(name: str) -> Callable[..., Policy]:
     """Return the function that makes the policy of a name; raises if there is no such policy."""
-    make = PRESETS.get(str(name).lower()) or (umwelten if find(name) is not None else None)
-    if make is None:
+    if str(name).lower() in PRESETS:
+        return PRESETS[str(name).lower()]
+    from refold.policies.systems.strategies import find  # slow to import
+
+    if find(name) is None:
         raise RefoldError(f"there is no policy {name!r}; {suggest(str(name), names(), 'known are')}")
-    return make
+    return PRESETS["umwelten"]
 
 
 def find_knob(name: str, knob: str) -> Argument:
     """Return a knob of a policy by any of its names."""
     make = find_preset(name)
     known = list_arguments(make)
-    knob = OTHER_KNOB_NAMES.get(knob, knob) if make is neurolink else knob
+    if str(name).lower() == "neurolink":
+        from refold.policies.systems.neurolink import OTHER_KNOB_NAMES  # is loaded by now
+
+        knob = OTHER_KNOB_NAMES.get(knob, knob)
     if knob not in known:
         raise RefoldError(f"policy {name} has no knob {knob!r}; {suggest(knob, known, 'it has')}")
     return known[knob]

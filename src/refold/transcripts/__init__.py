@@ -12,9 +12,17 @@ Damage inside a file raises nothing. `FormatError` means that the file holds no 
 it could not be opened.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from refold.transcripts.agents import AGENTS, Compaction, Problem, seen
-from refold.transcripts.find_sessions import FoundSession, find, locate
 from refold.transcripts.transcript import Transcript, read, read_bytes
+
+if TYPE_CHECKING:
+    from refold.transcripts.find_sessions import FoundSession, find, locate
+
+_FINDING: Final = frozenset({"FoundSession", "find", "locate"})
+"""Names that are loaded when they are first used: who reads a file looks for no sessions."""
 
 __all__ = [
     "AGENTS",
@@ -28,3 +36,9 @@ __all__ = [
     "read_bytes",
     "seen",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FINDING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("refold.transcripts.find_sessions"), name)

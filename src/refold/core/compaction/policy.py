@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
-from refold.core.compaction.task import Stage
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
 from refold.core.models.windows import Window
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
+
+if TYPE_CHECKING:  # the stages are most of the program, and whoever only measures needs none
+    from refold.core.compaction.task import Stage
 
 Guard: TypeAlias = Literal[
     "system", "pins", "last user", "first user", "open calls", "user words", "provider's fold"
@@ -41,7 +43,7 @@ class Policy:
     """When compaction is forced below its target: one successful stage is enough."""
     refused_asks: bool = False
     """After a refusal for size: True if the summariser is asked before the stages that need none."""
-    stages: tuple[Stage, ...] = ()
+    stages: "tuple[Stage, ...]" = ()
     guards: frozenset[Guard] = frozenset({"system", "pins", "last user", "open calls"})
     """Messages that stay in every view."""
     user_words: int = 0
@@ -69,3 +71,38 @@ class Policy:
     def begins_at_checkpoint(self) -> bool:
         """True if it compacts from the checkpoint on, and leaves what stands before it."""
         return any(getattr(getattr(stage, "keep", None), "from_checkpoint", False) for stage in self.stages)
+
+
+class _StagesLater:
+    """Stages that nobody has looked at yet."""
+
+    def __init__(self, make: "Callable[[], tuple[Stage, ...]]") -> None:
+        self.make = make
+
+
+class _StagesField:
+    """The field `stages` of a policy, which makes them when they are first looked at."""
+
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
+
+    def __get__(self, policy: Policy | None, owner: type[Policy]) -> Any:
+        if policy is None:
+            return self
+        stages = self._slot.__get__(policy, owner)
+        if isinstance(stages, _StagesLater):
+            stages = stages.make()
+            self._slot.__set__(policy, stages)
+        return stages
+
+    def __set__(self, policy: Policy, stages: Any) -> None:
+        self._slot.__set__(policy, stages)
+
+
+# A frozen dataclass has no fields that are made later, so its slot is wrapped.
+Policy.stages = _StagesField(Policy.stages)  # type: ignore[assignment, misc]
+
+
+def make_stages_later(make: "Callable[[], tuple[Stage, ...]]") -> "tuple[Stage, ...]":
+    """Return stages for a policy that are made when they are first looked at."""
+    return _StagesLater(make)  # type: ignore[return-value]  # the field gives the tuple

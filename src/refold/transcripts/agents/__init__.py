@@ -9,10 +9,12 @@ Readers know JSON and open no file. Records that a reader does not understand ar
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Final, TypeAlias
 
 from refold.errors import FormatError
-from refold.transcripts.agents import claude_code, codex, gemini_cli, opencode, pi, plain
+from refold.transcripts.agents import plain
 from refold.transcripts.agents.recording import (
     Compaction,
     Problem,
@@ -36,18 +38,22 @@ __all__ = [
 ]
 
 _Reader: TypeAlias = tuple[Callable[[Wire], bool], Callable[[Sequence[Record]], Recording]]
-_READERS: Final[dict[str, _Reader]] = {
-    module.NAME: (module.recognise, module.read) for module in (claude_code, codex, opencode, pi, gemini_cli)
-}
-AGENTS: Final = tuple(_READERS)
+AGENTS: Final = ("claude-code", "codex", "opencode", "pi", "gemini-cli")
 """The agents whose transcripts are known, in the order in which they are asked."""
 _MAX_VOTES: Final = 200
 """Records that vote on the agent: a damaged beginning must not hide whose file it is."""
 
 
+@cache
+def _load_reader(name: str) -> _Reader:
+    """Load the reader of an agent; most files are of no agent, and need none."""
+    module = import_module(f"refold.transcripts.agents.{name.replace('-', '_')}")
+    return module.recognise, module.read
+
+
 def identify_record(value: Wire) -> str | None:
     """Return the only agent that writes such a record; None if there is no such agent."""
-    return next((name for name, (recognise, _) in _READERS.items() if recognise(value)), None)
+    return next((name for name in AGENTS if _load_reader(name)[0](value)), None)
 
 
 def recognise(records: Sequence[Record]) -> str | None:
@@ -66,7 +72,7 @@ def read(records: Sequence[Record], *, agent: str | None = None, checked: bool =
     if name is None:
         value = records[0].value if len(records) == 1 else [record.value for record in records]
         return drop_unreadable(plain.read(value))
-    if name not in _READERS:
+    if name not in AGENTS:
         raise FormatError(f"no agent is named {name!r}: use one of {', '.join(AGENTS)}")
-    recording = _READERS[name][1](records)
+    recording = _load_reader(name)[1](records)
     return drop_unreadable(recording) if checked else recording

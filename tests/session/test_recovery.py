@@ -328,3 +328,28 @@ def test_in_an_event_loop_opal_asks_its_model_first():
     assert observed.send_again
     assert len(asked) == 1
     assert "Answer the last question." in observed.messages[0]["content"]
+
+
+@pytest.mark.parametrize("text", ["prompt is too long", "maximum context length is 60000 tokens, you sent 61000"])
+def test_the_budget_after_a_refusal_says_the_limit_that_was_learned(text):
+    """With or without numbers, in what `observe` returns and in every `prepare` after it."""
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(401)]
+    session = refold.open("s", model="gpt-4o", store="memory:")
+    before = session.prepare(messages).budget
+    observed = session.observe(RuntimeError(text))
+    after = session.prepare(messages).budget
+    assert observed.send_again
+    assert observed.budget.room == after.room == session.budget().room < before.room
+    assert after.window_source == "learned"
+    assert after.trigger_tokens < after.room
+
+
+def test_a_window_of_the_caller_wins_over_a_refusal():
+    """`window=` always wins: the turn is folded and sent again, and the budget stays the caller's."""
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(61)]
+    session = refold.open("s", window=32_000, store="memory:")
+    before = session.prepare(messages).budget
+    assert session.observe(RuntimeError("prompt is too long")).send_again
+    after = session.prepare(messages).budget
+    assert (after.room, after.window_source) == (before.room, "given")
+    assert after.used < before.used

@@ -173,3 +173,27 @@ def test_every_command_is_in_the_list_for_new_users():
 def test_every_option_says_what_it_does(command):
     parser, _ = parser_of(command)
     assert all(action.help for action in parser._actions)
+
+
+TYPED = re.compile(r"^```(?:sh|text|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*refold ([a-z]+)\b([^|&;<>\n]*)", re.MULTILINE)
+"""A call of the program at the beginning of a line, up to a pipe or a comment."""
+
+
+@pytest.mark.parametrize(
+    "name", [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")] + ["README.md"]
+)
+def test_every_call_names_commands_and_options_that_exist(name):
+    """Also in blocks that show no output, and are therefore not run."""
+    if name.startswith("docs/decisions/"):  # as things were when it was decided
+        return
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for block in TYPED.findall(text):
+        for command, rest in LINE.findall(block):
+            assert command in COMMANDS, f"refold {command}"
+            parser, _ = parser_of(command)
+            if command == "eval":  # has a parser for each kind of measurement
+                continue
+            known = {option for action in parser._actions for option in action.option_strings}
+            words = {word.partition("=")[0] for word in rest.split("#")[0].split() if word.startswith("--")}
+            assert words <= known, f"refold {command}: {words - known}"

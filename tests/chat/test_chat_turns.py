@@ -1,7 +1,7 @@
 """Turns: what goes out, what comes in, what is kept, however a turn ends."""
 
 import pytest
-from chat_builders import ScriptedUser, make_conversation, notes, said, say
+from chat_builders import ScriptedUser, do, make_conversation, notes, said, say
 
 import refold
 from refold.chat import turns
@@ -248,3 +248,17 @@ def test_the_request_that_carries_the_first_fold_offers_recall():
     offered = [[tool["name"] for tool in sent.tools] for sent in chat.client.seen]
     assert "recall" in offered[-1]
     assert not any("recall" in names for names in offered[:-1])
+
+
+def test_a_limit_that_a_refusal_taught_is_in_every_size_that_is_shown():
+    """The window of the table is a claim of ours, and the provider knows better."""
+    words = "word " * 300
+    script = [*[words] * 100, overflows(61_000, 60_000), "Hello."]
+    chat = make_conversation(script, window=128_000, model="gpt-4o", tools=False)
+    assert chat.budget().room == 111_616
+    for turn in range(100):
+        say(chat, f"q{turn} {words}")
+    assert not chat.session.folds()
+    say(chat, "one more")
+    assert chat.budget().room == 45_000
+    assert "of the 45K room]" in do(chat, "/context")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from refold import formats
 from refold.chat.display import Note, UserInterface, explain_no_fold
@@ -17,8 +17,9 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
 from refold.core.messages.normalize import normalize
+from refold.core.models.windows import lookup
 from refold.core.tokens.units import format_count
-from refold.errors import StoreError
+from refold.errors import StoreError, WindowUnknown
 from refold.policies import presets
 from refold.session import open as open_session
 from refold.session.events import (
@@ -63,6 +64,29 @@ class ChatSettings:
         return self.policy.trigger.line(1) is not None
 
 
+@dataclass(slots=True)
+class Explained:
+    """What the user was told last, so that it is told once."""
+
+    breaker: str = ""
+    """Why the circuit breaker is open; it stays open for several turns."""
+    failure: str = ""
+    """Why the last compaction went without the model."""
+
+
+class Page(Protocol):
+    """A page of this chat in the browser."""
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Conversation:
     """One chat. The session stores what is said; everything else here can be opened anew."""
@@ -82,10 +106,9 @@ class Conversation:
     """True while a command reports its fold itself."""
     warned: int = 0
     """1 if the user was warned that the context is filling, 2 that it is nearly full; each is told once."""
-    breaker: str = ""
-    """Why the circuit breaker is open, as the user was last told; it stays open for several turns."""
-    failure: str = ""
-    """Why the last compaction went without the model, as the user was last told; it is told once."""
+    explained: Explained = field(default_factory=Explained)
+    page: Page | None = None
+    """The page in the browser, once it was opened; it ends with the chat."""
     readable: set[Path] = field(default_factory=set)
     """Files that may hold secrets, and that the user let the model read."""
 
@@ -133,15 +156,15 @@ class Conversation:
             self.notes.append(Note("the store works again, and everything is stored", "dim"))
         elif isinstance(event, CompactionSkipped) and BREAKER in event.reason:
             why = event.reason[event.reason.index(BREAKER) :]
-            if why != self.breaker:
+            if why != self.explained.breaker:
                 self.notes.append(Note(f"nothing was folded: {why}", "yellow"))
-            self.breaker = why
+            self.explained.breaker = why
 
     def _note_failure(self, what: str, reason: str) -> None:
         """Make a note of a failure unless it was told already; a fold without one ends it."""
-        if reason and reason != self.failure:
+        if reason and reason != self.explained.failure:
             self.notes.append(Note(f"{what}: {explain_no_fold(reason)}", "yellow"))
-        self.failure = reason
+        self.explained.failure = reason
 
     def switch(self, name: str | None = None, address: str | None = None) -> None:
         """Go on in another session, or with another model; nothing changes if that cannot be opened."""
@@ -165,7 +188,9 @@ class Conversation:
         session.subscribe(self.listen)
 
     def close(self) -> None:
-        """Close the client and the session; the store stays open."""
+        """Close the page, the client and the session; the store stays open."""
+        if self.page is not None:
+            self.page.close()
         self.client.close()
         self.session.close()
 
@@ -211,12 +236,25 @@ def _open_session(  # noqa: PLR0917  # one caller per half of a conversation, bo
         store=store,
         model=client.model,
         endpoint=client.name,
-        window=settings.window or client.window,
+        window=settings.window or _find_client_window(settings.policy, client),
         policy=settings.policy,
         ask=None if ask is None else InterruptibleAsker(ask, interrupts),
         format=format_,
         **settings.spending_limits,
     )
+
+
+def _find_client_window(policy: Policy, client: ChatClient) -> int | None:
+    """Return the window of a client that knows better than the table of models, such as a local one.
+
+    A window of the table is left to the session, where a refusal may teach a smaller one.
+    """
+    try:
+        known = lookup(client.model, fallback=None).tokens
+    except WindowUnknown:
+        return client.window
+    is_known = client.window in (None, known) and policy.window(client.model).tokens == known
+    return None if is_known else client.window
 
 
 @dataclass(frozen=True, slots=True)

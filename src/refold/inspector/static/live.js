@@ -1,0 +1,68 @@
+// One stream of events for the whole page: ids and counts only; views fetch what they show.
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+
+const KINDS = ['session', 'traffic', 'reset'];
+const GATHER_MS = 150; // many entries of one turn become one fetch
+const RETRY_MS = 2000;
+
+const listeners = new Set();
+let state = 'connecting';
+let waiting = new Map();
+let timer = null;
+let source = null;
+
+function emit(event) {
+  for (const listener of [...listeners]) listener.current(event);
+}
+
+function setState(next) {
+  if (state === next) return;
+  const wasLost = state === 'reconnecting';
+  state = next;
+  emit({ kind: 'state' });
+  if (next === 'live' && wasLost) emit({ kind: 'reset' });
+}
+
+function flush() {
+  timer = null;
+  const events = [...waiting.values()];
+  waiting = new Map();
+  events.forEach(emit);
+}
+
+function take(kind, message) {
+  let value = {};
+  try {
+    value = JSON.parse(message.data);
+  } catch {
+    return; // not one of ours
+  }
+  waiting.set(`${kind} ${value.tenant ?? ''} ${value.name ?? ''}`, { ...value, kind });
+  timer ??= setTimeout(flush, GATHER_MS);
+}
+
+export function startLive(address) {
+  source = new EventSource(address);
+  source.onopen = () => setState('live');
+  source.onerror = () => {
+    setState('reconnecting');
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => startLive(address), RETRY_MS);
+  };
+  for (const kind of KINDS) source.addEventListener(kind, (message) => take(kind, message));
+}
+
+export function useLive(listener) {
+  const current = useRef(listener);
+  current.current = listener;
+  useEffect(() => {
+    listeners.add(current);
+    return () => listeners.delete(current);
+  }, []);
+}
+
+export function useConnection() {
+  const [now, setNow] = useState(state);
+  useLive((event) => event.kind === 'state' && setNow(state));
+  useEffect(() => setNow(state), []);
+  return now;
+}

@@ -1,0 +1,104 @@
+// Session: the meter over time, and the conversation under it.
+import { html, useRef, useState } from '../vendor/htm-preact.js';
+import { at, isAbout, ROOT, useData } from '../api.js';
+import { Conversation } from '../conversation.js';
+import { count, money, percent, short, span } from '../format.js';
+import { Meter } from '../meter.js';
+import { useActions, usePage } from '../page.js';
+import { keepParams, link } from '../router.js';
+import { Loaded } from '../states.js';
+import { plain } from '../text.js';
+
+const CHIPS = 8; // folds named in the head; all of them are in the conversation
+
+// Head of the three views of one session.
+export function SessionHead({ who, session, here, id }) {
+  const { budget, stats } = session;
+  const tab = (view, address, words) => html`<a href=${address} aria-current=${here === view ? 'page' : undefined}>${words}</a>`;
+  const facts = [
+    plain(session.model || 'no model named', 60),
+    `window ${count(budget.window)} (${plain(budget.window_source, 40)})`,
+    `policy ${plain(session.policy, 40)}`,
+    `${percent(budget.ratio)} full`,
+    stats.tokens_saved ? `${short(stats.tokens_saved)} tokens saved` : '',
+    stats.spent.dollars ? money(stats.spent.dollars) : '',
+  ].filter(Boolean);
+  return html`<div class="head-line">
+    <h1 title=${plain(session.name)}>${plain(session.label || session.name, 80)}</h1>
+    <p class="facts">${facts.join(' · ')}</p>
+    <nav class="tabs" aria-label="Session">
+      ${tab('session', link.session(who), 'conversation')}
+      ${tab('window', link.window(who), 'window')}
+      ${session.folds.slice(-CHIPS).map((fold) => html`<a key=${fold.name} href=${link.fold(who, fold.label)}
+        aria-current=${id === fold.label || id === fold.name ? 'page' : undefined} class=${fold.standing ? 'chip' : 'chip undone'}
+        title=${`${fold.handle} · ${count(fold.tokens_before)} → ${count(fold.tokens_after)} tokens`}>${fold.label}${fold.standing ? '' : ' undone'}</a>`)}
+    </nav>
+  </div>`;
+}
+
+function Branches({ who, session }) {
+  const { rewind } = useActions(who);
+  const { canWrite } = usePage();
+  if (session.branches.length < 2) return null;
+  const choose = (event) => {
+    const branch = session.branches[Number(event.target.value)];
+    event.target.value = String(session.branches.findIndex((one) => one.here));
+    if (!branch.here) rewind(branch.tip, `the branch that ends at #${branch.said}`);
+  };
+  return html`<label class="field"><span>branch</span><select onChange=${choose} disabled=${!canWrite}>
+    ${session.branches.map((branch, place) => html`<option value=${place} selected=${branch.here}>
+      ${'└'.repeat(branch.from ? 1 : 0)} #${branch.from + 1}–#${branch.said}${branch.here ? ' (here)' : ''}</option>`)}
+  </select></label>`;
+}
+
+function Jump({ jump }) {
+  const submit = (event) => {
+    event.preventDefault();
+    const numbers = (event.target.elements.to.value.match(/\d+/g) ?? []).map(Number);
+    if (numbers.length) jump(numbers[0], numbers[1]);
+  };
+  return html`<form onSubmit=${submit} class="field"><label for="jump">jump</label>
+    <input id="jump" name="to" data-search placeholder="#12 or #12–#57" size="12" autocomplete="off" /></form>`;
+}
+
+function Talk({ who, session, route }) {
+  const [mode, setMode] = useState(route.params.view === 'said' || route.params.m ? 'said' : 'sent');
+  const [start, setStart] = useState(Number(route.params.m) || null);
+  const [selected, setSelected] = useState(null);
+  const conversation = useRef(null);
+  const { checkpoint } = useActions(who);
+  const { canWrite } = usePage();
+  const choose = (next) => {
+    setMode(next);
+    keepParams({ tenant: who.tenant, view: next === 'said' ? 'said' : '' });
+  };
+  const jump = (first, last) => {
+    setSelected(last ? { first: Math.min(first, last), last: Math.max(first, last) } : null);
+    conversation.current?.show(first);
+  };
+  const showAll = (number) => {
+    choose('said');
+    setStart(number);
+  };
+  const option = (value, words) => html`<button role="radio" aria-checked=${mode === value} onClick=${() => choose(value)}>${words}</button>`;
+  return html`<${Meter} who=${who} session=${session} select=${jump} />
+    <div class="tools">
+      <div class="switch" role="radiogroup" aria-label="What is shown">${option('sent', 'view as sent')}${option('said', 'everything said')}</div>
+      <${Branches} who=${who} session=${session} />
+      <${Jump} jump=${jump} />
+      ${selected && html`<button class="chip" title="Clear the selection" onClick=${() => setSelected(null)}>
+        selected ${span(selected.first, selected.last)} ✕</button>`}
+      <span class="spring"></span>
+      ${canWrite && html`<button onClick=${checkpoint}>checkpoint</button>`}
+      <a class="button" href=${ROOT + at(who, '/export')} download>export</a>
+    </div>
+    <${Conversation} key=${mode} who=${who} session=${session} mode=${mode} selected=${selected} handle=${conversation}
+      start=${start} showAll=${showAll} />`;
+}
+
+export function SessionView({ who, route }) {
+  const from = useData(at(who), isAbout(who));
+  return html`<${Loaded} from=${from} what="the session">${(session) => html`
+    <${SessionHead} who=${who} session=${session} here="session" />
+    <${Talk} who=${who} session=${session} route=${route} />`}<//>`;
+}

@@ -23,7 +23,7 @@ def test_an_open_breaker_is_told_once():
 def test_an_open_breaker_stands_in_the_meter_and_in_context():
     chat = make_conversation(["y" * 80], policy="ripple", window=2_000, ask=out_of_order, tools=False)
     assert "until" not in commands_show.status_text(chat)
-    while not chat.breaker:
+    while not chat.explained.breaker:
         say(chat, "x" * 80)
     until = chat.paused_until
     assert commands_show.status_text(chat).startswith(f"no folds until {until} · ")

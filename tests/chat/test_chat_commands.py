@@ -1,7 +1,10 @@
 """The slash commands: what each shows and does, and what a typo is told."""
 
+import json
 import re
 from dataclasses import replace
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 import pytest
 from chat_builders import ScriptedUser, do, make_conversation, say
@@ -557,3 +560,22 @@ def test_a_continued_session_shows_its_last_turns_folded_or_not():
     do(chat, "/unfold")
     do(chat, "/resume other")
     assert do(chat, "/resume talk").endswith(size)
+
+
+def test_web_shows_this_session_in_a_page_that_ends_with_the_chat(tmp_path, monkeypatch):
+    """The page has the store of the chat, also one in memory; a second call opens the same page."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    chat = filled(1)
+    address = do(chat, "/web")
+    assert address.endswith("#/s/talk")
+    assert do(chat, "/web").endswith(address)
+    origin, _, token = address.partition("#")[0].partition("/inspect?token=")
+    cookie = f"refold-inspect-{origin.rpartition(':')[2]}={token}"
+    request = Request(f"{origin}/inspect/api/sessions/talk", headers={"Cookie": cookie})
+    with urlopen(request) as reply:
+        assert json.load(reply)["said"] == 2
+    chat.close()
+    with pytest.raises(URLError):
+        urlopen(request)

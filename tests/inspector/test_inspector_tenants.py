@@ -52,7 +52,7 @@ def test_a_tenant_sees_its_own_and_the_operator_all(tmp_path, store):
         assert served.get(f"sessions/talk-anns-key?tenant={ann}")["said"] == 3
         assert served.send("GET", f"/inspect/api/sessions/talk-anns-key?tenant={bob}").status == 404
         assert served.send("GET", "/inspect/api/sessions?tenant=" + "0" * 32).status == 404
-        door = served.server._inspector.door
+        door = served.server.inspector.door
         served.token = door.make_token(ann)
         assert names(served) == {"talk-anns-key"}
         assert names(served, f"?tenant={bob}") == {"talk-anns-key"}
@@ -68,7 +68,7 @@ def test_a_token_of_a_tenant_cannot_be_made_up(tmp_path):
     with passing(tmp_path) as served:
         ask(served, "anns-key", "talk")
         tenant = served.get("about")["tenants"][0]
-        good = served.server._inspector.door.make_token(tenant)
+        good = served.server.inspector.door.make_token(tenant)
         for token in (
             tenant,
             f"{tenant}.",
@@ -95,7 +95,7 @@ def test_looks_of_the_operator_are_in_the_log(tmp_path, caplog):
             f"the operator looked at /api/sessions/talk/entries of tenant {tenant!r}"
         ]
         caplog.clear()
-        served.token = served.server._inspector.door.make_token(tenant)
+        served.token = served.server.inspector.door.make_token(tenant)
         served.get("sessions/talk/entries")
         assert caplog.records == []
         assert TOKEN not in caplog.text

@@ -156,7 +156,7 @@ def test_a_page_is_told_of_requests_and_of_the_usage_they_leave(tmp_path):
         ask(served, talk(1), x_refold_session="talk")
         page = Listening(served)
         assert page.next()[1] == "hello"
-        served.call(served.server._inspector._watcher.look)
+        served.call(served.server.inspector._watcher.look)
         ask(served, talk(2), x_refold_session="talk")
         seen = {}
         while set(seen) != {"traffic", "session"}:

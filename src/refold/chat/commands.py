@@ -67,6 +67,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "cost": Command("", "tokens and money so far", commands_show.cost),
     "sessions": Command("", "the sessions of this store", commands_show.sessions),
     "resume": Command("NAME", "go on in another session, or begin one", commands_change.resume),
+    "web": Command("", "look at this session in a browser", commands_show.web),
     "export": Command("[FOLDER]", "write this session as files", commands_change.export),
     "quit": Command("", "leave; the session stays", _leave),
 }

@@ -19,8 +19,9 @@ from refold.chat.display import (
 from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import first_line
 from refold.core.tokens.units import format_count
-from refold.errors import RefoldError
+from refold.errors import RefoldError, install_hint
 from refold.session import operations
+from refold.session.session import Session
 from refold.session.steps.recall import ANSWER_CHARS, HANDLE
 
 MAX_HITS: Final = 5
@@ -171,6 +172,28 @@ def sessions(conversation: Conversation, _: str) -> None:
         rows.append((name, f"{info.said:,}", f"{datetime.fromtimestamp(info.changed, UTC):%Y-%m-%d %H:%M}"))
     table = Table(tuple(rows), "lrl", header=True)
     conversation.ui.show(table, Note(f"in {conversation.store.address}", "dim"))
+
+
+def web(conversation: Conversation, _: str) -> None:
+    """Lead the browser to this session; the page is there as long as the chat."""
+    try:
+        from refold.inspector import browsing
+        from refold.inspector.options import InspectorOptions
+        from refold.inspector.server import InspectorServer
+    except ImportError as error:
+        raise RefoldError(f"/web needs {error.name}: {install_hint('serve')}") from None
+    url = None if conversation.page is not None else browsing.find_running(conversation.store.address)
+    if url is None:
+
+        def find_live(_tenant: str, name: str) -> Session | None:
+            return conversation.session if name == conversation.session.name else None
+
+        server = InspectorServer(InspectorOptions(store=conversation.store, port=0), find_live=find_live)
+        conversation.page = conversation.page or browsing.BackgroundInspector(server)
+        url = conversation.page.url
+    address = browsing.name_session(url, conversation.session.name)
+    conversation.ui.show(Note(address))
+    browsing.show_page(address)
 
 
 def status_text(conversation: Conversation) -> str:

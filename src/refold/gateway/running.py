@@ -4,12 +4,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from refold.errors import RefoldError
 from refold.gateway.options import GatewayOptions
 from refold.gateway.server import Gateway
+from refold.inspector.browsing import leave_address
 from refold.inspector.running import describe_page
 
 
@@ -46,12 +47,19 @@ async def _serve(
             loop.add_signal_handler(signal.SIGHUP, lambda: announce(_reload(gateway, reload)))
     try:
         announce(describe_address(gateway.address))
-        if gateway.inspector_url:
-            announce(describe_page(gateway.inspector_url))
-        await stopping.wait()
+        if gateway.inspector is not None:
+            announce(describe_page(gateway.inspector.url))
+        with _leave_address(gateway):
+            await stopping.wait()
         await _drain_unless(gateway, hurried)
     finally:
         await gateway.close()
+
+
+def _leave_address(gateway: Gateway) -> AbstractContextManager[None]:
+    """Leave the address of the inspector where other programs of the user find it."""
+    inspector = gateway.inspector
+    return nullcontext() if inspector is None else leave_address(inspector.url, inspector.store_address)
 
 
 def _describe(error: OSError) -> str:

@@ -62,7 +62,7 @@ class Gateway:
             check_histories(histories)
         self.metrics = Metrics()
         self.traffic = Traffic()
-        self._inspector: Inspector | None = None
+        self.inspector: Inspector | None = None
         self.draining = False
         self._open = 0
         self._idle: asyncio.Event | None = None
@@ -86,8 +86,8 @@ class Gateway:
                 self._make_connection, self.options.host.strip("[]"), self.options.port, ssl=context
             )
             if self._tenants is not None and self.options.inspects:
-                self._inspector = self._start_inspector(self._tenants)
-                opened.push_async_callback(self._inspector.close)
+                self.inspector = self._start_inspector(self._tenants)
+                opened.push_async_callback(self.inspector.close)
             opened.push_async_callback(self._stop_listening)
             self._opened = opened.pop_all()
 
@@ -108,7 +108,7 @@ class Gateway:
     @property
     def inspector_url(self) -> str:
         """The first address of the page /inspect, with its token; "" if it is not served."""
-        return "" if self._inspector is None else self._inspector.url
+        return "" if self.inspector is None else self.inspector.url
 
     def _make_server(self) -> web.Server:
         return web.Server(
@@ -155,8 +155,8 @@ class Gateway:
 
     async def _stop_listening(self) -> None:
         self._listener.close()
-        if self._inspector is not None:
-            self._inspector.hub.close()
+        if self.inspector is not None:
+            self.inspector.hub.close()
         self._server.pre_shutdown()
         for timer in self._unheard.values():
             timer.cancel()
@@ -192,8 +192,8 @@ class Gateway:
         if timer is not None:
             timer.cancel()
         path = request.raw_path.partition("?")[0]
-        if self._inspector is not None and is_inspector_path(path):
-            return await self._inspector.handle(request)
+        if self.inspector is not None and is_inspector_path(path):
+            return await self.inspector.handle(request)
         route = find_route(request.method, path, request.headers)
         around = Surroundings(self.options, self._client, self.metrics, self._tenants, self._note_usage)
         exchange = Exchange(request, route, around, self._begin_row(request, path))
@@ -230,8 +230,8 @@ class Gateway:
             self.traffic.end(row, status, outcome)
 
     def _note_usage(self) -> None:
-        if self._inspector is not None:
-            self._inspector.note_session()
+        if self.inspector is not None:
+            self.inspector.note_session()
 
     def _begin(self) -> None:
         self._open += 1

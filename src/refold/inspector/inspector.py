@@ -28,7 +28,7 @@ from refold.inspector.live.events import EventHub
 from refold.inspector.live.traffic import KEPT, Traffic
 from refold.inspector.live.watching import Watcher
 from refold.inspector.options import InspectorOptions, check_inspector
-from refold.inspector.scopes import FindLive, Scopes
+from refold.inspector.scopes import FindLive, Scopes, find_none
 from refold.inspector.views.entries import PAGE
 from refold.inspector.views.shown import can_redact
 from refold.stores import SessionInfo
@@ -52,7 +52,7 @@ class Inspector:
         options: InspectorOptions,
         *,
         traffic: Traffic | None = None,
-        find_live: FindLive = lambda _tenant, _name: None,
+        find_live: FindLive = find_none,
     ) -> None:
         """Check the options; nothing is opened yet.
 
@@ -80,6 +80,11 @@ class Inspector:
     def url(self) -> str:
         """The first address, with the operator's token."""
         return f"{self.origin}/inspect?token={self.door.token}"
+
+    @property
+    def store_address(self) -> str:
+        """The address of the store that it shows to who names no tenant."""
+        return self._scopes.get("").store.address
 
     async def close(self) -> None:
         """End all streams and close the stores."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from refold.errors import RefoldError
+from refold.inspector.browsing import leave_address
 from refold.inspector.server import InspectorServer
 
 
@@ -30,8 +31,9 @@ async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> No
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     try:
-        announce(describe_page(server.url))
-        await stopping.wait()
+        with leave_address(server.url, server.store_address):
+            announce(describe_page(server.url))
+            await stopping.wait()
     finally:
         await server.close()
 

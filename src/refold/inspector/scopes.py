@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from refold.core.compaction.policy import Policy
 from refold.inspector.options import InspectorOptions
@@ -13,8 +13,18 @@ from refold.session.opening import find_store
 from refold.session.session import Session
 from refold.stores import Store
 
+if TYPE_CHECKING:
+    from refold.core.models.windows import Window
+
 FindLive: TypeAlias = Callable[[str, str], Session | None]
 """Returns the open session of a gateway by tenant and name; None if it has none."""
+
+
+def find_none(_tenant: str, _name: str) -> Session | None:
+    """Find no session: this process has none open."""
+    return None
+
+
 TENANT_NOTE: Final = "tenant:"
 """Beginning of the keys under which a gateway notes its tenants, in the store of those who name none."""
 _MOST_OPEN: Final = 32
@@ -32,6 +42,7 @@ class Scope:
         self._find_live = find_live
         self._lock = threading.Lock()
         self._known: OrderedDict[str, StoredSession] = OrderedDict()
+        self._windows: dict[tuple[str, str], Window] = {}
         self._sessions = Sessions(
             store=store, options=self._find_options, max_open=_MOST_OPEN, ask=options.ask
         )
@@ -66,6 +77,17 @@ class Scope:
         """Return the policy of a session: that of the gateway, or else the one of this inspector."""
         return self.options.make_policy(stored.note.policy or self.options.policy)
 
+    def find_window(self, stored: StoredSession) -> tuple[int, int]:
+        """Return the window of a session and the room in it, as far as its log and its model tell."""
+        policy = self.make_policy(stored)
+        key = (policy.name, stored.model)
+        if key not in self._windows:  # a model that nobody knows is warned of once
+            self._windows[key] = policy.window(stored.model or None)
+        window, given = self._windows[key], self.options.window or stored.note.window
+        tokens = given or window.tokens
+        reserve = policy.reserve.tokens(tokens, policy.output, window.output_tokens)
+        return tokens, max(1, tokens - reserve if given else window.usable(reserve))
+
     def _find_options(self, name: Any) -> dict[str, Any]:
         stored = self.read(str(name))
         return {
@@ -84,7 +106,7 @@ class Scope:
 class Scopes:
     """The scopes of all tenants over one store."""
 
-    def __init__(self, options: InspectorOptions, find_live: FindLive = lambda _tenant, _name: None) -> None:
+    def __init__(self, options: InspectorOptions, find_live: FindLive = find_none) -> None:
         self._options, self._find_live = options, find_live
         self._lock = threading.Lock()
         self._scopes: OrderedDict[str, Scope] = OrderedDict()

@@ -12,6 +12,7 @@ from refold.inspector.http.answers import answer_text
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
 from refold.inspector.options import InspectorOptions
+from refold.inspector.scopes import FindLive, find_none
 
 _MAX_HEADER = 2**14
 _ENDING_SECONDS = 1.0
@@ -25,10 +26,13 @@ class InspectorServer:
         print(server.url)
     """
 
-    def __init__(self, options: InspectorOptions) -> None:
-        """Check the options; nothing is opened yet."""
+    def __init__(self, options: InspectorOptions, *, find_live: FindLive = find_none) -> None:
+        """Check the options; nothing is opened yet.
+
+        find_live   returns an open session by tenant and name, where the same process has one
+        """
         self.options = options
-        self.inspector = Inspector(options)
+        self.inspector = Inspector(options, find_live=find_live)
 
     async def start(self) -> None:
         """Begin to listen."""
@@ -56,6 +60,11 @@ class InspectorServer:
     def url(self) -> str:
         """The first address, with the token."""
         return self.inspector.url
+
+    @property
+    def store_address(self) -> str:
+        """The address of the store that it shows."""
+        return self.inspector.store_address
 
     async def close(self) -> None:
         """Close everything."""

@@ -13,6 +13,7 @@ from refold.cli.output.encoding import dump_list, dumps
 from refold.cli.output.format_message import message_data, show_message
 from refold.cli.output.log_lines import entry_data, entry_line, format_span, short_name
 from refold.cli.output.screen import Screen
+from refold.cli.web_page import show_web
 from refold.core.log.entries import SAID
 from refold.core.log.view import Replacement, View, ViewItem
 from refold.core.tokens.units import format_count
@@ -26,6 +27,7 @@ EXAMPLES: Final = """\
   refold show task --log
   refold show task --format anthropic > view.json
   refold show claude-code:latest --brief
+  refold show task --web
 """
 
 
@@ -36,15 +38,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--all", action="store_true", help="everything that was said; folded messages are marked")
     add("--log", action="store_true", help="the entries: messages, folds, checkpoints, usage")
     add("--brief", action="store_true", help="one line for each message")
+    add("--web", action="store_true", help="in a browser: the page that `refold serve` has at /inspect")
     add("--format", metavar="NAME", help=f"print the view as a JSON list in this shape: {FORMATS_HELP}")
     add_store(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Show the view, all messages, or the log."""
-    refuse_both(args, "--all", "--log", "--format")
+    refuse_both(args, "--all", "--log", "--format", "--web")
+    refuse_both(args, "--web", "--brief")
     refuse_both(args, "--format", "--brief")
     wire = formats.get(args.format) if args.format else None
+    if args.web:
+        return show_web(args, screen)
     if args.all or args.log:
         with use_store(args, files=True) as store:
             head = find_head(store, args.session)

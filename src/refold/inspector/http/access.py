@@ -15,7 +15,8 @@ from typing import Final
 
 from aiohttp import web
 
-from refold.inspector.http.answers import HEADERS, ApiError, answer_bytes, answer_text
+from refold.inspector.http.answers import HEADERS, ApiError, answer_text
+from refold.inspector.http.assets import find_assets
 from refold.inspector.options import LOOPBACK_NAMES, InspectorOptions, is_loopback
 
 _LOGGER: Final = logging.getLogger("refold.inspector")
@@ -25,11 +26,6 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(
 """A name or an address with or without a port; anything else may be read differently by another program."""
 _TENANT: Final = re.compile(r"[0-9a-f]{32}")
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
-_GO_ON: Final = (
-    b'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/inspect">'
-    b"<title>Refold</title>"
-)
-"""A page of another site has led here. A redirect would count as its step, and the cookie would stay away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,11 @@ class Door:
         headers = {"Set-Cookie": cookie + ("; Secure" if self._scheme == "https" else "")}
         if request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
             return web.Response(status=303, headers={**HEADERS, **headers, "Location": "/inspect"})
-        return answer_bytes(_GO_ON, "text/html; charset=utf-8", headers=headers)
+        # A page of another site has led here: a redirect would count as its step, and a strict cookie would
+        # stay away. The page takes the token out of its address by itself.
+        page = find_assets().answer_page()
+        page.headers.update(headers)
+        return page
 
     def check_write(self, request: web.BaseRequest) -> None:
         """Refuse a write that a page of another origin could have sent."""

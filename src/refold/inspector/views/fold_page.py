@@ -17,7 +17,14 @@ from refold.inspector.scopes import Scope
 from refold.inspector.stored import FoldBody, FoldMark, StoredSession
 from refold.inspector.views.entries import describe_inserted
 from refold.inspector.views.session_page import MOST_LOADED, count_seen, describe_fold, read_folds
-from refold.inspector.views.shown import SHOWN_BYTES, Redact, can_redact, describe_row, find_redactor, write_text
+from refold.inspector.views.shown import (
+    SHOWN_BYTES,
+    Redact,
+    can_redact,
+    describe_row,
+    find_redactor,
+    write_text,
+)
 from refold.redaction.redact import redact_item
 from refold.session.state.loaded_view import single_pieces
 from refold.session.steps.read_entries import is_believed, usage_report

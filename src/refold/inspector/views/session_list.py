@@ -180,11 +180,7 @@ def describe_names(name: str, client: str, tenant: str) -> dict[str, Any]:
 
 def find_size(scope: Scope, stored: StoredSession) -> dict[str, Any]:
     """Return how full the window is by the last report; nothing is opened for a list."""
-    policy = scope.make_policy(stored)
-    window = policy.window(stored.model or None)
-    tokens = scope.options.window or stored.note.window or window.tokens
-    reserve = policy.reserve.tokens(tokens, policy.output, window.output_tokens)
-    room = max(1, min(window.usable(reserve) if tokens == window.tokens else tokens - reserve, tokens))
+    tokens, room = scope.find_window(stored)
     used = read_last_size(scope, stored)
     share = None if used is None else used / room
     return {"used": used, "window": tokens, "room": room, "share": share}

@@ -25,7 +25,7 @@ def test_acceptance_3_the_real_programs_play_sixty_steps(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_shows_what_was_found(name):
     found = REPORT["runs"][name]
-    rows = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8").splitlines()
+    rows = (ROOT / "docs" / "data" / "gateway-clients.md").read_text(encoding="utf-8").splitlines()
     start = f"| {found['window'] // 1000}k | "
     (row,) = [
         row

@@ -13,6 +13,8 @@ Each line is one figure from `bench/results/`. The link behind it leads to the w
 measures again. Times are CPU times of one machine: compare them inside a table, not with your own.
 """
 TAIL: Final = """
+![What a quarter of the tokens is worth to a model, for Refold and other libraries](pictures/surprise.svg)
+
 Where others are better, the tables say so. Windows that drop messages act faster than any summary. A plain
 tail of messages is as good for the very next step of some recordings.
 

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# pinned by `make lock`; LOCK= takes the newest versions that pyproject.toml allows
+LOCK   ?= requirements-dev.txt
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
 # a traced test takes three times as long: these cover the rooms; laws and slow tests among them run untraced
 TRACED := $(addprefix tests/,core policies calls stages formats transcripts test_docstring_examples.py test_public_arguments.py) \
@@ -14,16 +16,17 @@ RUNS := 'plain tests/session' 'plain tests/adapters' 'plain $(REST)' 'plain test
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
-.PHONY: setup demo tour check test adapters bench surprise docs pictures torture clean
+.PHONY: setup demo tour check test adapters browser clients bench surprise docs pictures torture dist extras lock hooks clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml requirements-dev.txt
 	@$(NEW_PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCK),-c $(LOCK)) -e '.[dev]'
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres-server]'
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[adapters-test]'  # where it fails, their tests are skipped
+	-@! command -v chromium >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'  # else its tests are skipped
 	-$(BIN)/python -m refold.clients.local fetch >/dev/null  # the tests' real model; kept in the user's cache
 	touch $(READY)
 
@@ -53,8 +56,15 @@ test: setup            ## all tests; those of the pure rooms with the coverage t
 	$(BIN)/coverage report --include='$(ROOMS)' --fail-under=100 --skip-covered --show-missing || failed=1; \
 	test -z "$$failed"
 
+browser: setup         ## the inspector in a real Chromium, all of it; REFOLD_UPDATE_DOCS=1 takes the pictures of the docs again
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+	REFOLD_BROWSER=full $(BIN)/python -m pytest -q -p no:anyio tests/browser
+
 adapters: setup        ## every adapter with its real framework, newest version; ONLY=langchain,strands; AGE=oldest
 	$(BIN)/python scripts/adapters.py $(if $(ONLY),--only $(ONLY)) $(if $(filter oldest,$(AGE)),--oldest)
+
+clients: setup         ## Claude Code, Codex and opencode from npm, 60 tool steps each through the gateway; ONLY=codex
+	$(BIN)/python -m bench.clients $(if $(ONLY),--only $(ONLY)) --json bench/results/clients.json
 
 bench: setup           ## speed and error beside the peers, and the torture matrix; DATA=folder (MODEL=file.gguf): what is kept; QUICK=1: three minutes and the guard
 ifdef QUICK
@@ -91,6 +101,7 @@ torture: setup         ## every test at full size, the laws, the stores and the 
 	$(BIN)/python bench/laws.py --json bench/results/laws.json
 	$(BIN)/python bench/fuzz_transcripts.py --json bench/results/fuzz.json
 	$(BIN)/python -m bench.torture
+	$(BIN)/python -m bench.gateway_load --json bench/results/gateway-load.json
 	$(BIN)/python -m bench.hostile_answers --json bench/results/hostile-answers.json
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torture]'
 	$(BIN)/python bench/mutate.py --json bench/results/mutation.json
@@ -106,6 +117,21 @@ docs: setup            ## check lengths, links, examples and recorded outputs; b
 
 pictures: setup        ## draw the pictures of the documentation again, from real runs; two minutes
 	$(BIN)/python scripts/make_pictures.py
+
+dist:                  ## wheel and source distribution, checked; the wheel tried alone on every Python that is here
+	@$(NEW_PYTHON)
+	$(PYTHON) scripts/dist.py
+
+extras: setup          ## size, import time and licences of every extra: docs/install.md, LICENSES-THIRD-PARTY.md
+	$(BIN)/python scripts/measure_extras.py $(if $(ONLY),--only $(ONLY))
+
+lock: setup            ## pin what development installs: requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --upgrade --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file requirements-dev.txt
+
+hooks: setup           ## run the checks that are quick before each commit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pre-commit
+	$(BIN)/pre-commit install
 
 clean:
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants bench/.envs

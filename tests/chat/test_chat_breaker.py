@@ -1,10 +1,6 @@
 """A chat says why nothing is folded while the circuit breaker is open: once, with the time."""
 
-import re
-
-from chat_builders import do, make_conversation, notes, say
-
-from refold.chat import commands_show
+from chat_builders import make_conversation, notes, say
 
 
 def out_of_order(_question):
@@ -18,18 +14,6 @@ def test_an_open_breaker_is_told_once():
     assert len(told) == 1
     assert "nothing was folded: the circuit breaker is open until " in told[0]
     assert told[0].count("breaker") == 1
-
-
-def test_an_open_breaker_stands_in_the_meter_and_in_context():
-    chat = make_conversation(["y" * 80], policy="ripple", window=2_000, ask=out_of_order, tools=False)
-    assert "until" not in commands_show.status_text(chat)
-    while not chat.explained.breaker:
-        say(chat, "x" * 80)
-    until = chat.paused_until
-    assert commands_show.status_text(chat).startswith(f"no folds until {until} · ")
-    text = do(chat, "/context")
-    assert re.search(rf"compacts +at [\d,]+ tokens, not before {until}\n", text)
-    assert f"Auto-compaction pauses until {until}: /compact folds now." in text
 
 
 def test_one_failure_is_told_once_however_often_it_is_met():

@@ -579,3 +579,15 @@ def test_web_shows_this_session_in_a_page_that_ends_with_the_chat(tmp_path, monk
     chat.close()
     with pytest.raises(URLError):
         urlopen(request)
+
+
+def test_an_open_breaker_stands_in_the_meter_and_in_context():
+    chat = make_conversation(["y" * 80], policy="ripple", window=2_000, ask=lambda _: 1 / 0, tools=False)
+    assert "until" not in commands_show.status_text(chat)
+    while not chat.explained.breaker:
+        say(chat, "x" * 80)
+    until = chat.paused_until
+    assert commands_show.status_text(chat).startswith(f"no folds until {until} · ")
+    text = do(chat, "/context")
+    assert re.search(rf"compacts +at [\d,]+ tokens, not before {until}\n", text)
+    assert f"Auto-compaction pauses until {until}: /compact folds now." in text

@@ -75,7 +75,7 @@ else
 	$(BIN)/python bench/count.py --json bench/results/count.json
 	$(BIN)/python bench/act.py --json bench/results/act.json
 	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
-	$(BIN)/python -m bench.speed
+	$(BIN)/python -m bench.speed $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m bench.matrix
 	-$(BIN)/refold eval injections --policy all --json bench/results/injections.json
 	-$(BIN)/refold eval secrets --policy all --json bench/results/secrets.json

@@ -85,7 +85,7 @@ OURS: Final = Pin(
         "umwelten",
         "neurolink",
         "opal",
-        *("stateless", "session", "model", "truncate"),
+        *("stateless", "session", "model", "truncate", "prepare", "lists", "copies"),
     ),
     asks=("refold", "ripple", "codebuddy", "umwelten", "neurolink", "opal"),
     set_up="refold.compact(window=budget, policy=...); in turns, a session in memory with say and prepare.",

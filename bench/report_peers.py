@@ -1,6 +1,7 @@
 """The part of docs/data/benchmarks-speed.md about other libraries, and its plots under docs/plots/."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,10 +12,13 @@ WORDS: Final = {
         "Decide, nothing to do",
         (
             "CPU milliseconds a turn to find that it is not yet time. `refold` is a session that keeps"
-            " what it counted: one message more is said and judged. Most of the others are given the whole"
-            " list and look at all of it, and so does `refold stateless`: `refold.measure` over the list,"
-            " each time. Compare like with like: sessions, and windows that count messages, with the"
-            " first; functions over a list with the second. `strands` starts from the usage that its model"
+            " what it counted: one message more is said and judged by `needs_compaction`; nothing is folded."
+            " `refold prepare` is a whole turn of a program that keeps its own list: one message more, and"
+            " `prepare` of all of it; `refold lists` hands in another list of the same dicts, `refold copies`"
+            " other dicts with the same words, as a gateway reads them. Most of the others are given the"
+            " whole list and look at all of it, and so does `refold stateless`: `refold.measure` over the"
+            " list, each time. Compare like with like: sessions, and windows that count messages, with the"
+            " first; functions over a list with the last. `strands` starts from the usage that its model"
             " reported last; `litellm` and `llama-index` count with a tokenizer, the others estimate;"
             " `headroom` has no question of its own and runs its pass; `openai-agents` fetches its items."
         ),
@@ -58,8 +62,19 @@ WORDS: Final = {
             " JSON."
         ),
     ),
+    "convert": (
+        "Read plain dicts",
+        (
+            "CPU milliseconds to make the library's own messages of a list of plain dicts. Programs that"
+            " hold their conversation in those messages pay it once for each message, others in every turn."
+            " It comes on top of the times above. `refold`, `litellm` and `headroom` take dicts: what they"
+            " read is in their times."
+        ),
+    ),
 }
 
+SHOWN: Final = 10_000
+"""Messages at which the first run and the conversion are shown."""
 LIKE: Final = {"decide": "refold stateless", "act": "refold truncate"}
 """The way of ours that does what functions over a list, or windows, do."""
 
@@ -75,8 +90,12 @@ def section(found: dict[str, Any], plots: Path) -> str:
             " Within a step the libraries take turns, each in a process and an environment of its own; CPU"
             " time, the fewest of some runs over one conversation: an agent's, with tool calls, 0.77 kB a"
             " message, in the library's own shape before the clock starts (ours is plain dicts, so that"
-            " reading them is in our times). Read the ratios inside one table, not the times. A **bold**"
-            " cell is the fastest of its column.\n"
+            " reading them is in our times). *First* is the first run over the conversation, with everything"
+            " loaded: ours remembers the sizes of texts, so that later runs count nothing again."
+            " *From dicts* is that first run with the conversion from plain dicts added. *Growth* is the"
+            " exponent between the smallest and the largest size: 0 is flat, 1 grows with the"
+            " conversation. Read the ratios inside one table, not the times. A **bold** cell is the"
+            " fastest of its column.\n"
         ),
         f"Versions: {versions}. How each is set up: [the torture matrix](torture.md#how-each-is-set-up).\n",
     ]
@@ -84,9 +103,10 @@ def section(found: dict[str, Any], plots: Path) -> str:
         rows = [row for row in found["rows"] if row["step"] == step]
         if not rows:
             continue
+        converted = [row for row in found["rows"] if row["step"] == "convert"]
         parts += [
             f"### {title}\n\n{words}\n",
-            table(rows),
+            table(rows, converted),
             _errors(found["rows"]) if step == "estimate" else "",
         ]
         parts.append(faster(rows, step))
@@ -95,7 +115,7 @@ def section(found: dict[str, Any], plots: Path) -> str:
         picture = plots / f"{step}.svg"
         picture.write_text(drawn(rows, title), encoding="utf-8")
         parts.append(f"![{title}: milliseconds by messages](../plots/{picture.name})\n")
-    parts += [_memory(found["memory"]), _weight(found["weight"])]
+    parts += [_kinds(found), _memory(found["memory"]), _weight(found["weight"])]
     if found["left_out"]:
         parts.append(
             "Left out: " + "; ".join(f"{name} ({why})" for name, why in found["left_out"].items()) + ".\n"
@@ -113,8 +133,8 @@ def _runs(runs: Sequence[dict[str, Any]]) -> str:
     return f"{'One run' if len(runs) == 1 else f'{len(runs)} runs'}; {'; '.join(told)}."
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """One line a subject, one column a size."""
+def table(rows: Sequence[dict[str, Any]], converted: Sequence[dict[str, Any]] = ()) -> str:
+    """One line a subject, one column a size; then the first run, with the conversion, and how time grows."""
     sizes = sorted({row["messages"] for row in rows})
     by = {(row["subject"], row["messages"]): row for row in rows}
     names = list(dict.fromkeys(row["subject"] for row in rows))
@@ -122,11 +142,74 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         size: min((r["ms"] for r in rows if r["messages"] == size and "ms" in r), default=None)
         for size in sizes
     }
-    lines = [f"| | {' | '.join(f'{size:,} messages' for size in sizes)} |", "|---|" + "---|" * len(sizes)]
+    heads = [f"{size:,} messages" for size in sizes]
+    shown = max((size for size in sizes if size <= SHOWN), default=sizes[0])
+    firsts = {
+        row["subject"]: row["first_ms"] for row in rows if row["messages"] == shown and "first_ms" in row
+    }
+    made = {row["subject"]: row["ms"] for row in converted if row["messages"] == shown and "ms" in row}
+    is_step = bool(firsts) and rows[0]["step"] != "convert"
+    heads += [f"first, {shown:,}", f"from dicts, {shown:,}"] if is_step else []
+    heads += ["growth"] if len(sizes) > 1 else []
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
     for name in names:
         cells = [_cell(by.get((name, size)), fastest[size]) for size in sizes]
+        if is_step:
+            first = firsts.get(name)
+            cells += ["", ""] if first is None else [number(first), number(first + _conversion(made, name))]
+        cells += [growth([row for row in rows if row["subject"] == name])] if len(sizes) > 1 else []
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _conversion(made: Mapping[str, float], name: str) -> float:
+    """What the conversion takes for a way of a library; all its ways read the same messages."""
+    library = name.split(maxsplit=1)[0]
+    return made.get(name) or next((ms for each, ms in made.items() if each.startswith(library)), 0.0)
+
+
+def growth(rows: Sequence[dict[str, Any]]) -> str:
+    """The exponent between the smallest and the largest size that were run.
+
+    >>> growth([{"messages": 100, "ms": 1.0}, {"messages": 10_000, "ms": 100.0}])
+    '1.0'
+    """
+    run = sorted((row["messages"], row["ms"]) for row in rows if row.get("ms"))
+    if len(run) < 2 or run[0][0] == run[-1][0]:
+        return ""
+    exponent = math.log(run[-1][1] / run[0][1]) / math.log(run[-1][0] / run[0][0])
+    return f"{exponent:.1f}".replace("-0.0", "0.0")
+
+
+def _kinds(found: dict[str, Any]) -> str:
+    """The tables of recorded conversations: the fewest milliseconds, and the first run's in brackets."""
+    kinds = {kind["name"]: kind for kind in found.get("kinds", ())}
+    if not kinds:
+        return ""
+    told = "; ".join(
+        f"{name}: {kind['messages']:,} messages, {kind['kilobytes']:,.0f} kB" for name, kind in kinds.items()
+    )
+    head = (
+        "### Recorded conversations\n\nThe same steps with what real agents and people said. In brackets the"
+        f" first run over the conversation. {told}.\n"
+    )
+    parts = [head]
+    for step in ("decide", "act", "estimate", "convert"):
+        rows = [row for row in found["kind_rows"] if row["step"] == step]
+        by = {(row["subject"], row["kind"]): row for row in rows}
+        names = list(dict.fromkeys(row["subject"] for row in rows))
+        lines = [f"| {WORDS[step][0]} | {' | '.join(kinds)} |", "|---|" + "---|" * len(kinds)]
+        lines += [
+            f"| {name} | {' | '.join(_both(by.get((name, kind))) for kind in kinds)} |" for name in names
+        ]
+        parts.append("\n".join(lines) + "\n" if rows else "")
+    return "\n".join(part for part in parts if part)
+
+
+def _both(row: dict[str, Any] | None) -> str:
+    if row is None or "ms" not in row:
+        return _cell(row, None)
+    return f"{number(row['ms'])} ({number(row['first_ms'])})" if "first_ms" in row else number(row["ms"])
 
 
 def _errors(rows: Sequence[dict[str, Any]]) -> str:

@@ -1,11 +1,13 @@
 """Decide, act, count, estimate, memory, import and size: ours and the peers' in one run, one after the other.
 
-    python -m bench.speed [--quick] [--peers all|ready|none] [--steps decide,act] [--json FILE]
+    python -m bench.speed [--quick] [--data FOLDER] [--peers all|ready|none] [--steps decide,act]
+                          [--json FILE]
 
-CPU milliseconds inside each one's own process, the fewest of some runs; the subjects take turns at each
-step, so that a busy machine is busy for all of them. The conversation is in the library's own shape, and what
-can be made once is made, before the clock starts. What would take longer than the limit, judged by how the
-time grew so far, is not run and says so.
+CPU milliseconds inside each one's own process, the fewest of some runs and the first; the subjects take turns
+at each step, so that a busy machine is busy for all of them. The conversation is in the library's own shape
+before the clock starts; what it takes to make that of plain dicts is a step of its own, `convert`. What would
+take longer than the limit, judged by how the time grew so far, is not run and says so. With a folder of data
+the same is done with recorded conversations of several kinds.
 """
 
 import argparse
@@ -14,8 +16,9 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +26,12 @@ from typing import Any, Final
 from bench import peering
 
 RESULTS: Final = peering.BENCH / "results"
-STEPS: Final = ("decide", "act", "count", "estimate")
-ALL: Final = (*STEPS, "weight", "memory")
+STEPS: Final = ("decide", "act", "count", "estimate", "convert")
+KIND_STEPS: Final = ("decide", "act", "estimate", "convert")
+"""Steps that are done with recorded conversations, too."""
+ALL: Final = (*STEPS, "kinds", "weight", "memory")
 SIZES: Final = (100, 1_000, 10_000, 20_000)
-OURS: Final = ("refold", "stateless", "session", "model", "truncate")
+OURS: Final = ("refold", "prepare", "lists", "copies", "stateless", "session", "model", "truncate")
 CHEAP: Final = "pydantic-ai"
 """The peer that the quick form installs where nothing is there: the smallest of them."""
 
@@ -69,8 +74,7 @@ def measured(
                 elif row.get("ms", 9e9) <= kept.get(subject.name, {}).get("ms", 9e9):
                     kept[subject.name] = row
         rows += kept.values()
-        told = ", ".join(f"{row['subject']} {row['ms']:.3g}" for row in kept.values() if "ms" in row)
-        print(f"{step} {size:,}: {told}", flush=True)
+        print(f"{step} {size:,}: {_tell(kept.values())}", flush=True)
         done(rows)
     return rows
 
@@ -83,24 +87,53 @@ def _row(
     *,
     seconds: float,
     limit: float,
+    file: str = "",
 ) -> dict[str, Any]:
     told = {"step": step, "messages": size, "subject": subject.name}
     if subject.name.startswith("refold") and not _ours(subject.way, step):
         return {**told, "offered": False}
+    if subject.pin is peering.OURS:
+        subject.stop()  # it remembers what it has counted, so that its first run would be none
     guess = expected(rows, subject.name, step, size)
     if guess > limit * 1_000:
         return {**told, "note": f"not run: about {guess / 1_000:,.0f} s"}
-    reply = subject.call(step, messages=size, seed=7, spend=seconds, seconds=max(60, limit * 6))
+    reply = subject.call(step, messages=size, seed=7, file=file, spend=seconds, seconds=max(60, limit * 6))
     if "error" in reply:
         return {**told, "note": reply["error"][:160], "offered": reply.get("offered", True)}
-    return {**told, **{key: reply[key] for key in ("ms", "runs", "tokens") if key in reply}}
+    return {**told, **{key: reply[key] for key in ("ms", "first_ms", "runs", "tokens") if key in reply}}
+
+
+def measure_kinds(
+    subjects: Sequence[peering.Peer], data: Path, *, seconds: float, limit: float
+) -> dict[str, Any]:
+    """The same steps with recorded conversations, the subjects in turns."""
+    from bench.real_kinds import write_kinds
+
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = write_kinds(data, Path(folder))
+        for step in KIND_STEPS:
+            for kind in kinds:
+                for subject in subjects:
+                    row = _row(
+                        (), subject, step, kind.messages, seconds=seconds, limit=limit, file=str(kind.path)
+                    )
+                    if row.pop("offered", True):
+                        rows.append({**row, "kind": kind.name})
+                told = [row for row in rows if (row["step"], row["kind"]) == (step, kind.name)]
+                print(f"{step} {kind.name}: {_tell(told)}", flush=True)
+    return {"kinds": [kind.facts for kind in kinds], "kind_rows": rows}
+
+
+def _tell(rows: Iterable[dict[str, Any]]) -> str:
+    return ", ".join(f"{row['subject']} {row['ms']:.3g}" for row in rows if "ms" in row)
 
 
 def _ours(way: str, step: str) -> bool:
     """Our extra ways are each there for one step."""
     return (
         way == "refold"
-        or (way == "stateless" and step == "decide")
+        or (way in ("stateless", "prepare", "lists", "copies") and step == "decide")
         or (way in ("session", "model", "truncate") and step == "act")
     )
 
@@ -183,6 +216,7 @@ def main() -> None:
     parser.add_argument(
         "--steps", default=",".join(ALL), help="some of them, into the results that are there"
     )
+    parser.add_argument("--data", type=Path, help="a folder with recorded conversations, as evals read it")
     parser.add_argument("--limit", type=float, default=30, help="seconds that one measurement may take")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -210,6 +244,9 @@ def main() -> None:
     rounds = 2 if options.quick else 1
     try:
         rows = measured(subjects, plan, seconds=seconds, limit=limit, rounds=rounds, done=written)
+        if options.data is not None and "kinds" in steps:
+            found.update(measure_kinds(subjects, options.data, seconds=seconds, limit=limit))
+            written(rows)
         if not options.quick and "weight" in steps:
             found["weight"] = [weight(pin) for pin in pins.values()]
             written(rows)

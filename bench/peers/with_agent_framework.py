@@ -93,6 +93,10 @@ class AgentFramework(Adapter):
         ]
         return TokenBudgetComposedStrategy(token_budget=budget, tokenizer=tokenizer, strategies=steps)
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_framework(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time; annotations of the turn before are there, as in life."""
         chat, strategy = to_framework(messages), self._strategy(HUGE, at_once, 128_000)

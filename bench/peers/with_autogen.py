@@ -93,6 +93,10 @@ class AutoGen(Adapter):
         shown: list[Any] = self.loop.run_until_complete(context.get_messages())
         return shown
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_autogen(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """What to show where all of it may be shown."""
         context = self._context(messages, HUGE)

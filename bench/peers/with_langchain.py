@@ -107,6 +107,10 @@ class LangChain(Adapter):
             trim_tokens_to_summarize=max(1, model.window // 2),
         )
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_langchain(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time, with a budget that is never reached."""
         chat, folder = to_langchain(messages), self._folder(HUGE, ScriptedChat.asking(at_once, 128_000))

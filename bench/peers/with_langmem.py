@@ -46,6 +46,10 @@ class LangMem(Adapter):
         """The state holds every message."""
         return str(from_langchain(self.chat))
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_langchain(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time, with a budget that is never reached."""
         chat, model = to_langchain(messages), ScriptedChat.asking(at_once, 128_000)

@@ -99,6 +99,10 @@ class LlamaIndex(Adapter):
 
         return [message for status in MessageStatus for message in self.memory.get_all(status=status)]
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_llama(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """What to give where all of it may be given."""
         memory = self._memory(to_llama(messages), HUGE, Scripted(ask=at_once, window=HUGE))

@@ -84,6 +84,10 @@ class OpenAIAgents(Adapter):
         """The session keeps every item."""
         return json.dumps(self.loop.run_until_complete(self.session.get_items()), ensure_ascii=False)
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_items(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Fetch the items of a session, all of them."""
         return self._fetched(messages, HUGE)

@@ -99,6 +99,10 @@ class PydanticAI(Adapter):
         """The run's history, `all_messages`."""
         return json.dumps(from_pydantic(self.chat), ensure_ascii=False)
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_pydantic(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """Whether it is time, with a budget that is never reached."""
         chat, folder = to_pydantic(messages), self._folder(HUGE, at_once)

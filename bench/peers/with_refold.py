@@ -5,11 +5,12 @@ Set up as docs/library.md says: `refold.compact(messages, window=...)` for a his
 Anthropic's, so conversations that have some are compacted in Anthropic's shape.
 """
 
+import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
-from serving import HUGE, Adapter, Answer, Messages, Thunk, at_once, serve
+from serving import HUGE, Adapter, Answer, Messages, Thunk, at_once, serve, tokens
 
 import refold
 
@@ -29,7 +30,11 @@ class Asked:
 
 
 class Refold(Adapter):
-    """A policy; for timing also `stateless`, in a `session`, with a `model`, or only to `truncate`."""
+    """A policy; for timing also `stateless`, in a `session`, with a `model`, or only to `truncate`.
+
+    `prepare`, `lists` and `copies` prepare the whole history that the caller holds: the same list that has
+    grown, another list of the same dicts, and other dicts with the same words, as a gateway reads them.
+    """
 
     package = "refold"
     ways = (
@@ -43,6 +48,9 @@ class Refold(Adapter):
         "session",
         "model",
         "truncate",
+        "prepare",
+        "lists",
+        "copies",
     )
 
     def __init__(self, way: str) -> None:
@@ -101,7 +109,10 @@ class Refold(Adapter):
         """One message more, and whether it is time; or the whole list, for those without a session."""
         if self.way == "stateless":
             return lambda: lambda: refold.measure(messages, window=HUGE).should_compact
-        session = refold.open("bench", store="memory:", window=HUGE)
+        never = refold.presets.get("refold", trigger_tokens=None)  # by default 200,000 tokens are folded
+        session = refold.open("bench", store="memory:", window=HUGE, policy=never)
+        if self.way in ("prepare", "lists", "copies"):
+            return self._preparing(session, messages)
         session.say(messages)
         session.prepare()
 
@@ -111,12 +122,25 @@ class Refold(Adapter):
 
         return lambda: turned
 
+    def _preparing(self, session: refold.Session, messages: Messages) -> Callable[[], Thunk]:
+        """One message more, and the whole list handed in again."""
+        session.prepare(messages)
+        session.prepare(messages)
+
+        def fresh() -> Thunk:
+            messages.append({"role": "user", "content": "And now the next module, please."})
+            again = messages if self.way == "prepare" else list(messages)
+            again = copy.deepcopy(again) if self.way == "copies" else again
+            return lambda: session.prepare(again)
+
+        return fresh
+
     def act(self, messages: Messages) -> Callable[[], Thunk]:
         """Compact to a quarter, without a model unless the way is `model`."""
         if self.way in ("truncate", "session"):
             return lambda: self._truncation(messages) if self.way == "truncate" else self._fold(messages)
         ask = Asked(at_once, 128_000) if self.way == "model" else None
-        whole = refold.count(messages)
+        whole = tokens(messages)  # our own count would be remembered, and the first run be none
 
         def cut() -> object:
             return refold.compact(messages, window=whole, target=whole // 4, ask=ask).messages

@@ -152,6 +152,10 @@ class Strands(Adapter):
         stored = self.session.list_messages(self.session.session_id, self.agent.agent_id)
         return json.dumps(from_strands([entry.to_message() for entry in stored]), ensure_ascii=False)
 
+    def convert(self, messages: Messages) -> Thunk:
+        """Its own messages of plain dicts."""
+        return lambda: to_strands(messages)
+
     def decide(self, messages: Messages) -> Callable[[], Thunk]:
         """The estimate from the last usage and the threshold, as before every call of the model."""
         chat = to_strands(messages)

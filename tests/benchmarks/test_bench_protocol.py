@@ -1,10 +1,11 @@
 """Adapters are processes that speak JSON lines: asked, answered, late, dead, and what they do not offer."""
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
-from bench import peering
+from bench import peering, real_kinds
 
 TALK = [{"role": "user", "content": f"{number} " + "word " * 100} for number in range(20)]
 
@@ -73,6 +74,29 @@ def test_times_the_seeded_conversation(peer):
     same = [peer.call("count", messages=100, seed=3)["tokens"] for _ in range(2)]
     assert same[0] == same[1] > 5_000
     assert peer.call("count", messages=100, seed=4)["tokens"] != same[0]
+
+
+def test_a_recorded_conversation_is_read_from_its_file(peer, tmp_path):
+    (tmp_path / "talk.json").write_text(json.dumps(TALK))
+    told = peer.call("count", messages=20, file=str(tmp_path / "talk.json"))
+    assert told["tokens"] == sum(len(message["content"]) // 4 for message in TALK)
+    assert told["first_ms"] >= told["ms"]
+
+
+def test_recorded_conversations_of_each_kind_are_written_for_every_library(tmp_path):
+    (tmp_path / "data").mkdir()
+    part = {"type": "text", "text": "hello"}
+    calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    asks = {"role": "assistant", "content": None, "tool_calls": calls}
+    run = [{"role": "user", "content": [part]}, asks, *TALK]
+    (tmp_path / "data" / "run.json").write_text(json.dumps(run))
+    (kind,) = real_kinds.write_kinds(tmp_path / "data", tmp_path)
+    written = json.loads(kind.path.read_text())
+    assert kind.name == "SWE run"
+    assert kind.facts["messages"] == len(written)
+    assert written[0] == {"role": "user", "content": "hello"}
+    assert [message["role"] for message in written[:4]] == ["user", "assistant", "tool", "user"]
+    assert all(type(message["content"]) is str for message in written)
 
 
 def test_what_is_missing_is_said(peer):

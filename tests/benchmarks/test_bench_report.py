@@ -15,13 +15,13 @@ def speed():
             ("act", size / 10, 5.0),
             ("estimate", 2.0, 1.0),
         ):
-            rows.append(
-                {"step": step, "messages": size, "subject": "refold", "ms": ours, "tokens": size * 98}
-            )
+            refold = {"step": step, "messages": size, "subject": "refold", "ms": ours, "tokens": size * 98}
+            rows.append({**refold, "first_ms": ours * 2} if step == "estimate" else refold)
             rows.append(
                 {"step": step, "messages": size, "subject": "peer way", "ms": theirs, "tokens": size * 130}
             )
         rows.append({"step": "count", "messages": size, "subject": "refold", "ms": 1.0, "tokens": size * 100})
+        rows.append({"step": "convert", "messages": size, "subject": "peer way", "ms": size / 100})
     rows.append({"step": "act", "messages": 1_000, "subject": "slow way", "note": "not run: about 700 s"})
     rows.append({"step": "act", "messages": 100, "subject": "slow way", "ms": 900.0})
     return {
@@ -37,6 +37,24 @@ def speed():
         "versions": {"refold": ["this checkout"], "peer": ["peer==1.0"]},
         "left_out": {"gone": "could not be installed"},
         "rows": rows,
+        "kinds": [{"name": "talk", "messages": 462, "kilobytes": 410.2}],
+        "kind_rows": [
+            {
+                "step": "act",
+                "messages": 462,
+                "subject": "refold",
+                "kind": "talk",
+                "ms": 31.2,
+                "first_ms": 64.0,
+            },
+            {
+                "step": "act",
+                "messages": 462,
+                "subject": "slow way",
+                "kind": "talk",
+                "note": "the process ended",
+            },
+        ],
         "memory": [
             {"subject": "refold", "messages": 10_000, "mb": 12.4, "held_mb": 30.2},
             {"subject": "peer way", "messages": 10_000, "mb": None, "note": "the process ended"},
@@ -53,7 +71,11 @@ def test_the_page_is_written_from_what_is_there(tmp_path):
     (results / "speed.json").write_text(json.dumps(speed()))
     report.write(results, docs)
     text = (docs / "data" / "benchmarks-speed.md").read_text()
-    assert "| refold | **0.1** | **0.1** |" in text
+    assert "| refold | **0.1** | **0.1** | 0.0 |" in text
+    assert "| peer way | 1.0 | 10.0 | 1.0 |" in text  # it grows with the conversation
+    assert "| refold | 2.0 | 2.0 | 4.0 | 4.0 | 0.0 |" in text
+    assert "talk: 462 messages, 410 kB" in text
+    assert "| refold | 31.2 (64.0) |" in text
     assert "2 runs; decide, act: 2026-01-01, load 0.1 (ended early); count: 2026-01-02, load 0.2." in text
     assert "| slow way | 900 | about 700 s |" in text
     better = "At 1,000 messages faster than `refold` to act: peer way (20.0 times); 0 are slower"
@@ -129,3 +151,14 @@ def test_numbers_show_two_figures_that_count():
         "8.1",
         "1,234",
     ]
+
+
+def test_the_first_run_is_shown_with_the_conversion_that_it_needs():
+    rows = [
+        {"step": "estimate", "messages": 100, "subject": "refold", "ms": 2.0, "first_ms": 4.0},
+        {"step": "estimate", "messages": 100, "subject": "peer way", "ms": 1.0, "first_ms": 1.5},
+    ]
+    converted = [{"step": "convert", "messages": 100, "subject": "peer other", "ms": 6.0}]
+    lines = report_peers.table(rows, converted).splitlines()
+    assert lines[0] == "| | 100 messages | first, 100 | from dicts, 100 |"
+    assert lines[2:] == ["| refold | 2.0 | 4.0 | 4.0 |", "| peer way | **1.0** | 1.5 | 7.5 |"]

@@ -1,5 +1,6 @@
 """Every Python example in the documents runs with what its page names, and passes a strict type checker."""
 
+import ast
 import os
 import re
 import subprocess
@@ -142,3 +143,30 @@ def test_every_refusal_of_the_gateway_is_in_its_troubleshooting_page():
     codes = set(re.findall(r"Refusal\(\s*\d{3},\s*\"([a-z-]+)\"", source))
     assert len(codes) > 8
     assert sorted(code for code in codes if f"`{code}`" not in text) == []
+
+
+OTHERS_SAY = ("command not found", "No matching distribution")
+"""Messages of a shell and of pip."""
+
+
+def read_literals():
+    """Every text in the source, the fixed parts of f-strings included."""
+    for path in (ROOT / "src" / "refold").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_every_message_of_the_troubleshooting_page_is_one_that_refold_says():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    cells = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    messages = [found for cell in cells for found in re.findall(r"`([^`]+)`", cell) if " " in found]
+    said = "\n".join(read_literals())
+    wrong = []
+    for message in messages:
+        parts = re.split(r"\.\.\.|\bNAME\b|'[^']*'|[\w.,$]*\d[\w.,]*|: |\w*_API_KEY|expected ", message)
+        fixed = max((part.strip(" :;=?'") for part in parts), key=len)
+        if fixed not in said and not any(other in message for other in OTHERS_SAY):
+            wrong.append(f"{message}: nothing says {fixed!r}")
+    assert len(messages) > 15
+    assert wrong == []

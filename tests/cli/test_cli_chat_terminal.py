@@ -227,7 +227,7 @@ def test_an_edit_is_given_up_and_another_line_is_said(provider, chat):
         terminal.type("\x03")
         terminal.expect(r"accept, edit or revert\? \[accept/edit/revert\]$")
         terminal.enter("what is left?")
-        terminal.expect(r"The wall is left\.\n\[Context: 3 messages")
+        terminal.expect(r"› what is left\?\nThe wall is left\.\n\[Context: 3 messages")
         ready(terminal)
         terminal.enter("/compact")
         terminal.expect(r"nothing was folded: |accept, edit or revert\? \[accept/edit/revert\]$")
@@ -350,3 +350,25 @@ def test_the_real_model_on_this_machine_answers(tmp_path):
         terminal.expect("% of ")
         terminal.enter("/quit")
         assert terminal.ended() == 0
+
+
+def test_a_file_with_secrets_is_read_after_a_yes_alone(provider, chat, tmp_path):
+    """Another line at the question is a no, and is said after the turn."""
+    (tmp_path / ".env").write_text("PASSWORD=hunter2\n")
+    reads = calls(("read_file", {"path": ".env"}))
+    provider.script = [reads, tells("I may not."), tells("Nothing."), reads, tells("I saw it.")]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("look")
+        terminal.expect(r"let the model read \.env, which may hold secrets\? \[no/yes\]")
+        terminal.enter("what is broken?")
+        terminal.expect(
+            r"I may not\.\n\[Context: 4 messages.*\n› what is broken\?\nNothing\.\n\[Context: 6 messages"
+        )
+        ready(terminal)
+        terminal.enter("look again")
+        terminal.expect(r"look again\n→ read_file \.env\nlet the model read")
+        terminal.enter("yes")
+        terminal.expect(r"I saw it\.")
+    sent = [str(seen.json["messages"]) for seen in provider.seen]
+    assert [number for number, text in enumerate(sent) if "hunter2" in text] == [4]

@@ -55,8 +55,7 @@ def talk(conversation: Conversation, ui: TerminalInterface, *, show_context: boo
     show_context   show the size of the context after each answer; always where nothing folds by itself
     """
     show_context = show_context or not conversation.settings.compacts
-    while (line := conversation.next_line or ui.read()) is not None:
-        conversation.next_line = ""
+    while (line := _read_line(conversation, ui)) is not None:
         if not line.strip():
             continue
         try:
@@ -70,6 +69,15 @@ def talk(conversation: Conversation, ui: TerminalInterface, *, show_context: boo
         if status and not ui.is_interactive:
             return status
     return DONE
+
+
+def _read_line(conversation: Conversation, ui: TerminalInterface) -> str | None:
+    """Return the line that was typed at a question, shown again where it is said, or the next one."""
+    line, conversation.next_line = conversation.next_line, ""
+    if not line:
+        return ui.read()
+    ui.note(Note(f"› {line}"))
+    return line
 
 
 def _do_line(conversation: Conversation, ui: TerminalInterface, line: str, *, show_context: bool) -> int:

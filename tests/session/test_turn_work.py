@@ -1,6 +1,7 @@
 """What a session does in a turn, counted in calls: a turn of an adapter has to stay far below a millisecond."""
 
 import copy
+import sys
 
 import pytest
 
@@ -123,3 +124,37 @@ def test_a_moved_cache_mark_costs_as_much_however_long_the_history_is():
         calls.append(count_calls(lambda marked=marked, session=session: session.prepare(marked)))
         assert session.stats().said == len(messages)
     assert calls[1] <= calls[0] * 1.2  # one block of messages is looked at one by one
+
+
+def work(turns):
+    """An agent that reads files and looks back at none of them."""
+    for turn in range(turns):
+        function = {"name": "read_file", "arguments": f'{{"path": "src/part_{turn}.py"}}'}
+        lines = [f"{line:6}\tdef part_{turn}_{line}(value): return value + {line}" for line in range(1, 120)]
+        yield {"role": "user", "content": f"Look at part {turn}. Never rename part {turn}."}
+        yield {
+            "role": "assistant",
+            "content": f"I read part {turn} now.",
+            "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
+        }
+        yield {"role": "tool", "tool_call_id": f"c{turn}", "content": "\n".join(lines)}
+
+
+def test_no_fold_looks_at_an_output_that_the_last_one_looked_at(monkeypatch):
+    place = "refold.core.outputs.shrink.make_plan"
+    module, _, name = place.rpartition(".")
+    seen, before, folds, looks = [], set(), 0, 0
+    look = getattr(sys.modules[module], name)
+    monkeypatch.setattr(place, lambda text: seen.append(text) or look(text))
+    session = refold.open("folds", store="memory:", window="16k", now=lambda: 0.0)
+    for message in work(60):
+        session.say(message)
+        if session.prepare().fold is None:
+            continue
+        folds, looks = folds + 1, looks + len(seen)
+        assert len(seen) == len(set(seen))
+        assert before.isdisjoint(seen)
+        before = set(seen)
+        seen.clear()
+    assert folds >= 10
+    assert looks >= 20

@@ -136,6 +136,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
     return Task(
         messages=conversation.messages,
         index=conversation.index,
+        found=conversation.found,
         sizes=conversation.sizes,
         counter=conversation.counter,
         window=budget.window,

@@ -213,6 +213,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
         return make_outcome(conversation, limited, why, trigger=trigger, goal=goal, least=least)
     mended = max(0, untouched.tokens - budget.breakdown.history)  # the result is mended too, and needs room
     task = build_task(conversation, options, None if goal is None else max(0, goal - mended))
+    task.found.begin_round()
     result = yield from shrink(task, policy.stages, orphans=policy.orphans, missing=policy.missing)
     # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
     wanted = None if task.tells and not task.due else goal

@@ -18,6 +18,7 @@ from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.file_operations import PATH_CHARS
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
@@ -77,6 +78,8 @@ class Conversation:
     """True if the model refuses thinking behind a prefix that has changed."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
+    found: Findings = field(default_factory=Findings, compare=False, repr=False)
+    """What was found in single messages and texts; a session keeps it from fold to fold."""
 
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:

@@ -129,19 +129,19 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     numbers = [task.number(index) for index in covered.places]
     earlier = [place for place, message in enumerate(messages) if message.is_summary]
     lasts = [task.span((covered.places[place],))[1] for place in earlier]
-    known = facts_of_summaries([messages[place] for place in earlier], lasts)
+    known = facts_of_summaries([messages[place] for place in earlier], lasts, task.found)
     ledger = known.merge(find_facts(messages, numbers, task.found))
     count = task.counter.plain
     whole = _choose_size(replace(covered, files=FileOps()), task)
     covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
     most = _choose_size(covered, task)
     staying = _read_staying(task, covered)
-    text = neutralise(_format_sections(messages, ledger, most, staying, count))
+    text = neutralise(_format_sections(messages, ledger, most, staying, task))
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
-        text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, count))
+        text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, task))
     text = fit_text(text, most, count=count).text
-    meta = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
-    return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
+    meta = {"facts": ledger.fit_to(STORED_TOKENS, task.found).to_json(), "state": covered.state}
+    return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0, task.found).counts)
 
 
 def _choose_size(covered: Covered, task: Task) -> int:
@@ -166,7 +166,8 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
     for index in (*range(min(_STAYING_FIRST, length)), *newest):
         if index not in leaving:
             message = task.messages[index]
-            names.update(words_and_names(task.counter.visible(message)[:OUTPUT_CHARS]))
+            text = task.counter.visible(message)[:OUTPUT_CHARS]
+            names.update(task.found.find(words_and_names, text))
             voice = find_speaker(message)
             said += [join_wrapped_lines(message.text)] if voice == "user" else []
             answered = answered or (voice == "assistant" and index > covered.places[-1])
@@ -174,10 +175,11 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
 
 
 def _format_sections(
-    messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, count: Count
+    messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, task: Task
 ) -> str:
     """Format the sections of a digest within a budget of tokens."""
-    page = Page(count, most, seen=set(staying.names), beside=staying.said)
+    count = task.counter.plain
+    page = Page(count, most, seen=set(staying.names), beside=staying.said, found=task.found)
     words = () if staying.answered and most < ROOMY else _find_last_words(messages)
     share = LAST_SHARE_ANSWERED if staying.answered else LAST_SHARE
     last = _format_section(LAST, words, max(int(most * share), min(64, most // 5)), count)

@@ -191,7 +191,7 @@ class Grade:
                 handle = f"#{task.number(index)}" if is_named else ""
                 # What was cut before is cut anew from the whole, if that gets it small enough.
                 tries = (
-                    shorten_message(text, limit, task.counter, handle)
+                    shorten_message(text, limit, task.counter, handle, task.found)
                     for text in (task.whole(index), message)
                 )
                 shortened[index] = next(
@@ -306,7 +306,7 @@ def _measure_user_words(task: Task, rules: frozenset[int]) -> int:
         if index in task.protected:
             continue
         if message.is_summary:
-            noted = facts_of_summaries([message], [0]).of(*USER_KINDS, "file rule")
+            noted = facts_of_summaries([message], [0], task.found).of(*USER_KINDS, "file rule")
             said += sum(task.counter.text(fact.text) for fact in noted)
         elif find_speaker(message) == "user":
             said += task.sizes[index] // 2

@@ -7,12 +7,14 @@ Where the whole can be fetched back, its first marker names the handle.
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, takewhile
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from refold.core.compaction.layout import find_height
 from refold.core.facts.request_rules import find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.rewrite import map_parts, replace_part_text
@@ -54,23 +56,27 @@ RULES_TITLE: Final = "[rules from the part left out]"
 _MARKER: Final = re.compile(r"(\[\.\.\. \d{1,12} \w{1,12} left out(?:, [^\]\n]{0,80})?)((?: \.\.\.)?\])")
 
 
-def shorten_message(message: Message, limit: int, counter: Counter, handle: str = "") -> Message:
+def shorten_message(
+    message: Message, limit: int, counter: Counter, handle: str = "", found: Findings | None = None
+) -> Message:
     """Return a message of at most `limit` units, or as few as make sense; the same one if it has no more.
 
     handle   by which the whole can be fetched back; "" where it cannot
+    found    what was found in texts before
     """
+    found = Findings() if found is None else found
     slim = map_parts(message, make_marker)
     if counter.message(slim) > limit:
         slim = _drop_repeated_lines(slim)
     short = slim
     size = aim = counter.message(slim)
-    shorten = _SHORTEN.get(find_speaker(message), shrink_output)
+    ways = _choose_ways(find_speaker(message), found)
     for _ in range(ROUNDS):
         over = counter.message(short) - limit
         if over <= 0:
             break
         aim -= over
-        short = _tell_cut_calls(_shorten_parts(slim, size - aim, counter, shorten), slim)
+        short = _tell_cut_calls(_shorten_parts(slim, size - aim, counter, ways), slim)
         short = name_handle(short, handle)
     return short if counter.message(short) < size else slim
 
@@ -149,13 +155,13 @@ def _find_strings(value: object) -> Iterator[str]:
             left.extend(each)
 
 
-def _shorten_parts(message: Message, over: int, counter: Counter, shorten: Shorten) -> Message:
+def _shorten_parts(message: Message, over: int, counter: Counter, ways: "_Ways") -> Message:
     """Return a message with so many units less, taken from its largest parts."""
     sizes = [counter.text(_part_text(part)) for part in message.parts]
     texts = [size for size in sizes if size > LEAST_VALUE]
     height = max(LEAST_VALUE, find_height(texts, sum(texts) - over))
     parts = (
-        _shorten_part(part, height, counter, shorten) if size > height else part
+        _shorten_part(part, height, counter, ways) if size > height else part
         for part, size in zip(message.parts, sizes, strict=True)
     )
     return replace(message, parts=tuple(parts))
@@ -197,11 +203,11 @@ def _part_text(part: Part) -> str:
     return part.text if isinstance(part, Text | ToolResult) else ""
 
 
-def _shorten_part(part: Part, limit: int, counter: Counter, shorten: Shorten) -> Part:
+def _shorten_part(part: Part, limit: int, counter: Counter, ways: "_Ways") -> Part:
     """Return a part with a shorter text."""
     if isinstance(part, ToolCall):
         return _shorten_call(part, limit, counter)
-    shorten = shrink_output if isinstance(part, ToolResult) else shorten
+    shorten = ways.outputs if isinstance(part, ToolResult) else ways.words
     return replace_part_text(part, shorten(_part_text(part), limit, counter.text))
 
 
@@ -243,9 +249,9 @@ def _count_lines(lines: Sequence[str], chars: int) -> int:
     return sum(1 for _ in takewhile(lambda total: total <= chars, sums))
 
 
-def shorten_request(text: str, limit: int, count: Count) -> str:
+def shorten_request(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
     """Shorten a person's text to `limit`; rules that would be left out with its middle stand at its end."""
-    rules = find_request_rules(text)
+    rules = (found or Findings()).find(find_request_rules, text)
     short = keep_both_ends(text, limit, count)
     shown = join_wrapped_lines(short)
     if all(rule.words in shown for rule in rules):
@@ -272,12 +278,22 @@ def _shorten_summary(text: str, limit: int, count: Count) -> str:
     return first + keep_both_ends(inner, room, count) + last
 
 
-_SHORTEN: Final[Mapping[str, Shorten]] = {
-    "user": shorten_request,
-    "assistant": keep_both_ends,
-    "summary": _shorten_summary,
-}
-"""The way to shorten what each speaker says; all else is an output."""
+class _Ways(NamedTuple):
+    """The ways to shorten the texts of one message."""
+
+    words: Shorten
+    outputs: Shorten
+
+
+def _choose_ways(speaker: str, found: Findings) -> _Ways:
+    """Choose the way to shorten what a speaker says; where nobody speaks, all is output."""
+    outputs: Shorten = partial(shrink_output, found=found)
+    words: Mapping[str, Shorten] = {
+        "user": partial(shorten_request, found=found),
+        "assistant": keep_both_ends,
+        "summary": _shorten_summary,
+    }
+    return _Ways(words.get(speaker, outputs), outputs)
 
 
 def _shorten_call(call: ToolCall, limit: int, counter: Counter) -> ToolCall:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from refold.core.facts import extraction
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import USER_KINDS, Ledger
+from refold.core.messages.findings import ROUNDS, Findings
 from refold.core.messages.message import Message, ToolCall
 from refold.testing import assistant, call, calls, result, result_part, summary, user
 
@@ -241,29 +243,91 @@ class TestReadingAgain:
     )
 
     def test_what_was_found_before_is_what_would_be_found_now(self):
-        found = {}
+        found = Findings()
         for length in range(len(self.MESSAGES), 0, -1):
             numbers = range(10, 10 + length)
             again = find_facts(self.MESSAGES[:length], numbers, found)
             assert again == find_facts(self.MESSAGES[:length], numbers)
 
-    def test_no_message_is_read_twice(self):
-        found = {}
-        find_facts(self.MESSAGES, None, found)
-        read = len(found)
-        find_facts(self.MESSAGES, None, found)
-        assert len(found) == read
-        assert all(
-            known is again
-            for known, again in zip(
-                find_facts(self.MESSAGES, None, found)[:5],
-                find_facts(self.MESSAGES, None, found)[:5],
-                strict=True,
-            )
-        )
+    def test_no_message_is_read_twice(self, monkeypatch):
+        read, split = [], extraction.split_sentences
+        monkeypatch.setattr(extraction, "split_sentences", lambda text: read.append(text) or split(text))
+        found = Findings()
+        first = find_facts(self.MESSAGES, None, found)
+        assert read
+        read.clear()
+        again = find_facts(self.MESSAGES, None, found)
+        assert not read
+        assert all(known is fact for known, fact in zip(first[:5], again[:5], strict=True))
 
     def test_a_message_that_is_now_another_number_is_read_again(self):
-        found = {}
+        found = Findings()
         find_facts(self.MESSAGES, None, found)
         numbers = range(50, 50 + len(self.MESSAGES))
         assert find_facts(self.MESSAGES, numbers, found) == find_facts(self.MESSAGES, numbers)
+
+
+class TestFindings:
+    def test_a_function_is_called_once_for_the_same_texts(self):
+        found, read = Findings(), []
+        for text in ("a", "b", "a", "", ""):
+            assert found.find(Noting(read), text) == text
+        assert read == ["a", "b", ""]
+
+    def test_what_finds_nothing_is_not_asked_again(self):
+        found, read = Findings(), []
+        assert [found.find(read.append, "a") for _ in range(3)] == [None] * 3
+        assert read == ["a"]
+
+    def test_other_functions_find_other_things(self):
+        found = Findings()
+        assert (found.find(str.upper, "a"), found.find(str.lower, "A"), found.find(str.lower, "a")) == (
+            *("A", "a", "a"),
+        )
+
+    def test_equal_messages_are_two_and_stay_alive(self):
+        found, read = Findings(), []
+        one, other = user("hi"), user("hi")
+        for message in (one, other, one):
+            assert found.find_in(Noting(read), message) is message
+        assert [id(message) for message in read] == [id(one), id(other)]
+
+    def test_what_a_few_rounds_did_not_ask_for_is_found_again(self):
+        found, read = Findings(), []
+        find = Noting(read)
+        for text in ("often", "once"):
+            found.find(find, text)
+        for _ in range(ROUNDS):
+            found.begin_round()
+            found.find(find, "often")
+        found.find(find, "once")
+        assert read == ["often", "once"]
+        for _ in range(ROUNDS + 1):
+            found.begin_round()
+            found.find(find, "often")
+        found.find(find, "once")
+        assert read == ["often", "once", "once"]
+
+    def test_what_is_put_is_got_in_the_same_round(self):
+        found = Findings()
+        found.put("key", 7)
+        assert found.get("key") == 7
+        found.begin_round()
+        assert found.get("key") is None
+
+
+class Noting:
+    """A function that returns its argument and notes it; equal to any other on the same list."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __call__(self, of):
+        self.read.append(of)
+        return of
+
+    def __eq__(self, other):
+        return self.read is other.read
+
+    def __hash__(self):
+        return id(self.read)

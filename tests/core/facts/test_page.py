@@ -12,6 +12,7 @@ from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, m
 from refold.core.facts.page import DONE, FAILED, LISTED, QUOTED, Page, fill_names, fill_section
 from refold.core.facts.read_page import facts_of_summaries, read_page
 from refold.core.facts.user_statements import fill_statements
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.summaries.wrappers import Covered, unwrap_summary, wrap_summary
 from refold.testing import assistant, call_part, summary, user
@@ -221,7 +222,7 @@ TIPS = "Some tips for sleep:\n- Go to bed early: it helps.\n- Dark Room: use a d
 def told(*answers):
     return [
         (fact.text, fact.about, fact.at)
-        for fact in find_listed_names([ListAnswer(at, text) for at, text in answers])
+        for fact in find_listed_names([ListAnswer(at, text) for at, text in answers], Findings())
     ]
 
 
@@ -246,7 +247,8 @@ class TestFinding:
 
     def test_lists_of_names_weigh_more(self):
         mixed, pure = (
-            list(find_listed_names([ListAnswer(0, text)])) for text in (SHOPS, "A:\n- Xu\n- Bo\n- Jo")
+            list(find_listed_names([ListAnswer(0, text)], Findings()))
+            for text in (SHOPS, "A:\n- Xu\n- Bo\n- Jo")
         )
         assert mixed[0].weight < pure[0].weight
 

@@ -11,6 +11,7 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.placeholders import undo_cuts
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message, Part
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_user_turns
@@ -90,8 +91,8 @@ class Task:
     """Parses messages from the caller's own shape."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The links and cuts of the messages; a task with other messages gets another index."""
-    found: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What stages of this run have found in single messages, for those that look at them again."""
+    found: Findings = field(default_factory=Findings, compare=False, repr=False)
+    """What was found in single messages and texts, for stages that look at them again."""
 
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:

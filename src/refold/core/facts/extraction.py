@@ -8,7 +8,7 @@ quote. A name is noted with the file it stands in, or with its kind by its shape
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollector, keep_ends, read_ends
 from refold.core.facts.injections import is_instruction
@@ -24,6 +24,7 @@ from refold.core.facts.sentences import (
     split_sentences,
 )
 from refold.core.messages import file_operations
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
@@ -60,23 +61,24 @@ _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
-"""What each of them has; most sentences have none, and this is found out faster."""
+"""What each of them has; most words have none, and this is found out faster."""
+_SPECIFIC_RUN: Final = re.compile(r"[\w.,:/-]+")
+"""Letters among which each of them stands."""
 _MAIN_ARGUMENTS: Final = (
     *("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename"),
 )
 """Arguments that say best what a call does, the best first."""
 
 
-FoundFacts: TypeAlias = dict[tuple[Any, ...], tuple[Any, ...]]
-"""What was found in single messages, by everything that it depends on. Whoever looks for facts in nearly the
-same messages again passes it again."""
-
-
 def find_facts(
-    messages: Sequence[Message], numbers: Sequence[int] | None = None, found: FoundFacts | None = None
+    messages: Sequence[Message], numbers: Sequence[int] | None = None, found: Findings | None = None
 ) -> list[Fact]:
-    """Find the facts in these messages, in order; `numbers` are those by which handles name the messages."""
-    reader = _MessageReader(people=find_speaker_names(messages), found={} if found is None else found)
+    """Find the facts in these messages, in order.
+
+    numbers   those by which handles name the messages
+    found     what was found in single messages before
+    """
+    reader = _MessageReader(people=find_speaker_names(messages), found=Findings() if found is None else found)
     oldest = max(0, len(messages) - MODEL_MESSAGES)
     oldest_output = len(messages) - TOOL_MESSAGES
     links = link(messages[oldest:])
@@ -105,7 +107,7 @@ def find_facts(
         part = messages[read.message].parts[read.part]
         at = read.message if numbers is None else numbers[read.message]
         reader.facts.add_file_rules(read.path, part.text if isinstance(part, ToolResult | Text) else "", at)
-    return [*reader.facts.facts, *find_listed_names(reader.answers)]
+    return [*reader.facts.facts, *find_listed_names(reader.answers, reader.found)]
 
 
 @dataclass(slots=True)
@@ -122,14 +124,13 @@ class _MessageReader:
     """The file that command is about."""
     answers: list[ListAnswer] = field(default_factory=list)
     """Messages of the model with lists in them."""
-    found: FoundFacts = field(default_factory=dict)
+    found: Findings = field(default_factory=Findings)
 
     def read(
         self, read: Callable[..., None], source: Message | ToolCall, at: int, *beside: ToolResult | None
     ) -> None:
         """Read a message or a call, or take what was found in it before."""
-        # The same message is known by its identity, as its value would take long to compare. What was found
-        # holds on to it, so that the identity stays its own.
+        # Known by its identity, as in `Findings.find_in`; what is found depends on what was said before, too.
         spoken = (self.people, self.command, self.command_at, self.file)
         key = (read.__name__, id(source), at, *map(id, beside), spoken)
         if known := self.found.get(key):
@@ -141,7 +142,7 @@ class _MessageReader:
         read(source, at, *beside)
         left = self.command, self.command_at, self.file
         new = self.facts.facts[places[0] :], self.answers[places[1] :]
-        self.found[key] = ((source, beside), *new, left)
+        self.found.put(key, ((source, beside), *new, left))
 
     # The weights below say how often facts of such a source are used again: what an agent wrote into a
     # command 36 %, what it spoke of 13 %, what was only seen in output 1 % (docs/decisions/0012-facts.md).
@@ -227,7 +228,10 @@ class _MessageReader:
 
 def _count_specific(sentence: str) -> int:
     """Count the numbers and names in a sentence."""
-    return len(_SPECIFIC.findall(sentence)) if _MAY_BE_SPECIFIC.search(sentence) else 0
+    if not _MAY_BE_SPECIFIC.search(sentence):
+        return 0
+    runs = filter(_MAY_BE_SPECIFIC.search, _SPECIFIC_RUN.findall(sentence))
+    return sum(len(_SPECIFIC.findall(run)) for run in runs)
 
 
 def _find_answer(text: str) -> str:

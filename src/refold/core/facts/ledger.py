@@ -9,10 +9,11 @@ decays from fold to fold. Knows neither how facts are found nor how they are sho
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
+from refold.core.messages.findings import Findings
 from refold.core.outputs.trouble import TEST_SUMMARY
 from refold.core.tokens.estimate import estimate
 
@@ -85,10 +86,17 @@ class Fact:
     weight: float = 1.0
     uses: int = 1
     """Number of times it was said."""
+    _key: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
         """Facts with the same key are one fact."""
+        # A fold merges the same facts into several ledgers.
+        if self._key is None:
+            object.__setattr__(self, "_key", self._find_key())
+        return cast("tuple[str, str]", self._key)
+
+    def _find_key(self) -> tuple[str, str]:
         if self.kind == "value":
             return "value", self.about.lower()
         if self.kind in USER_KINDS:
@@ -108,13 +116,13 @@ class Fact:
         weight, uses = max(old.weight, self.weight), old.uses + self.uses
         return replace(self, about=about, at=at, weight=weight, uses=uses)
 
-    def is_in(self, text: str, low: str, words: set[str]) -> bool:
+    def is_in(self, text: str, low: str, words: set[str], found: Findings) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
         if self.kind in _EXACT:
             return self.text in text
         if self.text.lower() in low:
             return True
-        longer = [word for word in _WORD.findall(self.text.lower()) if len(word) > 3 or word.isdigit()]
+        longer = found.find(_find_longer_words, self.text)
         return bool(longer) and sum(word in words for word in longer) >= _ENOUGH * len(longer)
 
     @classmethod
@@ -135,6 +143,10 @@ class Fact:
             return None
         weight, uses = min(9.0, max(0.0, weight)), max(1, int(uses))
         return Fact(kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), weight, uses)
+
+
+def _find_longer_words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text.lower()) if len(word) > 3 or word.isdigit()]
 
 
 def _plain(text: str) -> str:
@@ -180,14 +192,15 @@ class Ledger:
         newest = max((fact.at for fact in self.facts), default=0)
         return sorted(self.facts, key=lambda fact: (-rank_value(fact, newest), fact.at, fact.text))
 
-    def fit_to(self, tokens: int) -> "Ledger":
-        """Return the most important facts within a budget of tokens."""
+    def fit_to(self, tokens: int, found: Findings | None = None) -> "Ledger":
+        """Return the most important facts within a budget of tokens; `found`: what was counted before."""
         # No text has more than two tokens a character, so most ledgers fit without being counted.
         if sum(len(fact.text) + len(fact.about) for fact in self.facts) * 2 + 8 * len(self.facts) <= tokens:
             return self
         kept: list[Fact] = []
+        found = Findings() if found is None else found
         for fact in self.by_rank() if tokens > 0 else ():
-            cost = estimate(f"{fact.text} {fact.about}") + 4
+            cost = found.find(estimate, f"{fact.text} {fact.about}") + 4
             if cost <= tokens:
                 kept.append(fact)
                 tokens -= cost
@@ -292,14 +305,17 @@ class FactReport:
         return in_view / (in_view + lost) if in_view + lost else 1.0
 
 
-def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactReport:
+def report_kept(
+    text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS, found: Findings | None = None
+) -> FactReport:
     """Report for each fact whether a text has it, else whether it can be repaired within a budget."""
+    found = Findings() if found is None else found
     low = text.lower()
     words = set(_WORD.findall(low))
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:
-        (kept if fact.is_in(text, low, words) else missing).append(fact)
+        (kept if fact.is_in(text, low, words, found) else missing).append(fact)
     repaired = Ledger(tuple(missing)).fit_to(tokens).facts
     known = {id(fact) for fact in repaired}
     lost = tuple(fact for fact in missing if id(fact) not in known)

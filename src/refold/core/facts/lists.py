@@ -8,13 +8,14 @@ these answers.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import LISTED_WEIGHT, Fact, Ledger
 from refold.core.facts.page import HANDLE_TOKENS, LISTED, Page
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import common_words, content_words
+from refold.core.messages.findings import Findings
 
 LEAST_ITEMS: Final = 3
 """Least items of a list; two are only a remark."""
@@ -48,33 +49,70 @@ def may_hold_list(text: str) -> bool:
     return any(start in text for start in _ITEM_STARTS)
 
 
-def find_listed_names(answers: Sequence[ListAnswer]) -> Iterator[Fact]:
+class _Head(NamedTuple):
+    """The head of an item that may be a name."""
+
+    text: str
+    name: str
+    """The same with the place behind it."""
+    words: frozenset[str]
+    """Its words in small letters."""
+
+
+class _List(NamedTuple):
+    """What was listed in an answer."""
+
+    about: str
+    items: int
+    heads: Sequence[_Head]
+
+
+def find_listed_names(answers: Sequence[ListAnswer], found: Findings) -> Iterator[Fact]:
     """Find the names that were listed in these answers."""
-    small = {word for answer in answers for word in _SMALL_WORD.findall(answer.text)}
+    small: set[str] = set()
     for answer in answers:
-        items = list(_ITEM.finditer(answer.text))
-        if len(items) < LEAST_ITEMS:
-            continue
-        # The sentence that leads to the list says best what it is about, so its words come first.
-        lead = split_sentences(answer.text[: items[0].start()])[-3:]
-        words = dict.fromkeys(word for sentence in reversed(lead) for word in content_words(sentence))
-        about = " ".join([word for word in words if word not in common_words()][:_SUBJECT_WORDS])
-        names = [name for item in items if (name := _read_name(item[1], small))]
-        weight = LISTED_WEIGHT + ALL_NAMES_BONUS * len(names) / len(items)
-        yield from (Fact("listed", name, about, answer.at, weight) for name in names)
+        small |= found.find(_find_small_words, answer.text)
+    for answer in answers:
+        listed = found.find(_read_list, answer.text)
+        if listed.items >= LEAST_ITEMS:
+            names = [head.name for head in listed.heads if _is_name(head, small, found)]
+            weight = LISTED_WEIGHT + ALL_NAMES_BONUS * len(names) / listed.items
+            yield from (Fact("listed", name, listed.about, answer.at, weight) for name in names)
 
 
-def _read_name(item: str, small: set[str]) -> str:
-    """Read the name at the head of an item, with the place behind it; "" where there is none."""
+def _is_name(head: _Head, small: set[str], found: Findings) -> bool:
+    """True if a head is no ordinary word and no instruction."""
+    return not head.words <= small and not found.find(is_instruction, head.text)
+
+
+def _find_small_words(text: str) -> set[str]:
+    """Find the words that somebody writes in small letters."""
+    return set(_SMALL_WORD.findall(text))
+
+
+def _read_list(text: str) -> _List:
+    """Read the items of an answer; nothing else of it where there are few."""
+    items = list(_ITEM.finditer(text))
+    if len(items) < LEAST_ITEMS:
+        return _List("", len(items), ())
+    # The sentence that leads to the list says best what it is about, so its words come first.
+    lead = split_sentences(text[: items[0].start()])[-3:]
+    words = dict.fromkeys(word for sentence in reversed(lead) for word in content_words(sentence))
+    about = " ".join([word for word in words if word not in common_words()][:_SUBJECT_WORDS])
+    heads = (_read_head(item[1]) for item in items)
+    return _List(about, len(items), [head for head in heads if head])
+
+
+def _read_head(item: str) -> _Head | None:
+    """Read the head of an item; None if it cannot be a name."""
     match = _HEAD.match(item)
     head = (match[1] or match[2]).strip(' :.,;"“”') if match else ""
     words = [word for word in _WORD.findall(head) if word not in _JOINING_WORDS]
-    capitalised = all(word[0].isupper() or word[0].isdigit() for word in words)
-    ordinary = all(word[0].isdigit() or word.lower() in small for word in words)
-    if ordinary or not capitalised or is_instruction(head):
-        return ""
+    if not all(word[0].isupper() or word[0].isdigit() for word in words):
+        return None
     place = _PLACE.search(item, len(head))
-    return f"{head} ({place[1]})" if place and place[1] not in head else head
+    name = f"{head} ({place[1]})" if place and place[1] not in head else head
+    return _Head(head, name, frozenset(word.lower() for word in words if not word[0].isdigit()))
 
 
 def fill_lists(page: Page, ledger: Ledger, budget: int) -> None:

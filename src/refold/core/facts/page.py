@@ -11,6 +11,7 @@ from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_value
+from refold.core.messages.findings import Findings
 
 Count = Callable[[str], int]
 
@@ -84,8 +85,8 @@ class Page:
     """The names under each line of the two sections that have such lines."""
     shown: set[int] = field(default_factory=set)
     """Identities of the facts that are shown."""
-    words: dict[int, list[str]] = field(default_factory=dict)
-    """Content words of facts, by identity: the user's words are chosen more than once for a page."""
+    found: Findings = field(default_factory=Findings)
+    """What was found in texts before: the same facts are chosen among more than once, and fold after fold."""
 
     @property
     def text(self) -> str:
@@ -133,7 +134,7 @@ class Page:
     def add(self, fact: Fact, text: str, cost: int) -> None:
         """Note that a fact is shown by this text at this cost."""
         self.shown.add(id(fact))
-        self.seen.update(words_and_names(text))
+        self.seen.update(self.found.find(words_and_names, text))
         self.left -= cost
 
     def title_cost(self, title: str) -> int:

@@ -25,6 +25,7 @@ from refold.core.facts.page import (
     VALUES,
 )
 from refold.core.facts.sentences import classify_sentence
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message
 
 _HANDLE: Final = re.compile(r"#(\d{1,9}) ")
@@ -55,18 +56,27 @@ def read_page(text: str) -> Ledger:
     return Ledger().merge(facts)
 
 
-def facts_of_summaries(messages: Sequence[Message], lasts: Sequence[int]) -> Ledger:
+def facts_of_summaries(
+    messages: Sequence[Message], lasts: Sequence[int], found: Findings | None = None
+) -> Ledger:
     """Read the facts of earlier summaries: from their metadata, else from their text.
 
     `lasts`: the number of the last message that each stands for. A caller who keeps plain messages begins to
-    count anew after each fold; a fact with a larger number takes the number of its summary.
+    count anew after each fold; a fact with a larger number takes the number of its summary. `found`: what was
+    found in them before.
     """
+    found = Findings() if found is None else found
     ledger = Ledger()
     for message, last in zip(messages, lasts, strict=True):
         if message.is_summary and message.meta.get("kind") != "ack":
-            stored = Ledger.from_json(message.meta.get("facts")) or read_page(message.text)
-            ledger = ledger.merge(replace(fact, at=min(fact.at, last)) for fact in stored.facts)
+            stored = found.find_in(_read_facts, message)
+            facts = (fact if fact.at <= last else replace(fact, at=last) for fact in stored.facts)
+            ledger = ledger.merge(facts)
     return ledger
+
+
+def _read_facts(summary: Message) -> Ledger:
+    return Ledger.from_json(summary.meta.get("facts")) or read_page(summary.text)
 
 
 def _read_line(title: str, line: str) -> list[Fact]:

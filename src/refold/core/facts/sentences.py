@@ -7,6 +7,7 @@ sentence in another language is judged by its shape. The words stand in `data/`.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -22,7 +23,8 @@ from refold.core.facts.words import (
 
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]]?\s+|(?<=[。！？])")
+# It begins with a set of letters: such a pattern is found several times as fast as one that looks back.
+_SENTENCE_END: Final = re.compile(r"[.!?。！？](?:(?<=[.!?])[\"')\]]?\s+|(?<=[。！？]))")
 NARROWEST, WIDEST = 56, 140
 """Characters at which editors and terminals wrap lines."""
 _ABBREVIATIONS: Final = (
@@ -90,12 +92,21 @@ def split_sentences(text: str) -> list[str]:
     pieces: list[str] = []
     for line in join_wrapped_lines(text).split("\n"):
         start = len(pieces)
-        for piece in _SENTENCE_END.split(line):
+        for piece in _split_line(line):
             if len(pieces) > start and _ends_in_abbreviation(pieces[-1]):
                 pieces[-1] += f" {piece.strip()}"
             else:
                 pieces.append(piece.strip().lstrip("-*•>#").strip())
     return [piece for piece in pieces if len(piece) > 2]
+
+
+def _split_line(line: str) -> Iterator[str]:
+    """Yield the sentences of a line."""
+    start = 0
+    for end in _SENTENCE_END.finditer(line):
+        yield line[start : end.start() + 1]
+        start = end.end()
+    yield line[start:]
 
 
 def _ends_in_abbreviation(text: str) -> bool:

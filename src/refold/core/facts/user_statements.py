@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact, Ledger
 from refold.core.facts.page import HANDLE_TOKENS, IN_BRIEF, SAID, Page, format_fact
@@ -22,6 +23,7 @@ from refold.core.facts.words import (
     split_words,
     word_lists,
 )
+from refold.core.messages.findings import Findings
 
 # Every number below was set while looking at the answer words that are kept of LongMemEval and LoCoMo and
 # at the planted rules of `refold eval retention` (docs/decisions/0012-facts.md); elsewhere they may err.
@@ -54,25 +56,58 @@ _UNASKED: Final = re.compile(
 """Statements that people make unasked are about themselves more often than their requests are."""
 
 
+class Wording(NamedTuple):
+    """What the choice needs to know of a sentence; it follows from its text alone."""
+
+    words: Sequence[str]
+    """Content words, each once."""
+    names: Sequence[str]
+    """Words with a capital inside the sentence, in small letters."""
+    is_own: bool
+    """True if its speaker speaks of themselves."""
+    is_addressed: bool
+    """True if it speaks to somebody."""
+    is_short_number: bool
+    """True if it is short and has a number."""
+    is_unasked: bool
+
+
+def read_wording(text: str) -> Wording:
+    """Read what the choice needs to know of a sentence."""
+    words = split_words(text)
+    return Wording(
+        words=content_words(text),
+        names=[name.lower() for name in capitalised_words(text)],
+        is_own=not word_lists()["speaker"].isdisjoint(words),
+        is_addressed="you" in words or "your" in words,
+        is_short_number=len(words) <= _OWN_WORDS and _DIGIT.search(text) is not None,
+        is_unasked=_UNASKED.search(text[:60]) is not None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Sentences of the user, the content words of each, and in how many sentences each word occurs."""
+    """Sentences of the user, the wording of each, and in how many sentences each word occurs."""
 
     facts: tuple[Fact, ...]
-    words: dict[int, list[str]]
+    wordings: dict[int, Wording]
     sentences_with: Counter[str]
+
+    def words(self, fact: Fact) -> Sequence[str]:
+        """Return the content words of a sentence."""
+        return self.wordings[id(fact)].words
 
     def value_words(self) -> dict[str, float]:
         """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
         lists, common = word_lists(), common_words()
         people = {name for subject in {fact.about for fact in self.facts} for name in split_words(subject)}
-        names = {name.lower() for fact in self.facts for name in capitalised_words(fact.text)} - people
+        names = {name for wording in self.wordings.values() for name in wording.names} - people
         values: dict[str, float] = {}
         for word, times in self.sentences_with.items():
             rare = 1.0 / (1.0 + (times - 1) / max(8, len(self.facts)))
             if word in people:
                 values[word] = 0.0
-            elif word in lists["numbers"] or any(letter.isdigit() for letter in word):
+            elif word in lists["numbers"] or _has_digit(word):
                 values[word] = 1.8 * rare
             elif word in names or word in lists["times"]:
                 values[word] = 1.4 * rare
@@ -81,29 +116,30 @@ class Statements:
         return values
 
 
-def weigh_statements(facts: Sequence[Fact], known: dict[int, list[str]] | None = None) -> Statements:
-    """Split sentences into content words and count in how many sentences each word occurs.
+def _has_digit(word: str) -> bool:
+    return not word.isalpha() and any(letter.isdigit() for letter in word)
 
-    `known` has the words of sentences that were split before, and gets those of the others.
-    """
-    known = {} if known is None else known
-    known |= {id(fact): content_words(fact.text) for fact in facts if id(fact) not in known}
-    words = {id(fact): known[id(fact)] for fact in facts}
-    return Statements(tuple(facts), words, Counter(word for content in words.values() for word in content))
+
+def weigh_statements(facts: Sequence[Fact], found: Findings | None = None) -> Statements:
+    """Read the wording of sentences and count in how many of them each word occurs."""
+    found = Findings() if found is None else found
+    wordings = {id(fact): found.find(read_wording, fact.text) for fact in facts}
+    words = chain.from_iterable(wording.words for wording in wordings.values())
+    return Statements(tuple(facts), wordings, Counter(words))
 
 
 def choose_rules(said: Statements) -> list[Fact]:
     """Return the rules and other lasting statements, the surest and rarest first, each once."""
 
     def rank(fact: Fact) -> tuple[float, int, str]:
-        words = said.words[id(fact)]
+        words = said.words(fact)
         rarity = sum(1 / said.sentences_with[word] for word in words) / len(words) if words else 0.0
         return -(fact.weight + rarity), fact.at, fact.text
 
     kept: list[Fact] = []
     known: dict[str, list[frozenset[str]]] = {}
     for fact in sorted((fact for fact in said.facts if fact.kind in RULE_KINDS), key=rank):
-        words = frozenset(said.words[id(fact)])
+        words = frozenset(said.words(fact))
         rarest = min(words, key=lambda word: (said.sentences_with[word], word), default="")
         if any(len(words & other) >= _SAME_RULE * len(words) for other in known.get(rarest, ())):
             continue
@@ -118,13 +154,17 @@ def choose_statements(
 ) -> list[Fact]:
     """Return the sentences that add most to the page for their tokens, within a budget."""
     shown_ids = {id(fact) for fact in shown}
-    known = {word for fact in shown for word in said.words.get(id(fact), ())}
+    known = {word for fact in shown for word in said.words(fact)}
     costs = {id(fact): cost(fact) for fact in said.facts if id(fact) not in shown_ids}
     values = said.value_words()
-    factors = {id(fact): _speaker_factor(fact) for fact in said.facts if id(fact) not in shown_ids}
+    factors = {
+        id(fact): _speaker_factor(fact, said.wordings[id(fact)])
+        for fact in said.facts
+        if id(fact) not in shown_ids
+    }
 
     def density(fact: Fact) -> float:
-        words = said.words[id(fact)]
+        words = said.words(fact)
         worth = sum(values[word] * (_SHOWN_WORD if word in known else 1.0) for word in words)
         return worth * factors[id(fact)] / (costs[id(fact)] + _OVERHEAD_TOKENS)
 
@@ -144,21 +184,17 @@ def choose_statements(
             continue
         kept.append(fact)
         budget -= costs[id(fact)]
-        known.update(said.words[id(fact)])
+        known.update(said.words(fact))
     return kept
 
 
-def _speaker_factor(fact: Fact) -> float:
+def _speaker_factor(fact: Fact, wording: Wording) -> float:
     """Return a factor: statements of people about themselves weigh most, their requests least."""
-    words = split_words(fact.text)
-    own = not word_lists()["speaker"].isdisjoint(words)
     person = bool(fact.about)
     asked = fact.kind == "request" and (not person or fact.text.endswith("?"))
-    whose = 1.0 if own or (person and "you" not in words and "your" not in words) else 0.6
-    if whose < 1.0 and fact.kind == "statement" and len(words) <= _OWN_WORDS and _DIGIT.search(fact.text):
-        whose = 1.0
-    is_unasked = _UNASKED.search(fact.text[:60]) is not None
-    return whose * (0.6 if asked else 1.3 if is_unasked else 1.0)
+    own = wording.is_own or (person and not wording.is_addressed)
+    own = own or (fact.kind == "statement" and wording.is_short_number)
+    return (1.0 if own else 0.6) * (0.6 if asked else 1.3 if wording.is_unasked else 1.0)
 
 
 def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: int = 0) -> None:
@@ -188,7 +224,7 @@ def _fill_chosen(
     page: Page, facts: Sequence[Fact], costs: dict[int, int], budget: int, rules_budget: int
 ) -> None:
     """Fill in the rules within their share, then the sentences that add most, in brief."""
-    said = weigh_statements(facts, page.words)
+    said = weigh_statements(facts, page.found)
     kept: list[Fact] = []
     people = any(fact.about for fact in facts)
     room = int(budget * (RULES_SHARE_AMONG_PEOPLE if people else RULES_SHARE))
@@ -207,7 +243,7 @@ def _fill_chosen(
             page.add(fact, fact.text, cost)
     budget += max(0, room - extra)
     short = {
-        id(fact): shorten_sentence(fact.text)
+        id(fact): page.found.find(shorten_sentence, fact.text)
         for fact in facts
         if fact.kind in _SHORTENED_KINDS
         or (people and fact.kind not in _FIRM_KINDS and id(fact) not in page.shown)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from refold.core.messages.findings import Findings
 from refold.core.messages.text_boundaries import well_formed
 from refold.core.messages.text_cutting import fit_text
 from refold.core.outputs.kinds import Plan, make_plan
@@ -25,7 +26,7 @@ FRAME_SHARE: Final = 3
 """A frame that takes more than a third of the room is reduced to the exit code."""
 
 
-def shrink_output(text: str, limit: int, count: Count) -> str:
+def shrink_output(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
     """Return what a tool printed in at most `limit` tokens; the text itself if it fits.
 
     `count` may be slow: it is called a bounded number of times, and the text that is returned was counted.
@@ -38,7 +39,7 @@ def shrink_output(text: str, limit: int, count: Count) -> str:
         total = count(plain)
         if total <= limit:
             return plain
-    plan = _Frame.of(plain)
+    plan = (found or Findings()).find(_Frame.of, plain)
     shrunk = _find_longest(plan, limit, len(plain) * max(0, limit) // max(1, total), count)
     if shrunk is None or len(shrunk) > len(text):
         # The most important line alone; a marker or dots say that it is not all.

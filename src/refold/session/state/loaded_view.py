@@ -7,6 +7,7 @@ from typing import Any
 
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
+from refold.core.messages.findings import Findings
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
@@ -37,6 +38,8 @@ class LoadedView:
     """None if the history has to be checked as a whole."""
     bound: ShownThinking = field(default_factory=ShownThinking)
     """Which thinking is shown, where the model binds it to what stands before it."""
+    found: Findings = field(default_factory=Findings, compare=False, repr=False)
+    """What folds have found in single messages and texts, for the next one."""
 
     def __post_init__(self) -> None:
         self.sound = ValidityTracker(self.wire.shape)
@@ -141,7 +144,7 @@ class LoadedView:
     def with_system(self, system: Sequence[Any], messages: Sequence[Message]) -> "LoadedView":
         """Return the view with other system messages in front."""
         bound = ShownThinking(self.bound.thinking)
-        fresh = LoadedView(self.wire, self.counter, fixed=len(system), bound=bound)
+        fresh = LoadedView(self.wire, self.counter, fixed=len(system), bound=bound, found=self.found)
         fresh.add([None] * len(system), system, messages)
         whole = [self.get_whole(index) for index in range(self.fixed, len(self.items))]
         fresh.add(self.view_items[self.fixed :], [item for item, _ in whole], [read for _, read in whole])

@@ -165,6 +165,7 @@ def to_conversation(
         sound=loaded.sound is not None,
         calibration=calibration,
         binds_thinking=loaded.bound.thinking is not None,
+        found=loaded.found,
     )
 
 

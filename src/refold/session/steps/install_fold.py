@@ -216,7 +216,8 @@ def to_stored(state: SessionState, message: Message) -> dict[str, Any]:
 def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Message]) -> LoadedView:
     """Return the loaded view after a fold."""
     known = {item: index for index, item in enumerate(old.view_items) if item is not None}
-    loaded = LoadedView(old.wire, old.counter, fixed=old.fixed, bound=ShownThinking(old.bound.thinking))
+    bound = ShownThinking(old.bound.thinking)
+    loaded = LoadedView(old.wire, old.counter, fixed=old.fixed, bound=bound, found=old.found)
     loaded.add(old.view_items[: old.fixed], old.system, old.messages[: old.fixed])
     view_items = [single for item in view.items for single in single_pieces(item)]
     items: list[Any] = []

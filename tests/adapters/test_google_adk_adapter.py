@@ -222,7 +222,9 @@ def test_an_id_alone_is_refused_as_a_key():
     plugin = RefoldPlugin(store="memory:")
     with pytest.raises(refold.RefoldError, match="pass ADK's session"):
         plugin.session("t")
-    assert plugin.session("app:ann:t").name == "app:ann:t"
+    assert plugin.session("app:ann:t", create=True).name == "app:ann:t"
+    with pytest.raises(refold.SessionNotFound, match="nothing was said"):
+        plugin.session("app:ann:u")
     plugin = RefoldPlugin(store="memory:", key="mine")
     assert plugin.session().name == "mine"
 

@@ -22,6 +22,8 @@ class UsageReader:
 
     def feed(self, piece: bytes) -> None:
         """Look at a piece of the answer."""
+        if self._is_stream and not self._pieces and piece.endswith(b"\n\n") and _USAGE not in piece:
+            return  # whole events without usage: nearly every piece of a stream
         self._size += len(piece)
         if self._size > MAX_BYTES and not self._is_stream:
             self._pieces.clear()

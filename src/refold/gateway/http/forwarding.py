@@ -13,6 +13,7 @@ from yarl import URL
 
 from refold.gateway.http.headers import forward_response_headers
 from refold.gateway.http.refusals import Refusal, write_error_event
+from refold.gateway.http.silence import Silence
 from refold.gateway.options import GatewayOptions
 
 _ADDED_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
@@ -76,11 +77,12 @@ class Answer:
     """An upstream's answer that is passed on; what was read of it already goes first."""
 
     def __init__(self, upstream: aiohttp.ClientResponse, options: GatewayOptions, wire: str) -> None:
-        self.upstream, self._options, self._wire = upstream, options, wire
+        self.upstream, self._wire = upstream, wire
         self.held: list[bytes] = []
         self.lost = False
         """True if the upstream was lost before the end."""
         self._end = b""
+        self._silence = Silence(options.idle_seconds)
 
     @property
     def is_stream(self) -> bool:
@@ -89,14 +91,19 @@ class Answer:
 
     async def read(self) -> bytes:
         """Return the next piece; empty at the end, and where the upstream is lost or silent for too long."""
+        self._silence.begin(self._end_reading)
         try:
-            async with asyncio.timeout(self._options.idle_seconds):
-                piece = await self.upstream.content.readany()
+            piece = await self.upstream.content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError):
             self.lost = True
             return b""
-        self._end = (self._end + piece)[-4:]
+        finally:
+            self._silence.end()
+        self._end = piece[-4:] if len(piece) > 3 else (self._end + piece)[-4:]
         return piece
+
+    def _end_reading(self) -> None:
+        self.upstream.content.set_exception(TimeoutError("the upstream is silent"))
 
     @property
     def status(self) -> int:
@@ -145,13 +152,12 @@ class Answer:
 
     async def _write(self, request: web.BaseRequest, response: web.StreamResponse, piece: bytes) -> None:
         """Write a piece; a caller who reads nothing for too long is left."""
+        transport = request.transport
+        self._silence.begin(transport.abort if transport is not None else self._end_reading)
         try:
-            async with asyncio.timeout(self._options.idle_seconds):
-                await response.write(piece)
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError("the caller does not read its answer") from None
+            await response.write(piece)
+        finally:
+            self._silence.end()
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Tell a reader of events that the rest is lost; inside an event, and else, the connection breaks."""
@@ -166,4 +172,5 @@ class Answer:
 
     def close(self) -> None:
         """Close the connection if the answer is not at its end."""
+        self._silence.close()
         self.upstream.close()

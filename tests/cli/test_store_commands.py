@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -807,3 +808,18 @@ def test_a_new_store_is_told():
     assert first.err == "a new store is made: sqlite:work.db\n"
     assert second.err == ""
     assert "there is no store in ./tpyo.db" in run_cli("show", "one", "--store", "./tpyo.db").err
+
+
+@pytest.mark.parametrize("store", ["sqlite:work.db", "jsonl:logs"])
+def test_an_import_that_is_interrupted_leaves_a_whole_session_or_none(store):
+    """Ctrl-C comes while the store is written."""
+    big = saved("big.json", talk(4_000))
+    with started("import", "task", big, "--store", store, stdout=subprocess.DEVNULL) as program:
+        assert program.stderr.readline().decode() == f"a new store is made: {store}\n"
+        program.send_signal(signal.SIGINT)
+        program.wait(300)
+    listed = run_cli("sessions", "--store", store, "--json")
+    sessions = listed.json["sessions"] if listed.status == 0 else []
+    assert [session["said"] for session in sessions] in ([], [8_000])
+    if not sessions:
+        assert run_cli("import", "task", big, "--store", store).status == 0

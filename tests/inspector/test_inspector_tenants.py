@@ -99,3 +99,21 @@ def test_looks_of_the_operator_are_in_the_log(tmp_path, caplog):
         served.get("sessions/talk/entries")
         assert caplog.records == []
         assert TOKEN not in caplog.text
+
+
+def test_a_tenant_gets_the_address_of_its_page_by_its_key(tmp_path):
+    with passing(tmp_path) as served:
+        ask(served, "anns-key", "talk")
+        ask(served, "bobs-key", "other")
+        for headers in ({"x-api-key": "anns-key"}, {"Authorization": "Bearer anns-key"}):
+            reply = served.send("GET", "/inspect/link", headers, cookie=False)
+            assert (reply.status, reply.headers["cache-control"]) == (200, "no-store")
+            url = reply.body.decode().strip()
+            assert url.startswith(f"{served.origin}/inspect?token=")
+            served.token = url.partition("token=")[2]
+            assert names(served) == {"talk"}
+        assert served.send("GET", "/inspect/link", cookie=False).status == 401
+        assert served.send("GET", "/inspect/link", {"x-api-key": "k", "Origin": "http://x.example"}).status == 403
+        assert served.send("GET", "/inspect/link", {"x-api-key": "k", "Host": "x.example"}).status == 403
+    with gatewaying(HistoryOptions(store="memory:")) as served:
+        assert served.send("GET", "/inspect/link", {"x-api-key": "k"}, cookie=False).status == 404

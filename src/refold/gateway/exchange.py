@@ -82,7 +82,7 @@ class Exchange:
         return await answer.pass_on(request, {}, self._count_piece)
 
     def _count_piece(self, piece: bytes) -> None:
-        self.row.bytes_out += len(piece)
+        self.row.sizes.bytes_out += len(piece)
 
     async def _pass_history(self) -> web.StreamResponse:
         """Pass on a request with a history, and its answer back."""
@@ -93,7 +93,7 @@ class Exchange:
     async def _exchange_history(self) -> tuple[Answer, Turn]:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""
         body = await read_body(self.request, self.around.options)
-        self.row.bytes_in = len(body)
+        self.row.sizes.bytes_in = len(body)
         self.row.end_phase("read")
         turn = await self._prepare(body)
         self.model = find_family(turn.model) if turn.model else ""
@@ -143,7 +143,7 @@ class Exchange:
     def _note_turn(self, turn: Turn) -> None:
         """Note in the traffic what became of a history."""
         row = self.row
-        row.fold, row.tokens, row.model = turn.fold, turn.tokens, turn.model
+        row.fold, row.sizes.tokens, row.model = turn.fold, turn.tokens, turn.model
         row.session = None if turn.conversation is None else turn.conversation.name
         if clause := FOLD_CLAUSES.get(turn.fold):
             row.explain(clause)
@@ -163,7 +163,7 @@ class Exchange:
         return Outgoing(request.method, address, headers, body)
 
     async def _send(self, outgoing: Outgoing) -> Answer:
-        self.row.bytes_sent = len(outgoing.body) if isinstance(outgoing.body, bytes) else 0
+        self.row.sizes.bytes_sent = len(outgoing.body) if isinstance(outgoing.body, bytes) else 0
         upstream = await self.around.client.send(outgoing, self.around.options)
         self.row.statuses.append(upstream.status)
         self.row.end_phase("first_byte")
@@ -176,7 +176,7 @@ class Exchange:
     async def _pass_answer(self, answer: Answer, turn: Turn) -> web.StreamResponse:
         """Pass the answer on, and have its usage recorded however it ends."""
         self.around.metrics.note_turn(self.route.wire, turn)
-        self.row.fold, self.row.tokens = turn.fold, turn.tokens
+        self.row.fold, self.row.sizes.tokens = turn.fold, turn.tokens
         reader = UsageReader(is_stream=answer.is_stream)
         histories, is_good = self._histories, answer.status < _FIRST_BAD_STATUS
 
@@ -189,7 +189,7 @@ class Exchange:
         finally:
             if histories is not None and is_good:
                 found = reader.finish()
-                self.row.usage = describe_usage(found)
+                self.row.sizes.usage = describe_usage(found)
                 task = histories.observe(turn, self.route.wire, found)
                 if task is not None:
                     task.add_done_callback(lambda _task: self.around.on_usage())

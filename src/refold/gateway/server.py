@@ -10,7 +10,7 @@ from aiohttp import web
 
 from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
-from refold.gateway.history.tenants import Tenants
+from refold.gateway.history.tenants import Tenants, find_tenant
 from refold.gateway.http.admission import admit
 from refold.gateway.http.forwarding import UpstreamClient
 from refold.gateway.http.refusals import Refusal
@@ -31,7 +31,9 @@ from refold.session.opening import find_store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")
-_OWN_PATHS: Final = (*_PROBES, "/metrics")
+_LINK: Final = "/inspect/link"
+"""Where a tenant gets the address of its own page, by the key with which it calls a model."""
+_OWN_PATHS: Final = (*_PROBES, "/metrics", _LINK)
 _KEPT_SECONDS: Final = 75.0
 """Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
 _MAX_HEADER: Final = 2**16
@@ -192,7 +194,7 @@ class Gateway:
         if timer is not None:
             timer.cancel()
         path = request.raw_path.partition("?")[0]
-        if self.inspector is not None and is_inspector_path(path):
+        if self.inspector is not None and is_inspector_path(path) and path != _LINK:
             return await self.inspector.handle(request)
         route = find_route(request.method, path, request.headers)
         around = Surroundings(self.options, self._client, self.metrics, self._tenants, self._note_usage)
@@ -221,12 +223,11 @@ class Gateway:
     def _begin_row(self, request: web.BaseRequest, path: str) -> TrafficRow:
         """Begin the row of a request in the traffic; questions about this gateway have none there."""
         if path in _OWN_PATHS or _is_probe(request.method, path):
-            return TrafficRow.make_unseen()
+            return TrafficRow()
         return self.traffic.begin(request.method, path, request.headers)
 
     def _end_row(self, row: TrafficRow, status: int | None, outcome: str) -> None:
-        if row.id:
-            row.end_phase("last_byte")
+        if row.begun.id:
             self.traffic.end(row, status, outcome)
 
     def _note_usage(self) -> None:
@@ -251,6 +252,8 @@ class Gateway:
         own = await self._answer_own_path(request.method, path)
         if own is not None:
             return own
+        if path == _LINK and request.method == "GET":
+            return self._answer_link(request)
         if is_inspector_path(path):
             raise Refusal(404, "inspect", "the inspector is not served here: [serve] inspect")
         if self.draining:
@@ -277,6 +280,17 @@ class Gateway:
         if path == "/metrics":
             return web.Response(body=self.metrics.write(), headers={"Content-Type": CONTENT_TYPE})
         return None
+
+    def _answer_link(self, request: web.BaseRequest) -> web.Response:
+        """Return the address of the inspector for the tenant whose key came."""
+        tenants, inspector = self._tenants, self.inspector
+        if tenants is None or inspector is None or tenants.options.tenancy == "single":
+            raise Refusal(404, "inspect", "there are no pages of tenants here: the server prints its address")
+        tenant = find_tenant(request.headers, tenants.options)
+        if tenant is None:
+            raise Refusal(401, "inspect", "send the key with which you call a model")
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        return web.Response(text=f"{inspector.make_url(tenant)}\n", headers=headers)
 
     async def _find_trouble(self) -> str:
         """Return why no requests should be sent here; "" if they may."""

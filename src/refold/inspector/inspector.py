@@ -81,6 +81,10 @@ class Inspector:
         """The first address, with the operator's token."""
         return f"{self.origin}/inspect?token={self.door.token}"
 
+    def make_url(self, tenant: str) -> str:
+        """Return the first address of a tenant's own page."""
+        return f"{self.origin}/inspect?token={self.door.make_token(tenant)}"
+
     @property
     def store_address(self) -> str:
         """The address of the store that it shows to who names no tenant."""

@@ -52,19 +52,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.web:
         return show_web(args, screen)
     if args.all or args.log:
-        with use_store(args, files=True) as store:
-            head = find_head(store, args.session)
-            view = read_view(store, args.session, head)
-            if args.all:
-                _show_all(args, store, head, view, screen)
-                return DONE
-            entries = store.read(args.session, head.place)
-            if args.json:
-                print_stream(screen, {"session": args.session}, "entries", map(entry_data, entries))
-                return DONE
-            for entry in entries:
-                screen.line(entry_line(entry, view, screen))
-        return DONE
+        return _show_stored(args, screen)
     with use_session(args, files=True) as session:
         items = session.view()
         view, loaded = session.state.view, session.state.loaded
@@ -88,6 +76,22 @@ def run(args: Namespace, screen: Screen) -> int:
             for item, message in zip(loaded.view_items, loaded.messages, strict=True):
                 _, handle, about_it = _name_item(item, view)
                 show_message(screen, handle, message, facts=about_it, brief=args.brief)
+    return DONE
+
+
+def _show_stored(args: Namespace, screen: Screen) -> int:
+    """Show all messages, or the log."""
+    with use_store(args, files=True) as store:
+        head = find_head(store, args.session)
+        view = read_view(store, args.session, head)
+        entries = store.read(args.session, head.place)
+        if args.all:
+            _show_all(args, store, head, view, screen)
+        elif args.json:
+            print_stream(screen, {"session": args.session}, "entries", map(entry_data, entries))
+        else:
+            for entry in entries:
+                screen.line(entry_line(entry, view, screen))
     return DONE
 
 

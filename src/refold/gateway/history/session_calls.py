@@ -61,7 +61,7 @@ class HistoryRequest:
     """True if it only counts tokens."""
     access: Access | None = None
     """The way to the caller's upstream, where the caller pays for summaries."""
-    row: TrafficRow = field(default_factory=TrafficRow.make_unseen, compare=False)
+    row: TrafficRow = field(default_factory=TrafficRow, compare=False)
     """Where it is noted what was done to the request, and why."""
 
 

@@ -53,45 +53,40 @@ _AGENTS: Final = (
 """Beginnings and parts of the header User-Agent, and who sends them."""
 
 
-@dataclass(slots=True)
-class TrafficRow:
-    """One request on its way; it changes until it ends."""
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A request as it came, without what may be a secret."""
 
-    id: int
-    at: float
-    method: str
-    path: str
-    headers: dict[str, str]
-    began: float
-    client: str = ""
-    tenant: str = ""
-    statuses: list[int] = field(default_factory=list)
-    outcome: str = ""
+    id: int = 0
+    """Its number; 0 for one that stands in no ring."""
+    at: float = 0.0
+    method: str = ""
+    path: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Sizes:
+    """What a request and its answer weigh."""
+
     bytes_in: int = 0
     bytes_sent: int = 0
     bytes_out: int = 0
     tokens: tuple[int, int] | None = None
+    """The history with system prompt and tools: as it came, and as it went on."""
     usage: dict[str, int] | None = None
-    fold: str = "none"
-    session: str | None = None
-    model: str = ""
-    why: str = ""
-    """One sentence: why its history was or was not folded."""
+
+
+@dataclass(slots=True)
+class Times:
+    """How long a request takes, phase by phase, in milliseconds."""
+
+    began: float = field(default_factory=time.perf_counter)
+    last: float = field(default_factory=time.perf_counter)
+    """When the last phase ended."""
     phases: dict[str, int] = field(default_factory=dict)
     first_ms: int | None = None
     total_ms: int | None = None
-    last: float = 0.0
-    """When the last phase ended."""
-
-    @classmethod
-    def make_unseen(cls) -> "TrafficRow":
-        """Return a row that stands in no ring."""
-        now = time.perf_counter()
-        return cls(0, 0.0, "", "", {}, now, last=now)
-
-    def explain(self, text: str) -> None:
-        """Add a clause to the sentence that says why a history was or was not folded."""
-        self.why = f"{self.why}; {text}" if self.why else text
 
     def end_phase(self, name: str) -> None:
         """Note that a phase is over; the next one begins now."""
@@ -101,26 +96,56 @@ class TrafficRow:
         if name == "first_byte":
             self.first_ms = round((now - self.began) * 1000)
 
+    def end(self) -> None:
+        """Note that the request has ended."""
+        self.end_phase("last_byte")
+        self.total_ms = round((time.perf_counter() - self.began) * 1000)
+
+
+@dataclass(slots=True)
+class TrafficRow:
+    """One request on its way; it changes until it ends."""
+
+    begun: Begun = field(default_factory=Begun)
+    sizes: Sizes = field(default_factory=Sizes)
+    times: Times = field(default_factory=Times)
+    client: str = ""
+    tenant: str = ""
+    statuses: list[int] = field(default_factory=list)
+    outcome: str = ""
+    fold: str = "none"
+    session: str | None = None
+    model: str = ""
+    why: str = ""
+    """One sentence: why its history was or was not folded."""
+
+    def explain(self, text: str) -> None:
+        """Add a clause to the sentence that says why a history was or was not folded."""
+        self.why = f"{self.why}; {text}" if self.why else text
+
+    def end_phase(self, name: str) -> None:
+        """Note that a phase is over; the next one begins now."""
+        self.times.end_phase(name)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data."""
+        begun, sizes, times = self.begun, self.sizes, self.times
         fold, _, reason = self.fold.partition(";")
-        usage = self.usage
-        share = usage["cache_read"] / usage["input"] if usage and usage.get("input") else None
-        before, after = self.tokens or (None, None)
+        usage = sizes.usage
+        before, after = sizes.tokens or (None, None)
         return {
-            **{name: getattr(self, name) for name in ("id", "at", "tenant", "client", "method", "path")},
+            **{name: getattr(begun, name) for name in ("id", "at", "method", "path", "headers")},
+            **{name: getattr(self, name) for name in ("client", "tenant", "outcome", "session", "model")},
+            **{name: getattr(sizes, name) for name in ("bytes_in", "bytes_sent", "bytes_out", "usage")},
+            **{name: getattr(times, name) for name in ("first_ms", "total_ms", "phases")},
             "status": self.statuses[-1] if self.statuses else None,
             "statuses": list(self.statuses),
-            "outcome": self.outcome,
-            **{name: getattr(self, name) for name in ("first_ms", "total_ms", "bytes_in", "bytes_sent")},
-            "bytes_out": self.bytes_out,
             "tokens_in": before,
             "tokens_sent": after,
-            "cache_share": share,
-            "usage": usage,
+            "cache_share": usage["cache_read"] / usage["input"] if usage and usage.get("input") else None,
             "fold": fold,
             "fold_reason": reason,
-            **{name: getattr(self, name) for name in ("session", "model", "why", "phases", "headers")},
+            "why": self.why,
         }
 
 
@@ -136,15 +161,15 @@ class Traffic:
 
     def begin(self, method: str, path: str, headers: Mapping[str, str]) -> TrafficRow:
         """Add the row of a request that begins."""
-        self.last, now = next(self._numbers), time.perf_counter()
+        self.last = next(self._numbers)
         shown = {
             name.lower(): value[:_HEADER_CHARS]
             for name, value in headers.items()
             if name.lower() in _SHOWN_HEADERS
         }
-        row = TrafficRow(self.last, time.time(), method, path[:_HEADER_CHARS], shown, now, last=now)
+        row = TrafficRow(Begun(self.last, time.time(), method, path[:_HEADER_CHARS], shown))
         row.client = find_client(shown.get("user-agent", ""))
-        self._rows[row.id] = row
+        self._rows[self.last] = row
         while len(self._rows) > KEPT:
             self._rows.popitem(last=False)
         self.open += 1
@@ -154,7 +179,8 @@ class Traffic:
     def end(self, row: TrafficRow, status: int | None, outcome: str) -> None:
         """Note that a request has ended."""
         self.open -= 1
-        row.total_ms, row.outcome = round((time.perf_counter() - row.began) * 1000), outcome
+        row.times.end()
+        row.outcome = outcome
         if status is not None and (not row.statuses or row.statuses[-1] != status):
             row.statuses.append(status)
         self.on_change()
@@ -162,17 +188,18 @@ class Traffic:
     def list_rows(self, tenant: str | None, after: int, limit: int) -> dict[str, Any]:
         """Return the newest rows of a tenant, or of all where it is None, and how busy the gateway is."""
         rows = [row for row in self._rows.values() if tenant is None or row.tenant == tenant]
-        listed = [row.as_dict() for row in reversed(rows) if row.id > after][:limit]
+        listed = [row.as_dict() for row in reversed(rows) if row.begun.id > after][:limit]
         return {"rows": listed, "last": self.last, "rates": self._count_rates(rows)}
 
     def _count_rates(self, rows: list[TrafficRow]) -> dict[str, Any]:
         now = time.time()
-        recent = [row for row in rows if now - row.at < _RATE_SECONDS]
-        minute = [row for row in rows if now - row.at < _MINUTE]
-        added = [sum(row.phases.get(phase, 0) for phase in _ADDED) for row in minute if row.phases]
+        recent = [row for row in rows if now - row.begun.at < _RATE_SECONDS]
+        minute = [row for row in rows if now - row.begun.at < _MINUTE]
+        phases = [row.times.phases for row in minute if row.times.phases]
+        added = [sum(one.get(phase, 0) for phase in _ADDED) for one in phases]
         return {
             "per_second": round(len(recent) / _RATE_SECONDS, 2),
-            "open": sum(row.total_ms is None for row in rows),
+            "open": sum(row.times.total_ms is None for row in rows),
             "added_p50_ms": median(added) if added else None,
             "folds_per_minute": sum(row.fold.startswith("made") for row in minute),
             "errors": sum(bool(row.statuses) and row.statuses[-1] >= 400 for row in minute),

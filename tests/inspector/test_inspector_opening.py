@@ -21,7 +21,13 @@ ENVIRONMENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 @contextmanager
 def program(folder, *words, **variables):
     """The program in a folder that is its home; without a screen unless the variables name a browser."""
-    environment = {**os.environ, **ENVIRONMENT, "HOME": str(folder), "XDG_DATA_HOME": str(folder), **variables}
+    environment = {
+        **os.environ,
+        **ENVIRONMENT,
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder),
+        **variables,
+    }
     command = [sys.executable, "-m", "refold.cli", *words]
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -82,7 +88,9 @@ def test_a_store_is_shown_alone_and_its_address_is_left_for_the_user(folder):
 
 def test_show_web_runs_an_inspector_where_none_runs(folder):
     (folder / "refold" / "inspectors").mkdir()
-    (folder / "refold" / "inspectors" / "1.json").write_text('{"url": "http://127.0.0.1:9/inspect?token=x", "store": "x"}')
+    (folder / "refold" / "inspectors" / "1.json").write_text(
+        '{"url": "http://127.0.0.1:9/inspect?token=x", "store": "x"}'
+    )
     (folder / "refold" / "inspectors" / "2.json").write_text("no json")
     with program(folder, "show", "my task/1", "--web") as process:
         url = url_in(process.stdout.readline())
@@ -123,7 +131,11 @@ def test_a_store_that_does_not_exist_is_not_made(folder):
     ("words", "variables", "text"),
     [
         (["--host", "0.0.0.0"], {}, "REFOLD_SERVE_INSPECT_TOKEN"),
-        (["--host", "0.0.0.0"], {"REFOLD_SERVE_INSPECT_TOKEN": "x" * 40}, "tls_certificate and tls_key, or say --behind-proxy"),
+        (
+            ["--host", "0.0.0.0"],
+            {"REFOLD_SERVE_INSPECT_TOKEN": "x" * 40},
+            "tls_certificate and tls_key, or say --behind-proxy",
+        ),
         ([], {"REFOLD_SERVE_INSPECT_TOKEN": "short"}, "too short"),
     ],
 )

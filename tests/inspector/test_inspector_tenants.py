@@ -113,7 +113,25 @@ def test_a_tenant_gets_the_address_of_its_page_by_its_key(tmp_path):
             served.token = url.partition("token=")[2]
             assert names(served) == {"talk"}
         assert served.send("GET", "/inspect/link", cookie=False).status == 401
-        assert served.send("GET", "/inspect/link", {"x-api-key": "k", "Origin": "http://x.example"}).status == 403
+        assert (
+            served.send("GET", "/inspect/link", {"x-api-key": "k", "Origin": "http://x.example"}).status
+            == 403
+        )
         assert served.send("GET", "/inspect/link", {"x-api-key": "k", "Host": "x.example"}).status == 403
     with gatewaying(HistoryOptions(store="memory:")) as served:
         assert served.send("GET", "/inspect/link", {"x-api-key": "k"}, cookie=False).status == 404
+
+
+def test_many_tenants_are_listed_and_their_stores_are_closed_again(tmp_path):
+    with passing(tmp_path) as served:
+        for number in range(24):
+            ask(served, f"key-{number}", f"talk-{number}")
+        rows = served.get("sessions?limit=200")["sessions"]
+        assert {row["name"] for row in rows} == {f"talk-{number}" for number in range(24)}
+        for row in rows[:20]:
+            assert served.get(f"sessions/{row['name']}?tenant={row['tenant']}")["said"] == 3
+        hits = served.get("recall?q=talk&limit=200")["hits"]
+        assert {hit["session"] for hit in hits} == {row["name"] for row in rows}
+        only = served.get("recall?q=talk%20session:talk-7&limit=200")["hits"]
+        assert [hit["session"] for hit in only] == ["talk-7"]
+        assert len(served.server.inspector._scopes._scopes) <= 16

@@ -1,7 +1,8 @@
 """The routes of the inspector's data: which function answers which address, all of them in threads."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -26,8 +27,9 @@ class Asked:
 
     address: Address
     scope: Scope
-    scopes: tuple[Scope, ...]
-    """All scopes that a list or a search is about."""
+    scopes: Scopes
+    tenants: tuple[str, ...]
+    """All tenants that a list or a search is about."""
 
     @property
     def name(self) -> str:
@@ -44,7 +46,11 @@ def _list_sessions(asked: Asked) -> web.Response:
         asked.address.read_number("limit", session_list.PAGE, session_list.MOST),
     )
     found = session_list.list_sessions(
-        asked.scopes, after=query.get("after", ""), limit=max(1, limit), query=query.get("q", "")
+        asked.scopes,
+        asked.tenants,
+        after=query.get("after", ""),
+        limit=max(1, limit),
+        query=query.get("q", ""),
     )
     return answer_json({"store": asked.scope.store.address, **found})
 
@@ -88,7 +94,8 @@ def _show_window(asked: Asked) -> web.Response:
 
 def _recall(asked: Asked) -> web.Response:
     limit = asked.address.read_number("limit", recall_page.LIMIT, recall_page.MOST)
-    return answer_json(recall_page.recall(asked.scopes, asked.address.query.get("q", ""), max(1, limit)))
+    query = asked.address.query.get("q", "")
+    return answer_json(recall_page.recall(asked.scopes, asked.tenants, query, max(1, limit)))
 
 
 def _export(asked: Asked) -> web.Response:
@@ -112,6 +119,8 @@ READS: Final[Mapping[tuple[str, ...], Answer]] = {
     ),
 }
 """What is read: the parts of a path, of which `*` is any, and who answers."""
+_OVER_ALL: Final = frozenset({("api", "sessions"), ("api", "recall")})
+"""What is about all sessions that a visitor may see."""
 WRITES: Final[frozenset[tuple[str, ...]]] = frozenset(
     ("api", "sessions", ANY, verb) for verb in changes.VERBS
 )
@@ -127,16 +136,19 @@ def match_route(parts: tuple[str, ...], routes: "Mapping[tuple[str, ...], Any] |
     return None
 
 
-def choose_scopes(scopes: Scopes, address: Address, tenant: str, *, is_operator: bool) -> tuple[Scope, ...]:
-    """Return the scopes that a visitor asks for: its own; for the operator all, or the one that is named."""
-    if not is_operator:
-        return (scopes.get(tenant),)
-    named = address.query.get("tenant")
-    if named is None:
-        return tuple(scopes.get(one) for one in ("", *scopes.list_tenants()))
-    if named and named not in scopes.list_tenants():
-        raise ApiError("not-found", "there is no such tenant")
-    return (scopes.get(named),)
+@contextmanager
+def choose_scope(scopes: Scopes, address: Address, tenant: str, *, is_operator: bool) -> Iterator[Asked]:
+    """Yield what a visitor asks for: in its own scope; the operator in the one that is named, or in all."""
+    tenants: tuple[str, ...] = (tenant,)
+    named = address.query.get("tenant", "") if is_operator else ""
+    if named:
+        if named not in scopes.list_tenants():
+            raise ApiError("not-found", "there is no such tenant")
+        tenants = (named,)
+    elif is_operator and match_route(address.parts, _OVER_ALL) is not None:
+        tenants = ("", *scopes.list_tenants())
+    with scopes.use(tenants[0]) as scope:
+        yield Asked(address, scope, scopes, tenants)
 
 
 def answer_read(asked: Asked) -> web.Response:

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
 
@@ -17,7 +18,7 @@ from refold.inspector.api import (
     Asked,
     answer_read,
     answer_write,
-    choose_scopes,
+    choose_scope,
     match_route,
 )
 from refold.inspector.http.access import Door, Visitor, find_origin
@@ -88,7 +89,8 @@ class Inspector:
     @property
     def store_address(self) -> str:
         """The address of the store that it shows to who names no tenant."""
-        return self._scopes.get("").store.address
+        with self._scopes.use("") as scope:
+            return scope.store.address
 
     async def close(self) -> None:
         """End all streams and close the stores."""
@@ -172,7 +174,8 @@ class Inspector:
             raise ApiError("not-found", "there is nothing at this address")
 
         def read() -> web.Response:
-            return answer_read(self._find_asked(address, visitor))
+            with self._choose_scope(address, visitor) as asked:
+                return answer_read(asked)
 
         self._log_look(address, visitor)
         return await self._work(read)
@@ -188,15 +191,15 @@ class Inspector:
         self._log_look(address, visitor)
 
         def write() -> web.Response:
-            return answer_write(self._find_asked(address, visitor), body)
+            with self._choose_scope(address, visitor) as asked:
+                return answer_write(asked, body)
 
         response = await self._work(write)
         self.note_session()
         return response
 
-    def _find_asked(self, address: Address, visitor: Visitor) -> Asked:
-        scopes = choose_scopes(self._scopes, address, visitor.tenant, is_operator=visitor.is_operator)
-        return Asked(address, scopes[0], scopes)
+    def _choose_scope(self, address: Address, visitor: Visitor) -> AbstractContextManager[Asked]:
+        return choose_scope(self._scopes, address, visitor.tenant, is_operator=visitor.is_operator)
 
     def _log_look(self, address: Address, visitor: Visitor) -> None:
         """Every look of the operator at what belongs to others is in the log; so is every write."""
@@ -207,9 +210,11 @@ class Inspector:
     def _describe(self, visitor: Visitor) -> dict[str, Any]:
         options = self.options
         tenants = self._scopes.list_tenants() if visitor.is_operator else []
+        with self._scopes.use(visitor.tenant) as scope:
+            store = scope.store.address
         return {
             "version": _find_version(),
-            "store": self._scopes.get(visitor.tenant).store.address,
+            "store": store,
             "address": self.origin,
             "read_only": options.read_only,
             "gateway": self.traffic is not None,
@@ -229,8 +234,11 @@ class Inspector:
 
     async def _read_infos(self) -> dict[str, list[SessionInfo]]:
         def read() -> dict[str, list[SessionInfo]]:
-            tenants = ("", *self._scopes.list_tenants())
-            return {tenant: self._scopes.get(tenant).store.sessions() for tenant in tenants}
+            infos = {}
+            for tenant in ("", *self._scopes.list_tenants()):
+                with self._scopes.use(tenant) as scope:
+                    infos[tenant] = scope.store.sessions()
+            return infos
 
         return await self._work(read)
 

@@ -1,8 +1,9 @@
 """The stores and sessions that an inspector shows: one scope for each tenant; all calls are for threads."""
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from refold.core.compaction.policy import Policy
@@ -110,23 +111,39 @@ class Scopes:
         self._options, self._find_live = options, find_live
         self._lock = threading.Lock()
         self._scopes: OrderedDict[str, Scope] = OrderedDict()
+        self._users: Counter[str] = Counter()
+        """How many requests use the scope of a tenant now."""
 
-    def get(self, tenant: str) -> Scope:
-        """Return the scope of a tenant; its store is opened when it is needed."""
+    @contextmanager
+    def use(self, tenant: str) -> Iterator[Scope]:
+        """Use the scope of a tenant; its store is opened when it is needed, and not closed meanwhile."""
         with self._lock:
             scope = self._scopes.get(tenant)
             if scope is None:
                 store = find_store(self._options.store, None, scope=tenant or None)
                 scope = self._scopes[tenant] = Scope(tenant, store, self._options, self._find_live)
             self._scopes.move_to_end(tenant)
-            unused = self._scopes.popitem(last=False)[1] if len(self._scopes) > _MOST_SCOPES else None
-        if unused is not None:
-            self._close(unused)
-        return scope
+            self._users[tenant] += 1
+        try:
+            yield scope
+        finally:
+            with self._lock:
+                self._users[tenant] -= 1
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Close the scopes that nobody has used for longest, if there are many."""
+        with self._lock:
+            idle = [tenant for tenant in self._scopes if not self._users[tenant]]
+            surplus = max(0, len(self._scopes) - _MOST_SCOPES)
+            unused = [self._scopes.pop(tenant) for tenant in idle[:surplus]]
+        for scope in unused:
+            self._close(scope)
 
     def list_tenants(self) -> list[str]:
         """Return the tenants of the store, as the gateways on it have noted them."""
-        return sorted(key.removeprefix(TENANT_NOTE) for key in self.get("").store.notes(TENANT_NOTE))
+        with self.use("") as scope:
+            return sorted(key.removeprefix(TENANT_NOTE) for key in scope.store.notes(TENANT_NOTE))
 
     def close(self) -> None:
         """Close the sessions, and the stores that were opened here."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from refold.core.log.entries import SAID, Entry
 from refold.core.messages.message import Message, ToolCall, ToolResult
 from refold.inspector.http.answers import ApiError
-from refold.inspector.scopes import Scope
+from refold.inspector.scopes import Scope, Scopes
 from refold.inspector.views.session_page import MOST_LOADED, count_seen
 from refold.inspector.views.shown import Redact, find_redactor
 from refold.session.steps.recall import search_words
@@ -96,18 +96,26 @@ class _Found:
     score: float
 
 
-def recall(scopes: Sequence[Scope], text: str, limit: int) -> dict[str, Any]:
+def recall(scopes: Scopes, tenants: Sequence[str], text: str, limit: int) -> dict[str, Any]:
     """Return the best hits of a query, best first."""
-    began, query, redact = time.perf_counter(), Query.read(text), find_redactor(show=False)
+    began, query = time.perf_counter(), Query.read(text)
     hits: list[dict[str, Any]] = []
-    for scope in scopes if query.words.strip() else ():
-        wanted = min(_MOST_SEARCHED, limit * 5) if query.terms or query.phrases else limit
-        found = _search(scope, query, wanted)
-        described = (_describe_hit(scope, one, query, redact) for one in found)
-        hits += islice((hit for hit in described if hit is not None), limit)
-    hits = sorted(hits, key=lambda hit: -hit["score"])[:limit] if len(scopes) > 1 else hits
+    for tenant in tenants if query.words.strip() else ():
+        with scopes.use(tenant) as scope:
+            hits += _recall_in(scope, query, limit, skips_missing=len(tenants) > 1)
+    hits = sorted(hits, key=lambda hit: -hit["score"])[:limit] if len(tenants) > 1 else hits
     seconds = round(time.perf_counter() - began, 6)
     return {"query": text, "hits": hits, "count": len(hits), "seconds": seconds}
+
+
+def _recall_in(scope: Scope, query: Query, limit: int, *, skips_missing: bool) -> list[dict[str, Any]]:
+    """Return the hits in one scope; a session that another one has may be missing there."""
+    name, redact = query.terms.get("session"), find_redactor(show=False)
+    if skips_missing and name is not None and scope.store.head(name) is None:
+        return []
+    wanted = min(_MOST_SEARCHED, limit * 5) if query.terms or query.phrases else limit
+    described = (_describe_hit(scope, one, query, redact) for one in _search(scope, query, wanted))
+    return list(islice((hit for hit in described if hit is not None), limit))
 
 
 def _search(scope: Scope, query: Query, limit: int) -> Iterable[_Found]:

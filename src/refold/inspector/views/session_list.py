@@ -10,7 +10,7 @@ from refold.core.log.entries import Kind
 from refold.core.models.prices import Spent
 from refold.errors import LogCorrupt
 from refold.inspector.http.answers import ApiError
-from refold.inspector.scopes import Scope
+from refold.inspector.scopes import Scope, Scopes
 from refold.inspector.stored import StoredSession
 from refold.session.steps.read_entries import is_believed, usage_report
 from refold.stores import SessionInfo
@@ -89,23 +89,27 @@ def read_names(name: str, client: str = "") -> Names:
     return Names(match[1], label=match[2])
 
 
-def list_sessions(scopes: Iterable[Scope], *, after: str, limit: int, query: str) -> dict[str, Any]:
+def list_sessions(
+    scopes: Scopes, tenants: Iterable[str], *, after: str, limit: int, query: str
+) -> dict[str, Any]:
     """Return a page of sessions, the newest change first; sub-agents stand behind their parents."""
     wanted = Filter.read(query)
-    every = [(scope, info) for scope in scopes for info in scope.store.sessions()]
+    every: list[tuple[str, SessionInfo]] = []
+    for tenant in tenants:
+        with scopes.use(tenant) as scope:
+            every += [(tenant, info) for info in scope.store.sessions()]
     every.sort(key=lambda pair: -pair[1].changed)
     named = [pair for pair in every if wanted.takes_name(pair[1].name)]
-    rows: list[dict[str, Any]] = []
     if wanted.terms:
-        looked_at = (_describe(scope, info) for scope, info in named[:_MOST_FILTERED])
+        looked_at = (_describe(scopes, *pair) for pair in named[:_MOST_FILTERED])
         rows = [row for row in looked_at if wanted.takes_row(row)]
         matching = len(rows)
         start = _find_start([(row["tenant"], row["name"]) for row in rows], after)
         page = rows[start : start + limit]
     else:
         matching = len(named)
-        start = _find_start([(scope.tenant, info.name) for scope, info in named], after)
-        page = [_describe(scope, info) for scope, info in named[start : start + limit]]
+        start = _find_start([(tenant, info.name) for tenant, info in named], after)
+        page = [_describe(scopes, *pair) for pair in named[start : start + limit]]
     more = matching > start + len(page) and bool(page)
     return {
         "total": len(every),
@@ -134,7 +138,12 @@ def group_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return grouped
 
 
-def _describe(scope: Scope, info: SessionInfo) -> dict[str, Any]:
+def _describe(scopes: Scopes, tenant: str, info: SessionInfo) -> dict[str, Any]:
+    with scopes.use(tenant) as scope:
+        return _describe_row(scope, info)
+
+
+def _describe_row(scope: Scope, info: SessionInfo) -> dict[str, Any]:
     stored = _read_listed(scope, info.name)
     about = {"entries": info.entries, "created": info.created, "changed": info.changed}
     if stored is None:

@@ -104,6 +104,7 @@ def test_sighup_reads_the_settings_again(tmp_path, upstream):
         (["--port", "70000"], {}, "--port: must be a number from 0 to 65535"),
         (["--host", "0.0.0.0"], {}, "REFOLD_SERVE_TOKEN"),
         (["--upstream-openai", "nowhere"], {}, "upstream_openai is no address"),
+        (["--window", "3"], {}, "a window of 3 tokens holds no request"),
         ([], {"REFOLD_SERVE_MAX_BODY": "many"}, "REFOLD_SERVE_MAX_BODY: must be a number of bytes"),
         ([], {"REFOLD_SERVE_IDLE_SECONDS": "0"}, "REFOLD_SERVE_IDLE_SECONDS: must be a number of seconds"),
     ],
@@ -121,6 +122,7 @@ def test_a_port_in_use_is_one_line(tmp_path, upstream):
         _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 2
     assert err.startswith(f"refold: cannot listen on 127.0.0.1:{port}: ")
+    assert "--port" in err
     assert err.count("\n") == 1
 
 

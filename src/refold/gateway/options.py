@@ -16,6 +16,8 @@ from refold.stores import Store
 
 TENANCIES: Final = ("single", "key")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
+_LEAST_WINDOW: Final = 1_000
+"""Tokens; no model has so small a window. A number below is one without its unit, such as 200 for 200k."""
 _LEAST_TOKEN: Final = 16
 """Characters of a token that cannot be guessed in a lifetime over a network."""
 
@@ -152,7 +154,12 @@ def make_inspector_options(options: GatewayOptions, histories: HistoryOptions) -
 
 
 def check_histories(options: HistoryOptions) -> None:
-    """Refuse a tenancy with which one caller could see what belongs to another."""
+    """Refuse a window in which nothing fits, and a tenancy with which a caller could see another's words."""
+    if options.window is not None and options.window < _LEAST_WINDOW:
+        raise RefoldError(
+            f"a window of {options.window:,} tokens holds no request: write the number of tokens, such as"
+            " 200000 or 200k"
+        )
     if options.tenancy not in TENANCIES:
         raise RefoldError(f"tenancy is {' or '.join(TENANCIES)}, not {options.tenancy[:40]!r}")
     if options.tenant_header and not _HEADER_NAME.fullmatch(options.tenant_header):

@@ -1,6 +1,7 @@
 """Run a gateway until a signal ends it: SIGTERM and SIGINT drain, SIGHUP takes other options."""
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -33,7 +34,7 @@ async def _serve(
         await gateway.start()
     except OSError as error:
         place = f"{gateway.options.host}:{gateway.options.port}"
-        raise RefoldError(f"cannot listen on {place}: {_describe(error)}") from None
+        raise RefoldError(f"cannot listen on {place}: {_describe(error)}{_advise(error)}") from None
     stopping, hurried = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -65,6 +66,11 @@ def _leave_address(gateway: Gateway) -> AbstractContextManager[None]:
 def _describe(error: OSError) -> str:
     """Return the system's own words; the event loop puts the address around them once more."""
     return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+
+
+def _advise(error: OSError) -> str:
+    """Return what to do about a port that is taken."""
+    return "; choose another one with --port (0: a free one)" if error.errno == errno.EADDRINUSE else ""
 
 
 async def _drain_unless(gateway: Gateway, hurried: asyncio.Event) -> None:

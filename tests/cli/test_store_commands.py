@@ -823,3 +823,19 @@ def test_an_import_that_is_interrupted_leaves_a_whole_session_or_none(store):
     assert [session["said"] for session in sessions] in ([], [8_000])
     if not sessions:
         assert run_cli("import", "task", big, "--store", store).status == 0
+
+
+def test_measure_of_a_session_counts_from_what_was_reported():
+    """And by the model that the report names: its window, its room."""
+    with refold.open("task", store="sqlite:work.db", model="gpt-4o") as session:
+        session.prepare(talk(6))
+        session.observe({"usage": {"prompt_tokens": 20_000, "completion_tokens": 30}})
+        session.say(talk(1))
+        used = session.budget().used
+    store = ("--session", "task", "--store", "sqlite:work.db")
+    done = run_cli("measure", *store)
+    assert "from the 20,000 reported last (in the session) and an estimate" in " ".join(done.out.split())
+    measured = run_cli("measure", *store, "--json").json
+    assert (measured["model"], measured["window"]) == ("gpt-4o", 128_000)
+    assert abs(measured["used"] - used) < 0.02 * used
+    assert run_cli("measure", *store, "--whole", "--json").json["count_source"] == "estimate"

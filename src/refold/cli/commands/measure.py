@@ -101,7 +101,7 @@ def _count_source(inputs: Inputs, budget: Budget) -> str:
     """Return in words how `used` was found: counted, or from what the provider reported last."""
     usage = read_usage(inputs.find_usage())
     if usage is not None:
-        where = "given" if inputs.args.usage else "in the file"
+        where = "given" if inputs.args.usage else f"in the {'session' if inputs.args.session else 'file'}"
         since = "" if budget.used == usage.context else " and an estimate of what came since"
         return f"from the {usage.context:,} reported last ({where}){since}"
     has_reports = inputs.source.transcript is not None and bool(inputs.source.transcript.usages)
@@ -133,7 +133,7 @@ def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str
     for name, size in budget.breakdown.as_dict().items():
         if size or name == "history":
             is_beyond = name == "unlisted" and size > 0  # a system prompt and tools that were not given
-            rows.append(("not in the file" if is_beyond else name, size, False))
+            rows.append(("not in the list" if is_beyond else name, size, False))
         if name == "history":
             rows += [(f"  {kind.replace('_', ' ')}", count, True) for kind, count in kinds.items() if count]
     total = max(budget.used, budget.breakdown.total)

@@ -1,6 +1,7 @@
 """The conversation that a command looks at: a file, or a session of the store in its place."""
 
 from argparse import Namespace
+from dataclasses import replace
 
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.sources import Source, read_source
@@ -27,10 +28,17 @@ def read_conversation_of(
         items = session.view()
         if whole:
             items = [entry.value for entry in store.read(args.session, head.place, kinds=SAID)]
-        wire = session.state.wire.name
+        wire, report = session.state.wire.name, session.state.accounting.report
     if not items:
         raise WrongUse(f"session {args.session!r} holds no messages: nothing was said in it yet")
     if args.format and args.format != wire:
         raise WrongUse(f"session {args.session!r} is in format {wire}: leave --format out")
+    usage, model = None, None
+    if report is not None:
+        model = report.model or None
+        # A report is one of what the model saw, and holds until a fold changes that.
+        if report.holds and report.messages is not None and not whole:
+            usage = replace(report.usage, messages=report.messages)
+    document = Document(messages=items, format=wire, model=model)
     # The bytes of an empty list: a result is written as a plain list of messages.
-    return Source(name=args.session, path=None, raw=b"[]", document=Document(messages=items, format=wire))
+    return Source(name=args.session, path=None, raw=b"[]", document=document, usage=usage)

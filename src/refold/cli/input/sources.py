@@ -41,14 +41,18 @@ class Source:
     document: Document
     transcript: Transcript | None = None
     """The transcript, if an agent wrote the file."""
+    usage: Usage | None = None
+    """The last report of the provider, for a session of a store; a transcript has its own."""
     is_mixed: bool = False
     """True if its messages have the shapes of several providers."""
 
     def find_usage(self) -> Usage | None:
-        """Return the last report of the provider in a transcript, with the number of messages it counted.
+        """Return the last report of the provider, with the number of messages it counted.
 
         None if the agent compacted behind it, and if these are not the messages that were sent.
         """
+        if self.usage is not None:
+            return self.usage
         transcript = self.transcript
         if transcript is None or not transcript.usages or self.document.format != transcript.format:
             return None

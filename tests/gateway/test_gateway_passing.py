@@ -235,6 +235,19 @@ def test_each_wire_has_its_own_upstream():
             assert [seen.path for seen in three.seen] == ["/upload/v1beta/files"]
 
 
+def test_no_field_header_or_query_names_an_upstream(gateway, upstream):
+    """Where a key goes is the operator's matter: whoever listens elsewhere hears nothing."""
+    names = ("api_base", "base_url", "api-base", "x-api-base", "x-forwarded-host", "x-original-url")
+    with running_upstream() as canary:
+        for path in ("/v1/messages", "/v1/chat/completions", "/v1/responses"):
+            query = "&".join(f"{name}={canary.url}" for name in names)
+            body = {"model": f"openai/{canary.url}", **dict.fromkeys(names, canary.url), "messages": []}
+            headers = {name.replace("-", "_"): canary.url for name in names}
+            assert post(gateway, f"{path}?{query}", body, **headers).status == 200
+            assert upstream.seen[-1].json == body
+        assert canary.seen == []
+
+
 def test_a_redirect_is_passed_on_and_not_followed(gateway, upstream):
     upstream.script = [answer(307, b"", [("Location", "http://elsewhere.example/")])]
     reply = post(gateway, "/v1/messages", {})

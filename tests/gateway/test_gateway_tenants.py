@@ -101,6 +101,18 @@ def test_tenants_share_a_server_of_postgresql(upstream):
         assert sessions_of(address, "default") == {}
 
 
+def test_a_key_is_no_part_of_a_query_or_a_path(upstream, tmp_path):
+    """It is hashed before anything else sees it: one that is written as SQL or as a path is like any other."""
+    address, client = f"sqlite:{tmp_path}/sessions.db", ClaudeCode(words=500)
+    keys = ["sk-ann", "' OR '1'='1", "'; DROP TABLE entries; --", "../../../etc/passwd", "%", "sk-ann' --"]
+    with running_gateway(upstream, by_key(address)) as gateway:
+        for key in keys:
+            assert play(gateway, client.request(STEPS), key).header("x-refold-fold") == "made"
+        assert play(gateway, client.request(STEPS), "sk-ann").header("x-refold-fold") == "ready"
+    assert all(len(sessions_of(address, tenant_of(key))) == 1 for key in keys)
+    assert all(key not in str(path) for key in keys[1:5] for path in tmp_path.rglob("*.db"))
+
+
 def test_a_tenant_goes_on_in_a_new_process(upstream, tmp_path):
     """Found by the messages in the store, by the same key only, whichever header it comes in."""
     address, client = f"sqlite:{tmp_path}/sessions.db", ClaudeCode(words=500)

@@ -25,7 +25,9 @@ JUDGED: Final = DOCS / "views" / "judged"
 LONGEST_SYSTEM: Final = 1_200
 """Characters of a system prompt that is shown as a whole; it is the same in every view."""
 INTRODUCTION: Final = """\
-# What a model sees after a fold
+# Ten views, before and after
+
+The details behind [the short page](../views.md).
 
 Ten invented conversations, folded by the default policy without a model (example 8 has one). *Before* is the
 view that the code of commit 7f83070 made, *after* is the view of this version for the same target. Below each

@@ -86,6 +86,8 @@ that it matters to you.
 
 HEAD: Final = """# The torture matrix
 
+The details behind [the short page](../torture.md).
+
 Failures of real compactors, taken from public issues, as small cases that run against Refold and against
 other libraries on the same inputs with the same scripted model. This page is written by `{command}` ({date},
 Python {python}, {seconds} s); nothing in it is edited by hand, and the cases stand in `bench/matrix/`.

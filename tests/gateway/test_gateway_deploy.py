@@ -25,6 +25,7 @@ from client_bodies import ClaudeCode
 from recording_upstream import LIMIT, Running, running_gateway, running_upstream, send
 
 from refold.gateway import GatewayOptions, HistoryOptions
+from sample_sizes import WHOLE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -421,6 +422,7 @@ def balanced(tmp_path):
         yield balancer, log, {name: process for name, (process, _) in replicas.items()}
 
 
+@pytest.mark.skipif(not WHOLE, reason="a balancer and its replicas take 18 s of CPU: `make torture` runs it")
 def test_replicas_behind_the_balancer(balanced, tmp_path):
     """Without their store they are not ready and pass requests on; then each conversation has its replica."""
     balancer, log, processes = balanced

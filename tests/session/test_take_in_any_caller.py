@@ -17,13 +17,16 @@ from hypothesis.stateful import (
 from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, values, wired
 
 from refold.stores import open_store
+from sample_sizes import few_or_all
 
-EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(10, 25)))
 ALPHA, GAMMA = "alpha beta " * 40, "gamma " * 150
 WORDS = st.lists(st.sampled_from(["ok", "go on", ALPHA, GAMMA]), min_size=1, max_size=4)
 POLICIES = ["refold", "ripple", "neurolink", "codebuddy", "opal", "umwelten"]
 SAME = "The talk went on, and the same was said again."
-SETTINGS = settings(max_examples=EXAMPLES, stateful_step_count=25, derandomize=EXAMPLES == 25)
+SETTINGS = settings(
+    max_examples=EXAMPLES, stateful_step_count=25, derandomize="REFOLD_EXAMPLES" not in os.environ
+)
 SHARES = st.floats(0, 0.999)
 
 

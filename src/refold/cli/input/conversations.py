@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.sources import Source, read_source
-from refold.cli.input.stores import find_head, open_session, use_store
 from refold.cli.output.screen import Screen
 from refold.core.log.entries import SAID
 from refold.formats.shared.documents import Document
@@ -22,6 +21,8 @@ def read_conversation_of(
         if args.store is not None:
             raise WrongUse("--store goes with --session: a FILE is in no store")
         return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
+    from refold.cli.input.stores import find_head, open_session, use_store  # a file needs no store
+
     with use_store(args) as store:
         head = find_head(store, args.session)
         session = open_session(store, args.session)

@@ -4,11 +4,16 @@ import json
 import re
 from typing import Any, Final
 
-from refold.calls import plain_data
 from refold.errors import FormatError
 
-to_data = plain_data.to_data
 _LONE_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+def to_data(value: Any) -> Any:
+    """Return a value as plain data, for JSON."""
+    from refold.calls import plain_data  # the help of the program needs none
+
+    return plain_data.to_data(value)
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:

@@ -140,13 +140,10 @@ def work(turns):
         yield {"role": "tool", "tool_call_id": f"c{turn}", "content": "\n".join(lines)}
 
 
-def test_no_fold_looks_at_an_output_that_the_last_one_looked_at(monkeypatch):
-    place = "refold.core.outputs.shrink.make_plan"
-    module, _, name = place.rpartition(".")
-    seen, before, folds, looks = [], set(), 0, 0
-    look = getattr(sys.modules[module], name)
-    monkeypatch.setattr(place, lambda text: seen.append(text) or look(text))
+def check_folds(seen):
+    """Let a session fold ten times; no fold may see what it or the one before it has seen already."""
     session = refold.open("folds", store="memory:", window="16k", now=lambda: 0.0)
+    before, folds, looks = set(), 0, 0
     for message in work(60):
         session.say(message)
         if session.prepare().fold is None:
@@ -158,3 +155,22 @@ def test_no_fold_looks_at_an_output_that_the_last_one_looked_at(monkeypatch):
         seen.clear()
     assert folds >= 10
     assert looks >= 20
+
+
+def test_no_fold_looks_at_an_output_that_the_last_one_looked_at(monkeypatch):
+    seen, make_plan = [], sys.modules["refold.core.outputs.shrink"].make_plan
+    monkeypatch.setattr(
+        "refold.core.outputs.shrink.make_plan", lambda text: seen.append(text) or make_plan(text)
+    )
+    check_folds(seen)
+
+
+def test_no_fold_reads_a_cut_message_that_the_last_one_read(monkeypatch):
+    seen, read_said = [], sys.modules["refold.session.steps.compact"].read_said
+
+    def read(state, ranges):
+        seen.extend(stretch.first for stretch in ranges)
+        return read_said(state, ranges)
+
+    monkeypatch.setattr("refold.session.steps.compact.read_said", read)
+    check_folds(seen)

@@ -4,6 +4,7 @@ Another stage writes that text: a model's summary, or a digest. What each messag
 (`core.compaction.layout`), so the view has the size that was asked for.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -20,7 +21,7 @@ from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
-from refold.stages.offload import make_marker
+from refold.stages.offload import has_media, make_marker
 from refold.stages.shorten import LEAST_VALUE, shorten_message
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
@@ -254,21 +255,24 @@ def _measure_history(task: Task) -> _Measured:
     """Measure the history for all plans of a view."""
     rules = frozenset(read.message for read in find_rules_reads(task.messages))
     outputs = sum(1 for message in task.messages if message.results or is_observation(message))
-    return _Measured(_measure_sizes(task, rules), outputs, _measure_user_words(task, rules))
+    speakers = [find_speaker(message) for message in task.messages]
+    said = _measure_user_words(task, speakers, rules)
+    return _Measured(_measure_sizes(task, speakers, rules), outputs, said)
 
 
-def _measure_sizes(task: Task, rules: frozenset[int]) -> SizedHistory:
+def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> SizedHistory:
     """Measure the messages, also as they are with markers in place of pictures and files."""
     head = task.measured.head
-    slim = ((index, map_parts(message, make_marker)) for index, message in enumerate(task.messages))
+    with_media = (index for index, message in enumerate(task.messages) if has_media(message.parts))
+    slim = ((index, map_parts(task.messages[index], make_marker)) for index in with_media)
     return SizedHistory(
         sizes=task.sizes,
-        actions=_find_places(task, "assistant"),
+        actions=_find_places(speakers, "assistant"),
         # Rules in a file would be lost one by one; whole, or in the text that has their sentences.
-        undivided=_find_places(task, "user", "summary") | rules,
+        undivided=_find_places(speakers, "user", "summary") | rules,
         guarded=task.protected | frozenset(range(head)),
         # What a call that waits for its result asks for must stay as the model wrote it.
-        fixed=task.pinned | _find_places(task, "system") | _find_request(task) | task.index.open_calls(),
+        fixed=task.pinned | _find_places(speakers, "system") | _find_request(task) | task.index.open_calls(),
         head=head,
         cuts=task.index.cuts,
         unit=task.counter.divisor,
@@ -281,10 +285,8 @@ def _measure_sizes(task: Task, rules: frozenset[int]) -> SizedHistory:
     )
 
 
-def _find_places(task: Task, *speakers: str) -> frozenset[int]:
-    return frozenset(
-        index for index, message in enumerate(task.messages) if find_speaker(message) in speakers
-    )
+def _find_places(speakers: Sequence[str], *wanted: str) -> frozenset[int]:
+    return frozenset(index for index, speaker in enumerate(speakers) if speaker in wanted)
 
 
 def _measure_firm(task: Task) -> dict[int, int]:
@@ -299,7 +301,7 @@ def _measure_firm(task: Task) -> dict[int, int]:
     return firm
 
 
-def _measure_user_words(task: Task, rules: frozenset[int]) -> int:
+def _measure_user_words(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> int:
     """Measure what people said or wrote into files of rules, and what earlier folds noted of their words."""
     said = 0
     for index, message in enumerate(task.messages):
@@ -308,7 +310,7 @@ def _measure_user_words(task: Task, rules: frozenset[int]) -> int:
         if message.is_summary:
             noted = facts_of_summaries([message], [0], task.found).of(*USER_KINDS, "file rule")
             said += sum(task.counter.text(fact.text) for fact in noted)
-        elif find_speaker(message) == "user":
+        elif speakers[index] == "user":
             said += task.sizes[index] // 2
         elif index in rules:
             said += task.sizes[index]

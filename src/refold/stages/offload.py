@@ -21,16 +21,16 @@ class Offload:
         places = [
             index
             for index, message in enumerate(task.messages)
-            if index not in task.pinned and _has_media(message.parts)
+            if index not in task.pinned and has_media(message.parts)
         ]
         edits = rewrite_messages(task, places, make_marker, self.name, "media")
         return Step(edits, f"media of {format_count(len(edits), 'message')} offloaded" if edits else "")
 
 
-def _has_media(parts: tuple[Part, ...]) -> bool:
+def has_media(parts: tuple[Part, ...]) -> bool:
     """True if there may be something to offload; most messages are words alone."""
     return any(
-        _has_media(part.content) if type(part) is ToolResult else type(part) in (Image, Document, File)
+        has_media(part.content) if type(part) is ToolResult else type(part) in (Image, Document, File)
         for part in parts
     )
 

@@ -25,7 +25,7 @@ from refold.core.outputs.line_plan import count_lines, mark_gap
 from refold.core.outputs.shrink import shrink_output
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
-from refold.stages.offload import make_marker
+from refold.stages.offload import has_media, make_marker
 
 Count = Callable[[str], int]
 Shorten = Callable[[str, int, Count], str]
@@ -65,7 +65,7 @@ def shorten_message(
     found    what was found in texts before
     """
     found = Findings() if found is None else found
-    slim = map_parts(message, make_marker)
+    slim = map_parts(message, make_marker) if has_media(message.parts) else message
     if counter.message(slim) > limit:
         slim = _drop_repeated_lines(slim)
     short = slim

@@ -315,6 +315,16 @@ class TestFindings:
         found.begin_round()
         assert found.get("key") is None
 
+    def test_what_is_put_to_last_is_got_while_it_is_asked_for(self):
+        found = Findings()
+        found.put("key", 7, lasts=True)
+        for _ in range(ROUNDS + 2):
+            found.begin_round()
+            assert found.get("key") == 7
+        for _ in range(ROUNDS + 1):
+            found.begin_round()
+        assert found.get("key") is None
+
 
 class Noting:
     """A function that returns its argument and notes it; equal to any other on the same list."""

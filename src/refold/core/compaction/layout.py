@@ -171,7 +171,7 @@ class _Planner:
         number = units = covers = 0
         # Once there is too much, more would not make it fit again.
         while number < len(self.starts) and units <= self.free:
-            group = self._group(number)
+            group = self.groups[number] if number < len(self.groups) else self._add_group(number)
             size = group.measure(level) if number else self._measure_newest(level)
             if size is None or (most is not None and units and units + size > most):
                 break
@@ -197,19 +197,17 @@ class _Planner:
             return parts if sum(parts) <= self.free else shown
         return shown
 
-    def _group(self, number: int) -> "_Group":
-        """Return the messages between two cuts, counted from the newest; measured once for all levels."""
-        if number == len(self.groups):
-            end = self.starts[number - 1] if number else len(self.history.sizes)
-            places = [at for at in range(self.starts[number], end) if at not in self.history.guarded]
-            self.groups.append(
-                _Group(
-                    [self._share(at) for at in places],
-                    sum(self.history.sizes[at] for at in places),
-                    any(self.history.firm.get(at, 0) > self.largest for at in places),
-                )
-            )
-        return self.groups[number]
+    def _add_group(self, number: int) -> "_Group":
+        """Measure the next messages between two cuts, counted from the newest; once for all levels."""
+        end = self.starts[number - 1] if number else len(self.history.sizes)
+        places = [at for at in range(self.starts[number], end) if at not in self.history.guarded]
+        group = _Group(
+            [self._share(at) for at in places],
+            sum(self.history.sizes[at] for at in places),
+            any(self.history.firm.get(at, 0) > self.largest for at in places),
+        )
+        self.groups.append(group)
+        return group
 
     def _share(self, at: int) -> "_Share":
         """Measure what a message gets by its age."""

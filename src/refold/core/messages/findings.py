@@ -33,12 +33,19 @@ class Findings:
         self._of_round = {}
 
     def get(self, key: Hashable) -> Any:
-        """Return what was put under a key in this round; None if nothing was."""
-        return self._of_round.get(key)
+        """Return what was put under a key; None if nothing was, or not lately."""
+        known = self._kept.get(key)
+        if known is None:
+            return self._of_round.get(key)
+        known[0] = self._round
+        return known[1]
 
-    def put(self, key: Hashable, found: Any) -> None:
-        """Keep something for this round."""
-        self._of_round[key] = found
+    def put(self, key: Hashable, found: Any, *, lasts: bool = False) -> None:
+        """Keep something for this round, or for as long as it is asked for."""
+        if lasts:
+            self._kept[key] = [self._round, found]
+        else:
+            self._of_round[key] = found
 
     def find(self, find: Callable[..., Found], *of: Hashable) -> Found:
         """Return what a function finds in texts and numbers; it is called once for the same ones."""

@@ -178,9 +178,7 @@ def is_json_lines(lines: Sequence[str]) -> bool:
 
 
 def cut_json_line(line: str, max_chars: int) -> str:
-    """Cut a line of JSON so that it stays JSON; like any line where that saves nothing."""
-    if len(line) <= max_chars:
-        return line
+    """Cut a line of JSON that is too long, so that it stays JSON; like any line where that saves nothing."""
     plan = parse_json(line)
     shorter = plan.render(max_chars) if plan else ""
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)

@@ -154,7 +154,8 @@ class LinePlan:
         at, end = 0, len(self.lines)
         while at < end:
             if kept[at + 1]:
-                shown.append(self.cut(self.lines[at], longest))
+                line = self.lines[at]
+                shown.append(self.cut(line, longest) if self.sizes[at] > longest else line)
                 at += 1
             else:
                 stop = kept.index(1, at + 1) - 1

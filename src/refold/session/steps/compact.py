@@ -139,8 +139,8 @@ def attempt_compaction(
 
     asks_provider   False if the provider is not to compact; a list that it refused for its size is too long
     """
-    state.events.add(CompactionStart(session=state.name, at=state.now(), trigger=trigger))
-    policy = policy or state.settings.policy
+    began, policy = state.now(), policy or state.settings.policy
+    state.events.add(CompactionStart(session=state.name, at=began, trigger=trigger))
     conversation = to_conversation(state, context.window, context.budget, refused=options.refused)
     stages = _add_native_stage(state, policy) if asks_provider and trigger != "emergency" else policy
     conversation = replace(conversation, policy=stages)
@@ -159,12 +159,12 @@ def attempt_compaction(
     outcome = _add_remark(outcome, trigger, remark)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
-    facts, place = _describe_fold(outcome, policy), policy.checkpoint
+    facts, place, edits = _describe_fold(outcome, policy), policy.checkpoint, outcome.edits
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
-    if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in outcome.edits):
+    if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in edits):
         facts["checkpoint"] = checkpoint
     installed = yield from install_fold(
-        state, view_items, outcome.edits, facts, receipt=outcome.receipt, since=since, fence=fence
+        state, view_items, edits, facts, receipt=outcome.receipt, since=since, fence=fence, began=began
     )
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
@@ -263,22 +263,29 @@ def _read_uncut(state: SessionState) -> SessionFlow[dict[int, Message]]:
         is_one = len(stretches) == 1 and stretches[0].first == stretches[0].last
         if is_one and not loaded.messages[index].is_summary:
             places[stretches[0].first] = index
-    if not places:
-        return {}
+    # The last folds have read most of them; where a message is read with its neighbours, it is read anew.
+    known = {} if loaded.wire.positional else {at: loaded.found.get((_read_uncut, at)) for at in places}
+    uncut = {number: message for number, message in known.items() if message is not None}
+    missing = {number: index for number, index in places.items() if number not in uncut}
+    if not missing:
+        return uncut
     try:
-        items = yield from read_said(state, [MessageRange(number, number) for number in places])
+        items = yield from read_said(state, [MessageRange(number, number) for number in missing])
     except StoreError:
         return {}
     items = list(map(remove_cache_marks, items))  # where they stood then; now they stand elsewhere
-    if loaded.wire.positional:  # a message is read with its neighbours
+    if loaded.wire.positional:
         whole = list(loaded.items)
-        for index, item in zip(places.values(), items, strict=True):
+        for index, item in zip(missing.values(), items, strict=True):
             whole[index] = item
         parsed = loaded.wire.parse(whole)
-        items = [parsed[index] for index in places.values()]
+        items = [parsed[index] for index in missing.values()]
     else:
         items = list(loaded.wire.parse(items))
-    return {number: unmark_said(message) for number, message in zip(places, items, strict=True)}
+    for number, message in zip(missing, items, strict=True):
+        uncut[number] = unmark_said(message)
+        loaded.found.put((_read_uncut, number), uncut[number], lasts=True)
+    return uncut
 
 
 def _find_numbers(state: SessionState, item: ViewItem, message: Message) -> tuple[int, int] | None:

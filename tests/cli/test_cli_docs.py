@@ -176,7 +176,7 @@ def test_every_option_says_what_it_does(command):
 
 
 TYPED = re.compile(r"^```(?:sh|text|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*refold ([a-z]+)\b([^|&;<>\n]*)", re.MULTILINE)
+LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*refold ([a-z]+)(?=\s|$)([^|&;<>\n]*)", re.MULTILINE)
 """A call of the program at the beginning of a line, up to a pipe or a comment."""
 
 

@@ -179,6 +179,21 @@ def test_a_cap_holds(upstream, store, monkeypatch):
     assert questions(upstream) == []
 
 
+def test_a_cap_of_a_tenant_holds_over_all_its_sessions(upstream, store):
+    """The first conversation may ask once; then neither of them may."""
+    clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}") for number in (1, 2)]
+    options = HistoryOptions(
+        store=store, window=WINDOW, summary_model=MODELS, tenant_summary_tokens_per_hour=100
+    )
+    with running_gateway(upstream, options) as gateway:
+        for client in clients:
+            for steps in STEPS:
+                reply = play(gateway, client.request(steps), {"x-api-key": KEY})
+                wait_for_folds()
+            assert reply.header("x-refold-fold") == "ready"
+    assert len(questions(upstream)) == 1
+
+
 def test_a_model_without_a_name_is_refused_at_the_start():
     with (
         pytest.raises(refold.RefoldError, match="names no model"),

@@ -36,6 +36,10 @@ def _read_count(value: Any) -> int:
     return int(parse_value("memory_max_sessions", value))
 
 
+def _read_tokens(value: Any) -> int | None:
+    return None if str(value).strip() == "none" else int(parse_value("window", value))
+
+
 def _read_seconds(value: Any) -> float:
     text = str(value).strip()
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", text) or float(text) <= 0:
@@ -127,6 +131,12 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
         "models that summarise with the caller's key, without ask",
         "none",
         _read_models,
+    ),
+    (
+        "tenant_summary_tokens_per_hour",
+        "tokens of all summaries of a tenant in an hour",
+        "none",
+        _read_tokens,
     ),
     ("max_body", "bytes of a request", "64m", _read_bytes),
     ("max_requests", "requests at the same time", "4096", _read_count),

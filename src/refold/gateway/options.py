@@ -99,6 +99,8 @@ class HistoryOptions:
     summary_model: tuple[str, ...] = ()
     """Models that write summaries at the caller's upstream with the caller's key, where `ask` is nobody:
     a name, or `openai:NAME` and `anthropic:NAME`."""
+    tenant_summary_tokens_per_hour: int | None = None
+    """Tokens that all summaries of one tenant may read and write in an hour; then no model is asked."""
     fold_seconds: float = 20.0
     """Seconds that a request waits for its history; then it goes on as it came."""
     tenancy: str = "single"

@@ -42,7 +42,10 @@ serve. docs/gateway.md, docs/inspector.md
 """
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
 _SWITCHES: Final = ("inspect_read_only", "behind_proxy")
-_OF_HISTORIES: Final = ("fold_seconds", "tenancy", "tenant_header", "summary_model")
+_OF_HISTORIES: Final = (
+    *("fold_seconds", "tenancy", "tenant_header", "summary_model"),
+    "tenant_summary_tokens_per_hour",
+)
 """Settings that hold as long as the gateway runs."""
 
 

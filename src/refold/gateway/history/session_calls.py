@@ -22,6 +22,7 @@ from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.memo import MessageMemo, NamedHistory
 from refold.gateway.history.split import SplitBody
+from refold.gateway.history.tenant_cap import TenantCap
 from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
 from refold.gateway.history.watched_store import StoreBreaker, WatchedStore
 from refold.gateway.options import HistoryOptions
@@ -81,6 +82,7 @@ class SessionCalls:
     def __init__(self, options: HistoryOptions, around: Surroundings, tenant: str) -> None:
         self.options, self.breaker, self._memo = options, around.breaker, around.memo
         self._tenant = tenant
+        self._cap = TenantCap(options.tenant_summary_tokens_per_hour)
         self._opening = threading.Lock()
         self._store: Store | None = None
         self._watched: Store | None = None
@@ -131,7 +133,7 @@ class SessionCalls:
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._open_session(conversation, request, split.model, window)
-        with self._lend_key(session, request):
+        with self._lend_key(session, request), self._cap.hold(session):
             ready = _prepare(conversation, session, history.values, system=system, tools=tools)
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
@@ -217,6 +219,7 @@ class SessionCalls:
                 options=lambda name: {"ask": self._find_summariser(str(name), wire)},
                 ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
                 background=self.options.ask is not None or bool(self.options.summary_model),
+                on_event=self._cap.listen,
             )
             sessions = self._sessions.setdefault(
                 key, made

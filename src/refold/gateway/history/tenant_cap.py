@@ -1,0 +1,53 @@
+"""What all summaries of a tenant may take in an hour: beyond it histories are folded without a model.
+
+It is counted in this process. The caps of a session hold beside it.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from refold.core.models.spending_limits import Caps
+from refold.session.session import Session
+
+_HOUR: Final = 3_600.0
+
+
+class TenantCap:
+    """Counts the tokens of a tenant's summaries; sessions in several threads report to it."""
+
+    def __init__(self, tokens: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tokens, self._clock = tokens, clock
+        self._spent: deque[tuple[float, int]] = deque()
+
+    @property
+    def is_reached(self) -> bool:
+        """True if no more may be asked for now."""
+        if self._tokens is None:
+            return False
+        while self._spent and self._spent[0][0] <= self._clock() - _HOUR:
+            self._spent.popleft()
+        return sum(tokens for _, tokens in list(self._spent)) >= self._tokens
+
+    def listen(self, event: Any) -> None:
+        """Take in what an attempt to compact has spent; other events tell nothing of it."""
+        receipt = getattr(event, "receipt", None)
+        tokens = sum(call.prompt_tokens + call.answer_tokens for call in receipt.calls) if receipt else 0
+        if tokens:
+            self._spent.append((self._clock(), tokens))
+
+    @contextmanager
+    def hold(self, session: Session) -> Iterator[None]:
+        """Have a session ask no model while the cap is reached."""
+        if not self.is_reached:
+            yield
+            return
+        state, settings = session.state, session.state.settings
+        state.use_settings(replace(settings, caps=Caps(tokens_per_hour=0)))
+        try:
+            yield
+        finally:
+            state.use_settings(settings)

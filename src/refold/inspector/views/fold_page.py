@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from refold.core.facts.complete_summary import BEGIN, END
 from refold.core.facts.ledger import Fact, Ledger, report_kept
 from refold.core.facts.sentences import split_sentences
 from refold.core.log.entries import Entry, Kind
 from refold.core.log.view import Change, MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
+from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.counting import Counter
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import FoldBody, FoldMark, StoredSession
@@ -27,6 +29,7 @@ from refold.inspector.views.shown import (
 )
 from refold.redaction.redact import redact_item
 from refold.session.state.loaded_view import single_pieces
+from refold.session.steps.install_fold import BEGAN
 from refold.session.steps.read_entries import is_believed, usage_report
 
 _USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
@@ -53,7 +56,7 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
         **describe_fold(stored, mark.name),
         "policy": mark.policy,
         "model": _find_model(receipt),
-        "seconds": entry.beside.get("seconds"),
+        "seconds": _find_seconds(entry),
         "messages_before": _count_items(item for change in fold.changes for item in change.removed),
         "messages_after": _count_items(item for change in fold.changes for item in change.inserted),
         "next_request": _find_next_request(scope, stored, entry),
@@ -63,6 +66,12 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
         "receipt": redact_item(receipt).value if can_redact() else receipt,
         "changes": len(fold.changes),
     }
+
+
+def _find_seconds(entry: Entry) -> float | None:
+    """Return how long a fold took; None where no model was asked, and in older logs."""
+    began = entry.beside.get(BEGAN)
+    return round(max(0.0, entry.at - began), 3) if isinstance(began, int | float) else None
 
 
 def _count_items(items: Iterable[ViewItem]) -> int:
@@ -168,7 +177,7 @@ class _FoldRows:
         if kind == "shortened":
             row["stage"] = self.stage
         elif kind == "summary":
-            row["sentences"] = _find_sources(text, self.ledger)
+            row["sentences"] = _find_sources(self.redact(_list_claims(message))[0], self.ledger)
         self.rows.append(row)
 
     def _describe_item(self, item: ViewItem) -> dict[str, Any]:
@@ -190,6 +199,12 @@ def _read_ledger(messages: Iterable[Message]) -> Ledger:
             stored = Ledger.from_json(facts)
             ledger = ledger.merge(stored.facts) if ledger else stored
     return ledger
+
+
+def _list_claims(message: Message) -> str:
+    """Return what a summary says, without the words around it: its text, and the facts behind it."""
+    facts = message.text.partition(BEGIN)[2].partition(END)[0]
+    return f"{unwrap_summary(message)[:SHOWN_BYTES]}\n{facts}"
 
 
 def _find_sources(text: str, ledger: Ledger) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction.bound_thinking import find_bound
@@ -26,6 +26,9 @@ from refold.session.state.thinking_prefixes import MADE_BEHIND, ShownThinking
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
 from refold.session.steps.read_entries import breaker_event, fold_messages
+
+BEGAN: Final = "began"
+"""Fact beside a fold for which a model was asked: when the attempt began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,13 @@ def install_fold(
     receipt: Receipt | None = None,
     since: tuple[int, str] | None = None,
     fence: int | None = None,
+    began: float | None = None,
 ) -> SessionFlow[Installation]:
     """Append a fold of these edits.
 
     view_items   the view that the edits were made for
     since        number and name of its last message; None if no other operation can have come between
-    fence        the fence of the lease under which they were made
+    fence, began the fence of the lease under which they were made; when the attempt began
     """
     draft = draft_fold(view_items, edits)
     if draft is None:
@@ -69,13 +73,12 @@ def install_fold(
             yield from load(state)
         if since is not None and (reason := (yield from _find_obstacle(state, draft, since))):
             return Installation(None, reason)
-        entry = _fold_entry(state, draft, facts, receipt)
+        entry, expected = _fold_entry(state, draft, facts, receipt, began), state.head
         inserted = fold_messages(entry)  # as they will be read back, so that reopening changes nothing
         view, shown = step(state.view, entry), show_messages(state, inserted, state.wire.name)
         loaded = _loaded_after(state.loaded, view, entry.name, shown)
         if receipt is not None and _breaks_rules(state.loaded, loaded):
             return Installation(None, "a provider would refuse what it leaves")
-        expected = state.head
         try:
             moved = _move_checkpoint(state, entry, draft, facts)
             yield from commit(state, [entry, *moved], fence=fence, first_view=view)
@@ -172,7 +175,11 @@ def _find_obstacle(state: SessionState, draft: FoldDraft, since: tuple[int, str]
 
 
 def _fold_entry(
-    state: SessionState, draft: FoldDraft, facts: Mapping[str, Any], receipt: Receipt | None
+    state: SessionState,
+    draft: FoldDraft,
+    facts: Mapping[str, Any],
+    receipt: Receipt | None,
+    began: float | None,
 ) -> Entry:
     if state.redact is not None:
         # A summary may lack the words that show a secret to be one, so the redactor sees the originals first.
@@ -187,6 +194,7 @@ def _fold_entry(
         about[MADE_BEHIND] = made_behind
     if receipt is not None:
         about["receipt"] = redact_receipt(state, receipt).as_dict()
+        about |= {BEGAN: began} if receipt.calls and began is not None else {}
     about |= state.accounting.spending.record_attempt(Spent() if receipt is None else receipt.spent)
     return mark_entry(state, "fold", value, about)
 

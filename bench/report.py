@@ -192,19 +192,29 @@ def _laws(found: dict[str, Any]) -> str:
 
 def _act(found: dict[str, Any]) -> str:
     rows = "\n".join(
-        f"| {row['messages']:,} | {row['megabytes']:.1f} | {row['measure_ms']:.1f} ms"
+        f"| {row['messages']:,} | {row['megabytes']:.1f} | {_first(row)} | {row['measure_ms']:.1f} ms"
         f" | {row['cut_ms']:.2f} ms | {row['compact_ms']:.0f} ms |"
         for row in found["rows"]
     )
+    program = ""
+    if "file_ms" in found:
+        program = (
+            f" `refold --version` takes {found['version_ms']:.0f} CPU-ms, `refold measure` of a file of"
+            f" {found['file_megabytes']:.1f} MB {found['file_ms']:.0f}."
+        )
     return (
         f"## Measure and compact\n\n`import refold` takes {found['import_ms']:.0f} CPU-ms; the first call"
-        f" loads the rest. Agent histories in OpenAI's shape with tool calls, about 1.2 kB a message, from"
+        f" loads the rest.{program} Sizes of texts are remembered: *first* is a history that was not measured"
+        f" before. Agent histories in OpenAI's shape with tool calls, about 1.2 kB a message, from"
         f" plain dicts to plain dicts (Python {found['python']}, {found['machine']},"
         f" load {found['load']:.1f}):\n\n"
-        "| messages | MB | measure | choose the cut | compact, no model |\n|---|---|---|---|---|\n"
-        + rows
-        + "\n"
+        "| messages | MB | measure, first | again | choose the cut | compact, no model |"
+        "\n|---|---|---|---|---|---|\n" + rows + "\n"
     )
+
+
+def _first(row: dict[str, Any]) -> str:
+    return f"{row['first_ms']:.1f} ms" if "first_ms" in row else ""
 
 
 def _count(found: dict[str, Any]) -> str:

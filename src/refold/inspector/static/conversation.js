@@ -80,11 +80,11 @@ function FoldCard({ who, item, fold, canWrite, unfold }) {
   const sizes = `${short(fold?.tokens_before)} → ${short(fold?.tokens_after)} tokens`;
   const words = [`covers ${fold?.handle.replace('-', '–')}`, sizes, fold?.stages.join(', ')].map((word) => plain(word, 80)).join(' · ');
   return html`<div role="gridcell" class="card">
-    <p class="card-head"><b>▼ ${item.label}</b> ${words}
+    <p class="card-head"><b>▼ ${item.label}</b> <span class="card-words">${words}</span>
       <span class="spring"></span>
       <a class="button" href=${link.fold(who, item.label)}>diff</a>
       ${canWrite && html`<button onClick=${() => unfold(item.label)}>unfold</button>`}</p>
-    <p class="card-text">${plain(item.line)}</p>
+    <p class="card-text">${plain(item.line.replace(/^## History Summary /, '').replace(/ (--- )?##+ /g, ' · '))}</p>
   </div>`;
 }
 
@@ -117,7 +117,7 @@ export function Conversation({ who, session, mode, selected, handle, start, show
     const isSelected = selected && number >= selected.first && number <= selected.last;
     const cells = messageCells(number, row, isSelected ? '◂ selected' : '');
     if (!isActive || !row || !canWrite) return cells;
-    return [...cells, html`<button class="m-act" onClick=${() => pin(row.handle, !row.pinned)}>${row.pinned ? 'unpin' : 'pin'}</button>`];
+    return [...cells, cell('act', html`<button onClick=${() => pin(row.handle, !row.pinned)}>${row.pinned ? 'unpin' : 'pin'}</button>`)];
   };
   const open = (index) => {
     const { item, system, gap } = find(stretches, index);

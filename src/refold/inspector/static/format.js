@@ -60,4 +60,10 @@ export function date(seconds) {
 
 export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? '' : 's'}`;
 
+// sqlite:…/sessions.db: the folders are in the title.
+export const shortStore = (address) => address.replace(/^(sqlite|jsonl):.*[/\\](?=[^/\\]+$)/, '$1:…/');
+
+// The beginning of an id that only a program remembers; other names stay as they are.
+export const shortId = (name) => name.replace(/\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '$1');
+
 export const span = (first, last) => (first === last ? `#${first}` : `#${first}–#${last}`);

@@ -17,10 +17,8 @@ function emit(event) {
 
 function setState(next) {
   if (state === next) return;
-  const wasLost = state === 'reconnecting';
   state = next;
   emit({ kind: 'state' });
-  if (next === 'live' && wasLost) emit({ kind: 'reset' });
 }
 
 function flush() {
@@ -48,6 +46,8 @@ export function startLive(address) {
     setState('reconnecting');
     if (source.readyState === EventSource.CLOSED) setTimeout(() => startLive(address), RETRY_MS);
   };
+  // The server compares from here on: what was fetched before may be older than that.
+  source.addEventListener('hello', () => emit({ kind: 'reset' }));
   for (const kind of KINDS) source.addEventListener(kind, (message) => take(kind, message));
 }
 

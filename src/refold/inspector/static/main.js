@@ -2,6 +2,7 @@
 import { html, render, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
 import { ROOT, useData } from './api.js';
 import { Confirm } from './dialog.js';
+import { shortStore } from './format.js';
 import { focusSearch, Help, useKeys } from './keys.js';
 import { startLive, useConnection } from './live.js';
 import { Page } from './page.js';
@@ -37,7 +38,7 @@ function Top({ route, about, help }) {
     <nav aria-label="Views">
       ${item('sessions', link.sessions())}${about?.gateway !== false && item('traffic', link.traffic())}${item('recall', link.recall())}
     </nav>
-    <span class="store" title="The store that is shown">${plain(about?.store ?? '')}</span>
+    <span class="store" title=${plain(about?.store ?? '')}>${plain(shortStore(about?.store ?? ''))}</span>
     ${about?.read_only && html`<span class="badge" title="Started with --inspect-read-only">read-only</span>`}
     <span class=${`connection ${connection}`} role="status">${sign} ${word}</span>
     <button class="quiet" aria-label="Keys" title="Keys (?)" onClick=${help}>?</button>
@@ -102,5 +103,6 @@ function App() {
   <//>`;
 }
 
+if (location.search) history.replaceState(null, '', location.pathname + location.hash); // the token leaves the address bar
 render(html`<${App} />`, document.getElementById('app'));
 startLive(`${ROOT}events`);

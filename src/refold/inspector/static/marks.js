@@ -1,4 +1,5 @@
 // What is drawn on the meter by hand: the room as a line, and a sign with a label where something happened.
+import { plain } from './text.js';
 
 export const MARKS = {
   fold: ['▼', 'fold'],
@@ -9,7 +10,7 @@ export const MARKS = {
   branch: ['⑂', 'branch'],
   checkpoint: ['⚑', 'checkpoint'],
 };
-const LABEL_GAP = 30; // CSS pixels between two labels
+const LABEL_GAP = 5; // CSS pixels between two labels
 const SHORT = 20; // characters of a label
 
 const font = (plot, size) => `${size * devicePixelRatio}px system-ui, sans-serif`;
@@ -32,28 +33,40 @@ export function drawRoom(plot, room, stroke) {
   ctx.restore();
 }
 
+function drawLine(plot, x, stroke, dash) {
+  const { ctx, bbox } = plot;
+  ctx.strokeStyle = stroke;
+  ctx.globalAlpha = 0.55;
+  ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.globalAlpha = 1;
+}
+
+// Folds first: where there is no room for two labels, theirs is written; then the sign alone is tried.
 export function drawMarks(plot, marks, stroke, text) {
   const { ctx, bbox } = plot;
-  let free = -Infinity;
+  const gap = LABEL_GAP * devicePixelRatio;
+  const taken = [];
   ctx.save();
   ctx.textAlign = 'center';
-  for (const mark of marks) {
+  ctx.font = font(plot, 11);
+  for (const mark of [...marks].sort((a, b) => (b.kind === 'fold') - (a.kind === 'fold'))) {
     const x = plot.valToPos(Math.max(mark.n, plot.scales.x.min), 'x', true);
     if (x > bbox.left + bbox.width + 1) continue;
-    ctx.strokeStyle = stroke;
-    ctx.globalAlpha = 0.55;
-    ctx.setLineDash(mark.kind === 'fold' ? [] : [3 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.globalAlpha = 1;
-    if (x - free < LABEL_GAP * devicePixelRatio) continue;
-    free = x;
-    ctx.fillStyle = mark.kind === 'fold' ? stroke : text;
-    ctx.font = font(plot, 11);
-    const label = mark.kind === 'model' ? '' : String(mark.label ?? '').slice(0, SHORT);
-    ctx.fillText(`${MARKS[mark.kind]?.[0] ?? '•'}${label}`, x, bbox.top - 7 * devicePixelRatio);
+    drawLine(plot, x, stroke, mark.kind === 'fold' ? [] : [3, 3]);
+    const sign = MARKS[mark.kind]?.[0] ?? '•';
+    const label = mark.kind === 'model' ? '' : plain(mark.label, SHORT);
+    for (const words of [sign + label, sign]) {
+      const half = ctx.measureText(words).width / 2 + gap;
+      if (taken.some(([from, to]) => x + half > from && x - half < to)) continue;
+      taken.push([x - half, x + half]);
+      ctx.fillStyle = mark.kind === 'fold' ? stroke : text;
+      ctx.fillText(words, x, bbox.top - 7 * devicePixelRatio);
+      break;
+    }
   }
   ctx.restore();
 }

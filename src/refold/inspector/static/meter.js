@@ -57,10 +57,11 @@ function makeOptions(usage, width, height, readout, select) {
 
 function Legend({ usage, readout }) {
   const kinds = new Set(usage.marks.map((mark) => mark.kind));
-  const item = (sign, words) => html`<span><i aria-hidden="true">${sign}</i> ${words}</span>`;
+  const item = (sign, words, kind = 'mark') => html`<span><i class=${`l-${kind}`} aria-hidden="true">${sign}</i> ${words}</span>`;
   return html`<figcaption>
     <span class="readout" ref=${readout}></span>
-    ${item('━', 'sent')}${item('┄', 'without folds')}${usage.cached.some((share) => share != null) && item('▂', 'cache hit')}
+    ${item('━', 'sent', 'sent')}${item('┄', 'without folds', 'faint')}
+    ${usage.cached.some((share) => share != null) && item('▂', 'cache hit', 'faint')}
     ${Object.entries(MARKS).map(([kind, [sign, words]]) => kinds.has(kind) && item(sign, words))}
   </figcaption>`;
 }

@@ -6,7 +6,7 @@ import { bytes, count, milliseconds, percent } from './format.js';
 import { link } from './router.js';
 import { plain } from './text.js';
 
-const PHASES = ['read', 'identify', 'fold', 'connect', 'first_byte', 'last_byte'];
+const PHASES = ['read', 'identify', 'fold', 'first_byte', 'last_byte'];
 
 export const statusOf = (row) => (row.statuses?.length > 1 ? row.statuses.join('→') : row.status ?? '…');
 

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/htm-preact.js';
 import { useKeys } from './keys.js';
 
-const MAX_PIXELS = 8_000_000; // browsers draw elements up to about 16 to 33 million pixels; longer lists are scaled
+const MAX_PIXELS = 4_000_000; // browsers draw elements up to about 16 to 33 million pixels; longer lists are scaled
 const OVERSCAN = 4;
 const PHONE = matchMedia('(max-width: 640px)');
 
@@ -64,7 +64,8 @@ function useBox(element) {
 // render(index, isActive) -> cells; open(index) on Enter or a click; handle.current gets {show(index), active}.
 export function Rows({ label, count, tall = [], wide = 36, narrow = 60, render, open, handle, onRange, keys = {}, start = 0 }) {
   const element = useRef(null);
-  const [active, setActive] = useState(start);
+  const [chosen, setActive] = useState(start);
+  const active = Math.min(chosen, Math.max(0, count - 1)); // a filter may leave fewer rows
   const wantsFocus = useRef(false);
   const row = useRowHeight(wide, narrow);
   const { scroll, height } = useBox(element);

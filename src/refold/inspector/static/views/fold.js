@@ -23,11 +23,11 @@ function listBefore(rows) {
   const list = [];
   const lastSummary = rows.findLastIndex((row) => row.kind === 'summary');
   rows.forEach((row, place) => {
-    if (!row.before) return;
-    const { first, last, fold } = row.before;
     const word = WORDS[row.kind === 'gone' && place < lastSummary ? 'summary' : row.kind];
-    if (fold) list.push({ number: null, earlier: row.before, word });
-    else for (let number = first; number <= last; number += 1) list.push({ number, word });
+    for (const before of row.before ? [row.before, ...(row.more_before ?? [])] : []) {
+      if (before.fold) list.push({ number: null, earlier: before, word });
+      else for (let number = before.first; number <= before.last; number += 1) list.push({ number, word });
+    }
   });
   return list;
 }

@@ -1,7 +1,7 @@
 // Recall: everything ever said, also what was folded; a hit can be brought back.
 import { html, useEffect, useState } from '../vendor/htm-preact.js';
 import { useData } from '../api.js';
-import { ago, count, date, milliseconds, plural } from '../format.js';
+import { ago, count, date, milliseconds, plural, shortId } from '../format.js';
 import { focusSearch } from '../keys.js';
 import { MessageDrawer } from '../message.js';
 import { useActions, usePage } from '../page.js';
@@ -30,7 +30,7 @@ function Hit({ hit, open, canWrite, isActive }) {
   const { pin } = useActions({ name: hit.session, tenant: hit.tenant });
   const cell = (name, content, title) => html`<span role="gridcell" class=${`h-${name}`} title=${title}>${content}</span>`;
   const speaker = hit.tool ? `${hit.role} ${hit.tool}` : hit.role;
-  const where = html`<b>${plain(hit.session, 60)} ${plain(hit.handle, 16)}</b> · ${plain(speaker, 40)} · ${ago(hit.at)}`;
+  const where = html`<b>${plain(shortId(hit.session), 60)} ${plain(hit.handle, 16)}</b> · ${plain(speaker, 40)} · ${ago(hit.at)}`;
   const state = !hit.on_branch ? '⑂ on another branch' : hit.folded ? `▼ folded in ${hit.fold ?? 'a fold'}` : '✓ in the window';
   return [
     cell('where', where, `${plain(hit.session)} · ${date(hit.at)}`),

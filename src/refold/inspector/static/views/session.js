@@ -2,7 +2,7 @@
 import { html, useRef, useState } from '../vendor/htm-preact.js';
 import { at, isAbout, ROOT, useData } from '../api.js';
 import { Conversation } from '../conversation.js';
-import { count, money, percent, short, span } from '../format.js';
+import { count, money, percent, short, shortId, span } from '../format.js';
 import { Meter } from '../meter.js';
 import { useActions, usePage } from '../page.js';
 import { keepParams, link } from '../router.js';
@@ -13,18 +13,18 @@ const CHIPS = 8; // folds named in the head; all of them are in the conversation
 
 // Head of the three views of one session.
 export function SessionHead({ who, session, here, id }) {
-  const { budget, stats } = session;
+  const { budget, stats } = session; // null where more is in the view than any window holds
   const tab = (view, address, words) => html`<a href=${address} aria-current=${here === view ? 'page' : undefined}>${words}</a>`;
   const facts = [
     plain(session.model || 'no model named', 60),
-    `window ${count(budget.window)} (${plain(budget.window_source, 40)})`,
+    budget && `window ${count(budget.window)} (${plain(budget.window_source, 40)})`,
     `policy ${plain(session.policy, 40)}`,
-    `${percent(budget.ratio)} full`,
-    stats.tokens_saved ? `${short(stats.tokens_saved)} tokens saved` : '',
-    stats.spent.dollars ? money(stats.spent.dollars) : '',
+    budget && `${percent(budget.ratio)} full`,
+    stats?.tokens_saved && `${short(stats.tokens_saved)} tokens saved`,
+    stats?.spent.dollars && money(stats.spent.dollars),
   ].filter(Boolean);
   return html`<div class="head-line">
-    <h1 title=${plain(session.name)}>${plain(session.label || session.name, 80)}</h1>
+    <h1 title=${plain(session.name)}>${plain(shortId(session.label || session.name), 80)}</h1>
     <p class="facts">${facts.join(' · ')}</p>
     <nav class="tabs" aria-label="Session">
       ${tab('session', link.session(who), 'conversation')}

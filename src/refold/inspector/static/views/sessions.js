@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/htm-preact.js';
 import { getJson } from '../api.js';
 import { Bar } from '../bar.js';
-import { ago, count, date, money, percent, short } from '../format.js';
+import { ago, count, date, money, percent, short, shortId } from '../format.js';
 import { useLive } from '../live.js';
 import { go, keepParams, link } from '../router.js';
 import { Rows } from '../rows.js';
@@ -53,7 +53,7 @@ const HEADS = ['name', 'client', 'model', 'messages', 'window', 'folds', 'saved'
 
 function cells(session) {
   const cell = (name, content, title) => html`<span role="gridcell" class=${`c-${name}`} title=${title}>${content}</span>`;
-  const name = html`<a href=${link.session(session)} tabindex="-1">${session.parent ? '└ ' : ''}${plain(session.label || session.name, 120)}</a>`;
+  const name = html`<a href=${link.session(session)} tabindex="-1">${session.parent ? '└ ' : ''}${plain(shortId(session.label || session.name), 120)}</a>`;
   const fill = session.share == null ? '–' : html`<${Bar} share=${session.share} /> ${percent(session.share)}`;
   const isNow = Date.now() / 1000 - session.changed < 10;
   return [

@@ -1,7 +1,7 @@
 // Traffic: the requests of the gateway, live; why each was folded or not, in one sentence.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/htm-preact.js';
 import { getJson } from '../api.js';
-import { clock, count, date, milliseconds, percent, short } from '../format.js';
+import { clock, count, date, milliseconds, percent, short, shortId } from '../format.js';
 import { useLive } from '../live.js';
 import { RequestDrawer, statusOf } from '../request.js';
 import { keepParams, link } from '../router.js';
@@ -11,6 +11,7 @@ import { Empty, Loaded } from '../states.js';
 import { plain } from '../text.js';
 
 const LIMIT = 2000; // the ring of the server
+const FOLDS = { made: '▼ made', ready: '▽ stands', none: '–' };
 const HEADS = ['time', 'client', 'path', 'status', 'first', 'total', 'tokens', 'cache', 'fold', 'session'];
 
 function tokensOf({ tokens_in: came, tokens_sent: sent }) {
@@ -37,13 +38,13 @@ function cells(row) {
   const cell = (name, content, title) => html`<span role="gridcell" class=${`t-${name}`} title=${title}>${content}</span>`;
   const isBad = row.status >= 400;
   const address = link.session({ name: row.session, tenant: row.tenant });
-  const session = row.session ? html`<a href=${address} tabindex="-1">${plain(row.session, 60)}</a>` : '–';
+  const session = row.session ? html`<a href=${address} tabindex="-1">${plain(shortId(row.session), 60)}</a>` : '–';
   return [
     cell('time', clock(row.at), date(row.at)), cell('client', plain(row.client || '–', 40)), cell('path', plain(row.path, 80), plain(row.path)),
     cell('status', `${isBad ? '✕ ' : ''}${statusOf(row)}`, plain(row.outcome)), cell('first', milliseconds(row.first_ms)),
     cell('total', row.total_ms == null ? '● open' : milliseconds(row.total_ms)),
     cell('tokens', tokensOf(row), `${count(row.tokens_in)} → ${count(row.tokens_sent)} tokens`), cell('cache', percent(row.cache_share)),
-    cell('fold', row.fold === 'made' ? '▼ made' : row.fold === 'none' ? '–' : plain(row.fold, 20), plain(row.why)),
+    cell('fold', FOLDS[row.fold] ?? plain(row.fold, 20), plain(row.why)),
     cell('session', session), cell('why', plain(row.why, 300)),
   ];
 }

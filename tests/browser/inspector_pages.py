@@ -16,10 +16,10 @@ PROGRAM = (sys.executable, "-c", "import sys; from refold.cli import main; sys.e
 
 
 @contextmanager
-def run_program(*arguments, **environment):
+def run_program(*arguments, folder=None, **environment):
     """Run `refold` with these arguments; yields the process and the address of its inspector."""
     process = subprocess.Popen(
-        [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
     )  # fmt: skip
     try:
@@ -44,10 +44,15 @@ def run_inspector(store, *arguments, port=0, **environment):
         yield url
 
 
+def print_refold(capsys, *arguments):
+    """What a command of the terminal program prints."""
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
 def run_refold(capsys, *arguments):
     """What a command of the terminal program prints as JSON."""
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(print_refold(capsys, *arguments, "--json"))
 
 
 class Watched:

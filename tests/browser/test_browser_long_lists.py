@@ -63,7 +63,7 @@ def test_scrolling_through_all_of_it_keeps_few_pages(watch, inspector):
 
 def test_a_list_longer_than_a_browser_can_draw(watch, tmp_path):
     """Rows are placed by arithmetic: the last of very many is reached, and the memory does not follow the length."""
-    count = few_or_all(300_000, 1_000_000)
+    count = few_or_all(120_000, 1_000_000)
     store = f"sqlite:{tmp_path}/long.db"
     talk_long(store, count, "very-long")
     with run_inspector(store) as url:

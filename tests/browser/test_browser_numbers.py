@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from inspector_pages import has_text, run_refold, wait_for_lines, wait_until
+from inspector_pages import has_text, print_refold, run_refold, wait_for_lines, wait_until
 from seeded_stores import HOSTILE, LONG_TALK, LONG_TASK, LOST
 
 
@@ -69,11 +69,8 @@ def test_what_fills_the_window(watch, inspector, refold_says, tmp_path, capsys, 
         rows.nth(n).locator("th").inner_text(): number(rows.nth(n).locator(".number").get_attribute("title"))
         for n in range(rows.count())
     }
-    from refold.cli import main
-
-    assert main(["show", LONG_TASK, "--format", "anthropic", "--store", seeded]) == 0
     view = tmp_path / "view.json"
-    view.write_text(capsys.readouterr().out)
+    view.write_text(print_refold(capsys, "show", LONG_TASK, "--format", "anthropic", "--store", seeded))
     measured = run_refold(
         capsys, "measure", str(view), "--model", "claude-sonnet-4-5", "--format", "anthropic"
     )

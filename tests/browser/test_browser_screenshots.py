@@ -25,17 +25,15 @@ VIEWS = {
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
     """A gateway that has had traffic, over a store with a long task."""
-    store = f"sqlite:{tmp_path_factory.mktemp('busy')}/sessions.db"
-    say_small(store)
-    play_task(store)
-    with run_gateway(store, "--window", "30k") as (_, gateway, url, _):
-        for turns in range(1, 13):
-            ask_claude(gateway, turns, words=500)
+    folder = tmp_path_factory.mktemp("busy")
+    say_small(f"sqlite:{folder}/sessions.db")
+    play_task(f"sqlite:{folder}/sessions.db")
+    with run_gateway("sqlite:sessions.db", folder=folder) as (_, gateway, url, _):
+        for turns in range(2, 13):
+            ask_claude(gateway, turns, words=2_200)
             if turns % 3 == 0:
-                ask_claude(
-                    gateway, turns // 3, session="0bcf04d6-5a0b-4099-a68d-6aa51693e8bd", agent="a15ab9"
-                )
-                ask_codex(gateway, turns // 2)
+                ask_claude(gateway, turns // 3 + 1, agent="a15ab9", topic="file")
+                ask_codex(gateway, turns // 2 + 1, words=400)
         ask_claude(gateway, 3, path="/v1/messages/count_tokens")
         post(gateway, "/v1/messages", {"model": "claude-sonnet-4-5"})
         yield url
@@ -61,10 +59,10 @@ def test_the_six_views(watch, busy, scheme, size):
 
 
 def shrink(picture):
-    """The picture with 128 colours: a page has few."""
+    """The picture with 256 colours: a page has few."""
     image = pytest.importorskip("PIL.Image", reason="pillow of the extra `browser` makes pictures small")
     small = io.BytesIO()
-    image.open(io.BytesIO(picture)).convert("RGB").quantize(128, dither=image.Dither.NONE).save(
+    image.open(io.BytesIO(picture)).convert("RGB").quantize(256, kmeans=3, dither=image.Dither.NONE).save(
         small, "PNG", optimize=True
     )
     return small.getvalue()

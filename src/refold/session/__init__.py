@@ -17,9 +17,9 @@ from refold.redaction.redact import Mode
 from refold.session.async_session import AsyncSession
 from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
+from refold.session.state.fold_leases import LEASE_SECONDS
 from refold.session.state.settings import Background, NativeCall
 from refold.session.steps.background import JOB, fold_in_background
-from refold.session.steps.leases import LEASE_SECONDS
 from refold.stores import Durability, Store
 
 

@@ -141,7 +141,6 @@ class CallerHistory:
     def trace_view(self, view: View, loaded: LoadedView) -> list[int | None]:
         """Return for each message of the view its place in the list that was handed in last, or None."""
         fixed, handed = loaded.fixed, self.handed_view
-        body = loaded.view_items[fixed:]
         places: list[int | None]
         if handed == []:  # no list was handed in
             return [None] * len(loaded.view_items)
@@ -153,6 +152,7 @@ class CallerHistory:
                 else:
                     places.append(None)
         else:
+            body = loaded.view_items[fixed:]
             known = {item: place for place, item in enumerate(handed) if item is not None}
             places = [*range(fixed), *(None if item is None else known.get(item) for item in body)]
         for place in loaded.bound.whole:  # shown without its thinking

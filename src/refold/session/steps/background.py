@@ -13,6 +13,7 @@ from refold.calls.build_task import CompactionOptions
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.fold_leases import claim_lease, release_lease
 from refold.session.state.session_state import SessionState
 from refold.session.steps.compact import attempt_compaction
 from refold.session.steps.context import (
@@ -23,7 +24,6 @@ from refold.session.steps.context import (
     measure_next_turns,
 )
 from refold.session.steps.install_fold import Attempt
-from refold.session.steps.leases import claim_lease, release_lease
 from refold.session.steps.load import reload_if_stale
 
 if TYPE_CHECKING:

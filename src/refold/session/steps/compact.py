@@ -21,6 +21,7 @@ from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.block_makers import can_ask, find_maker
+from refold.session.state.fold_leases import claim_lease, release_lease, shares_folds
 from refold.session.state.loaded_view import unmark_said
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
@@ -36,7 +37,6 @@ from refold.session.steps.context import (
     warn_of_crowding,
 )
 from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
-from refold.session.steps.leases import claim_lease, release_lease, shares_folds
 from refold.session.steps.load import retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said
 from refold.stages.native import Native
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
 who have room left; higher risks a refusal, because an estimate may be some percent too low."""
+OTHER_FOLDS: Final = "another process prepares a fold"
 LEAST_SAVED: Final = 0.05
 """Share of its tokens that the history must lose in a fold that misses the target: a fold moves the prefix,
 so that the provider reads the whole context again at the full price. Lower folds more often for less."""
@@ -69,7 +70,17 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     spare = measure_next_turns(state) if crowded else 0
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
-        return (yield from _fold_alone(state, context, spare))
+        options, lease = yield from _claim_fold(state, budget, spare)
+        if options is None:
+            return Attempt(make_idle_outcome(state.settings.policy, budget, OTHER_FOLDS))
+        try:
+            fence = None if lease is None else lease.fence
+            attempt = yield from attempt_compaction(state, context, options, "threshold", fence=fence)
+        except Exception:
+            yield from _release_or_leave(state, lease)
+            raise
+        yield from _release_or_leave(state, lease)
+        return attempt
     why = allowed.explanation
     if budget.used > budget.room:
         why_no_model = f"no model is asked: {why}"
@@ -83,26 +94,22 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     )
 
 
-def _fold_alone(state: SessionState, context: ContextState, spare: int) -> SessionFlow[Attempt]:
-    """Fold, unless another process does: both would pay for a summary, and one of them in vain."""
+def _claim_fold(
+    state: SessionState, budget: Budget, spare: int
+) -> SessionFlow[tuple[CompactionOptions | None, "Lease | None"]]:
+    """Return how to fold, and the right to; None where another process folds: one would pay in vain."""
     options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
+    if not shares_folds(state):
+        return options, None
     try:
-        lease = (yield from claim_lease(state)) if shares_folds(state) else None
+        lease = yield from claim_lease(state)
     except StoreError:  # then nobody else folds either
-        return (yield from attempt_compaction(state, context, options, "threshold"))
-    if lease is None and shares_folds(state):
-        why = "another process prepares a fold"
-        if context.budget.ratio < WAIT_FRACTION:
-            return Attempt(make_idle_outcome(state.settings.policy, context.budget, why))
-        options = CompactionOptions(why_no_model=f"no model is asked: {why}", spare=spare)
-    fence = None if lease is None else lease.fence
-    try:
-        attempt = yield from attempt_compaction(state, context, options, "threshold", fence=fence)
-    except Exception:
-        yield from _release_or_leave(state, lease)
-        raise
-    yield from _release_or_leave(state, lease)
-    return attempt
+        return options, None
+    if lease is not None:
+        return options, lease
+    if budget.ratio < WAIT_FRACTION:
+        return None, None
+    return CompactionOptions(why_no_model=f"no model is asked: {OTHER_FOLDS}", spare=spare), None
 
 
 def _release_or_leave(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:

@@ -229,7 +229,7 @@ def _find_known(
     loaded, caller = state.loaded, state.caller
     if state.view.said == 0:
         return _Known([], as_said=True)
-    said, sent, folded = caller.said_items, loaded.body, bool(state.view.standing)
+    said, folded = caller.said_items, bool(state.view.standing)
     compared = compared if fixed == loaded.fixed else None
     if said and compared is not None and not compared.places:
         return _Known(said, as_said=True)
@@ -238,6 +238,7 @@ def _find_known(
     if said and (rewritten := find_rewritten(state.wire, said, body, changed)) is not None:
         _take_rewritten(state, said, body, rewritten)
         return _Known(said, as_said=True)
+    sent = loaded.body
     if sent and (rewritten := find_rewritten(state.wire, sent, body)) is not None:
         # Folds may insert the same words, so a list that begins with this view may continue an earlier one:
         # if it ends with a fold's own words, and this view was not sent from here.

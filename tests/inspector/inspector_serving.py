@@ -111,11 +111,13 @@ def running(server: Any) -> Iterator[Running]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     served = Running(server, loop)
-    served.call(server.start)
     try:
-        yield served
+        served.call(server.start)
+        try:
+            yield served
+        finally:
+            served.call(server.close)
     finally:
-        served.call(server.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(LIMIT)
         loop.close()

@@ -46,6 +46,18 @@ def test_a_page_of_messages_is_one_read(counted):
         assert store.calls == {"head": 1, "read": 1}
 
 
+def test_a_session_comes_without_its_sizes_where_they_are_not_wanted(counted):
+    """The same but for what needs the messages; the checkpoints of other branches need them too."""
+    _, served = counted
+    whole, first = served.get("sessions/task"), served.get("sessions/task?measure=0")
+    assert (first["budget"], first["stats"]) == (None, None)
+    assert whole["budget"]["used"] > 0
+    unlike = {"budget", "stats", "checkpoints"}
+    assert {name: value for name, value in first.items() if name not in unlike} == {
+        name: value for name, value in whole.items() if name not in unlike
+    }
+
+
 def test_a_session_is_read_again_only_when_it_has_changed(counted):
     store, served = counted
     served.get("sessions?limit=10")

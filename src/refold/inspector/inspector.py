@@ -38,6 +38,8 @@ T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold.inspector")
 _THREADS: Final = 4
 """Reads of the store at the same time: the page asks for three things at once."""
+_WRITERS: Final = 2
+"""Writes at the same time, in threads of their own: a fold waits for a model, and reads must not wait."""
 _MOST_BODY: Final = 64 * 1024
 _BODY_SECONDS: Final = 10.0
 _ROWS: Final = 200
@@ -64,6 +66,7 @@ class Inspector:
         self.options, self.traffic = options, traffic
         self._scopes = Scopes(options, find_live)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-inspector")
+        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="refold-inspector-write")
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, port: int) -> None:
@@ -99,7 +102,8 @@ class Inspector:
             await asyncio.gather(self._watching, return_exceptions=True)
             self.hub.close()
         await self._work(self._scopes.close)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._writers):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def note_session(self) -> None:
         """Tell the pages soon that a session has changed."""
@@ -194,7 +198,7 @@ class Inspector:
             with self._choose_scope(address, visitor) as asked:
                 return answer_write(asked, body)
 
-        response = await self._work(write)
+        response = await asyncio.get_running_loop().run_in_executor(self._writers, write)
         self.note_session()
         return response
 

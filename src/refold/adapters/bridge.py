@@ -7,6 +7,7 @@ from items that a fold made or changed. Everything else comes back as the very o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from refold.session.turns import View
@@ -25,13 +26,8 @@ class Bridge(Generic[N]):
 
     def translate(self, natives: Sequence[N]) -> "Translated[N]":
         """Return the wire items of a list of messages."""
-        items: list[Wire] = []
-        owners: list[tuple[int, int]] = []
-        for index, native in enumerate(natives):
-            own = self.to_wire(native)
-            items += own
-            owners += [(index, len(own))] * len(own)
-        return Translated(self, natives, items, owners)
+        parts = list(map(self.to_wire, natives))
+        return Translated(self, natives, list(chain.from_iterable(parts)), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,8 @@ class Translated(Generic[N]):
     bridge: Bridge[N]
     natives: Sequence[N]
     items: list[Wire]
-    owners: list[tuple[int, int]]
-    """For each item the index of its message, and how many items that message has."""
+    parts: list[Sequence[Wire]]
+    """The items of each message."""
 
     def restore(self, view: View) -> list[N]:
         """Return a view in the framework's own messages.
@@ -52,11 +48,12 @@ class Translated(Generic[N]):
         messages, origins = view.messages or [], view.origins
         if origins == list(range(len(self.items))):  # nothing is folded: the owners need not be found
             return list(self.natives)
+        owners = [(index, len(part)) for index, part in enumerate(self.parts) for _ in part]
         restored: list[N] = []
         made: list[Wire] = []
         at = 0
         while at < len(messages):
-            index, size = self._find_owner(origins, at)
+            index, size = _find_owner(owners, origins, at)
             if size:
                 restored += self.bridge.from_wire(made) if made else ()
                 restored.append(self.natives[index])
@@ -66,13 +63,17 @@ class Translated(Generic[N]):
                 at += 1
         return restored + list(self.bridge.from_wire(made) if made else ())
 
-    def _find_owner(self, origins: Sequence[int | None], at: int) -> tuple[int, int]:
-        """Return the message whose items begin here and are all there, and their number; else 0 items."""
-        origin = origins[at]
-        if origin is None:
-            return 0, 0
-        index, size = self.owners[origin]
-        if origin and self.owners[origin - 1][0] == index:
-            return 0, 0  # in the middle of a message
-        whole = list(origins[at : at + size]) == list(range(origin, origin + size))
-        return (index, size) if whole else (0, 0)
+
+def _find_owner(owners: Sequence[tuple[int, int]], origins: Sequence[int | None], at: int) -> tuple[int, int]:
+    """Return the message whose items begin here and are all there, and their number; else 0 items.
+
+    owners   for each item the index of its message, and how many items that message has
+    """
+    origin = origins[at]
+    if origin is None:
+        return 0, 0
+    index, size = owners[origin]
+    if origin and owners[origin - 1][0] == index:
+        return 0, 0  # in the middle of a message
+    whole = list(origins[at : at + size]) == list(range(origin, origin + size))
+    return (index, size) if whole else (0, 0)

@@ -87,6 +87,8 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "REFOLD_API_KEY": "the key for a server by address (`http://...#model`)",
     "REFOLD_SERVE_TOKEN": "what callers of `refold serve` must send beyond this machine",
     "REFOLD_SERVE_TENANT_SECRET": "with what `refold serve` hashes callers' keys into tenants",
+    "REFOLD_SERVE_INSPECT_TOKEN": "the token in the first address of the inspector; a random one by default",
+    "REFOLD_INSPECT_RELOAD": "1: the inspector reads its own files again for each request, to work on them",
     "REFOLD_LOCAL_MODEL": "the file of the model behind `local`",
     "REFOLD_DEBUG": "1: show where a fault of refold happened",
     "REFOLD_ASK_PURPOSE": "set for a program behind `ask`: what the question is for",

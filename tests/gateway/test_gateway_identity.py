@@ -141,6 +141,33 @@ def test_many_conversations_that_begin_alike_are_not_merged(gateway, upstream, s
     assert sorted(sizes(store).values()) == [5] * count
 
 
+def make_talk(name, steps, *, edited=None, indent=None):
+    """A long history without an id; all begin with the same words, and one step of it may be another."""
+    client = Opencode(task="Build every module, please. " * 80, words=300, restless=False)
+    messages = client.request(steps).body["messages"]
+    messages[2] = {**messages[2], "content": f"I build the modules of {name}."}
+    if edited is not None:
+        messages[2 * edited + 1] = {**messages[2 * edited + 1], "content": "It was another output."}
+    body = json.dumps({"model": "gpt-4o", "messages": messages}, indent=indent).encode()
+    return body, messages[1:]
+
+
+def test_long_histories_that_begin_alike_grow_and_are_edited_are_kept_apart(gateway, upstream, store):
+    """Their known beginning is not read again; whatever comes, the store has what was sent, once."""
+    wanted = {"ann": set(), "bob": set()}
+    turns = [(name, steps, None, None) for steps in (50, 51, 53) for name in ("ann", "bob")]
+    turns += [("ann", 54, 30, None), ("ann", 40, 30, None), ("ann", 55, None, 1), ("bob", 54, None, None)]
+    for name, steps, edited, indent in turns:
+        body, messages = make_talk(name, steps, edited=edited, indent=indent)
+        assert len(body) > 70_000
+        reply = send(gateway, "POST", "/v1/chat/completions", body)
+        assert (reply.status, upstream.seen[-1].body) == (200, body)
+        assert reply.header("x-refold-fold") == "none"
+        chain = [json.dumps(message, sort_keys=True) for message in messages]
+        wanted[name] |= {tuple(chain[: at + 1]) for at in range(len(chain))}
+    assert sorted(sizes(store).values()) == sorted(map(len, wanted.values()))
+
+
 def test_another_day_is_the_same_conversation(gateway, upstream, store):
     play(gateway, upstream, ClaudeCode().request(4))
     play(gateway, upstream, ClaudeCode(date="2026-11-16").request(5))

@@ -140,11 +140,14 @@ class Conversations:
 
     def _read(self, request: HistoryRequest) -> tuple[SplitBody | None, NamedHistory | None]:
         """Split a body and name its messages; only new messages are read."""
-        split = split_body(request.body, request.wire)
+        known = self._around.prefixes.open(self._tenant, request.wire, request.hints.client)
+        split = split_body(request.body, request.wire, known.read_items)
         if split is None or split.is_elsewhere:
             return split, None
-        wire = formats.get(request.wire)
-        return split, self._around.memo.read_history(wire, split.items, self._tenant)
+        wire, memo = formats.get(request.wire), self._around.memo
+        history = memo.read_history(wire, split.items[known.count :], self._tenant, known.history)
+        known.keep(split.items, history)
+        return split, history
 
     def _is_large(self, request: HistoryRequest) -> bool:
         """True if a history without an answer is above half of the window: soon it may not fit."""

@@ -41,8 +41,19 @@ class NamedHistory:
     fixed: int
     """Number of system messages in front; they are no part of the chain and have no names."""
     names: list[str]
-    has_answer: bool
-    """True if a model has said something in it."""
+    answer: int | None = None
+    """Place of the first message that a model has said."""
+
+    @property
+    def has_answer(self) -> bool:
+        """True if a model has said something in it."""
+        return self.answer is not None
+
+    def cut(self, count: int) -> "NamedHistory":
+        """Return the first messages of it, system messages among them."""
+        names = self.names[: count - self.fixed]
+        answer = self.answer if self.answer is not None and self.answer < count else None
+        return NamedHistory(self.values[:count], self.fixed, names, answer)
 
 
 class MessageMemo:
@@ -56,14 +67,22 @@ class MessageMemo:
         self._young: dict[_Key, KnownMessage] = {}
         self._old: dict[_Key, KnownMessage] = {}
 
-    def read_history(self, wire: Format, items: Sequence[msgspec.Raw], tenant: str = "") -> NamedHistory:
+    def read_history(
+        self,
+        wire: Format,
+        items: Sequence[msgspec.Raw],
+        tenant: str = "",
+        after: NamedHistory | None = None,
+    ) -> NamedHistory:
         """Return the messages with their names; raises what the format raises at something unreadable.
 
         tenant   whose they are: nobody can measure whether another one has sent them
+        after    the history before them, where it is known
         """
-        values: list[Any] = []
-        names: list[str] = []
-        space, parent, fixed, has_answer = tenant + wire.name, ROOT, 0, False
+        before = after or NamedHistory([], 0, [])
+        values, names = [*before.values], [*before.names]
+        space, fixed, answer = tenant + wire.name, before.fixed, before.answer
+        parent = names[-1] if names else ROOT
         for raw in items:
             key = (space, parent, bytes(raw))
             message = self._young.get(key) or self._find(key) or self._read(key, wire, len(names) + 1)
@@ -73,8 +92,9 @@ class MessageMemo:
                 continue
             parent = message.name
             names.append(parent)
-            has_answer = has_answer or message.is_answer
-        return NamedHistory(values, fixed, names, has_answer)
+            if answer is None and message.is_answer:
+                answer = len(values) - 1
+        return NamedHistory(values, fixed, names, answer)
 
     def read_field(self, raw: msgspec.Raw | None) -> Any:
         """Return the value of a field such as the tools: the same object while its bytes are the same."""

@@ -20,6 +20,7 @@ from refold.gateway.history.caller_summaries import Access, CallerSummariser, fi
 from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
 from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
+from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo, NamedHistory
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.tenant_cap import TenantCap
@@ -72,6 +73,7 @@ class Surroundings:
 
     pool: ThreadPoolExecutor
     memo: MessageMemo
+    prefixes: KnownPrefixes
     breaker: StoreBreaker
     """One for all: their stores are one server or one disk."""
 

@@ -5,7 +5,7 @@ prefix cannot move.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,8 +81,12 @@ class SplitBody:
         return b"".join(pieces)  # once: each copy of a long body costs as much as splitting it
 
 
-def split_body(body: bytes, wire: str) -> SplitBody | None:
+def split_body(
+    body: bytes, wire: str, read_items: Callable[[bytes], Sequence[msgspec.Raw]] = _ITEMS.decode
+) -> SplitBody | None:
     """Return the parts of a body; None if it is no request with a list of messages.
+
+    read_items   takes the JSON of the list apart
 
     >>> split = split_body(b'{"model": "m", "messages": [{"role": "user"}, 2], "n": 1}', "openai")
     >>> split.write([b'"folded"', 1])
@@ -92,7 +96,7 @@ def split_body(body: bytes, wire: str) -> SplitBody | None:
     try:
         fields = _FIELDS.decode(body)
         raw = fields.pop(key, None)
-        return None if raw is None else SplitBody(fields, key, _ITEMS.decode(raw), wire)
+        return None if raw is None else SplitBody(fields, key, read_items(bytes(raw)), wire)
     except _UNREADABLE:
         return None
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from refold.errors import describe_fault
 from refold.gateway.history.caller_summaries import check_summary_models
 from refold.gateway.history.conversations import Conversations
+from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo
 from refold.gateway.history.session_calls import Surroundings
 from refold.gateway.history.watched_store import StoreBreaker
@@ -85,7 +86,7 @@ class Tenants:
             check_summary_models(options.summary_model)
         self.options = options
         pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
-        self._around = Surroundings(pool, MessageMemo(), StoreBreaker())
+        self._around = Surroundings(pool, MessageMemo(), KnownPrefixes(), StoreBreaker())
         self._single = Conversations(options, self._around, SINGLE)
         self._open: OrderedDict[str, _Tenant] = OrderedDict()
         self._closing: set[asyncio.Task[Any]] = set()

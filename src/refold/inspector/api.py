@@ -55,6 +55,11 @@ def _list_sessions(asked: Asked) -> web.Response:
     return answer_json({"store": asked.scope.store.address, **found})
 
 
+def _show_session(asked: Asked) -> web.Response:
+    measures = asked.address.query.get("measure") != "0"
+    return answer_json(show_session(asked.scope, asked.name, measures=measures))
+
+
 def _list_entries(asked: Asked) -> web.Response:
     first = asked.address.read_number("first", 1, _LAST)
     last = asked.address.read_number("last", first + entries.PAGE - 1, _LAST)
@@ -106,7 +111,7 @@ ANY: Final = "*"
 READS: Final[Mapping[tuple[str, ...], Answer]] = {
     ("api", "sessions"): _list_sessions,
     ("api", "recall"): _recall,
-    ("api", "sessions", ANY): lambda asked: answer_json(show_session(asked.scope, asked.name)),
+    ("api", "sessions", ANY): _show_session,
     ("api", "sessions", ANY, "entries"): _list_entries,
     ("api", "sessions", ANY, "entries", ANY): _show_message,
     ("api", "sessions", ANY, "entries", ANY, "whole"): _show_whole,

@@ -77,3 +77,10 @@ export function useData(path, concerns = () => false) {
   const isMine = state.path === path;
   return { data: isMine ? state.data : null, error: isMine ? state.error : null, reload: load };
 }
+
+// A session: first without its sizes, so that its messages are there at once; they follow.
+export function useSession(who) {
+  const first = useData(at(who, '', { measure: 0 }));
+  const whole = useData(first.data || first.error ? at(who) : null, isAbout(who));
+  return { data: whole.data ?? first.data, error: whole.error ?? first.error, reload: whole.reload };
+}

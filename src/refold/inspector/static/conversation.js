@@ -110,7 +110,9 @@ export function Conversation({ who, session, mode, selected, handle, start, show
     if (item && isSummary(item)) return html`<${FoldCard} ...${{ who, item, canWrite, unfold }} fold=${folds.get(item.fold)} />`;
     if (item) {
       const [run] = item.covers;
-      return messageCells(null, { ...item, handle: run ? span(...run) : item.label }, `▼ ${run ? 'shortened' : 'added'} by ${item.label}`);
+      const [, line] = item.line.match(/^← \S+ (.*)$/s) ?? []; // a tool's result, behind the id of its call
+      const shown = line == null ? item : { ...item, line, results: 1 };
+      return messageCells(null, { ...shown, handle: run ? span(...run) : item.label }, `▼ ${run ? 'shortened' : 'added'} by ${item.label}`);
     }
     const number = numberAt(index);
     const row = pages.get(number);

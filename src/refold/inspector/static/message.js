@@ -62,7 +62,8 @@ export function MessageBody({ who, message, number, find = [] }) {
 }
 
 function Facts({ message, who }) {
-  const words = [message.role, `${count(message.tokens)} tokens`, bytes(message.bytes), message.at ? date(message.at) : '', message.pinned ? '⌖ pinned' : ''];
+  const speaker = message.results ? 'tool' : message.role;
+  const words = [speaker, `${count(message.tokens)} tokens`, bytes(message.bytes), message.at ? date(message.at) : '', message.pinned && '⌖ pinned'];
   return html`<p class="facts">${words.filter(Boolean).join(' · ')}
     ${message.fold ? html` · <a href=${link.fold(who, message.fold)}>▼ folded in ${message.fold}</a>` : ''}</p>`;
 }

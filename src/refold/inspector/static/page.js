@@ -63,7 +63,7 @@ function askUnfold(fold, act) {
   return {
     title: `Unfold ${fold.label}?`,
     lines: [
-      `The model sees ${fold.handle.replace('-', '–')} again, word for word: ${plural(fold.messages_before, 'message')}.`,
+      `What ${fold.label} removed stands in the view again: ${plural(fold.messages_before, 'message')} of ${fold.handle.replace('-', '–')}.`,
       grows, over, 'Fold again to undo this.',
     ],
     yes: `Unfold ${fold.label}`,

@@ -30,11 +30,14 @@ larger one would take seconds and gigabytes, and no model takes it."""
 _FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 
 
-def show_session(scope: Scope, name: str) -> dict[str, Any]:
-    """Return everything about a session but its messages."""
+def show_session(scope: Scope, name: str, *, measures: bool = True) -> dict[str, Any]:
+    """Return everything about a session but its messages.
+
+    measures   False leaves budget and sums out: they load what the model sees, and rows come first
+    """
     stored = scope.read(name)
     info = next((info for info in scope.store.sessions() if info.name == name), None)
-    stats = read_stats(scope, stored)
+    stats = read_stats(scope, stored) if measures else None
     return {
         **describe_names(name, stored.note.client, scope.tenant),
         "model": stored.model,
@@ -49,7 +52,7 @@ def show_session(scope: Scope, name: str) -> dict[str, Any]:
         "view": describe_view(scope, stored, find_redactor(show=False)),
         "system": _describe_system(scope, stored),
         "pins": sorted(stored.view.pins),
-        "checkpoints": _list_checkpoints(scope, stored),
+        "checkpoints": _list_checkpoints(scope, stored, loads=stats is not None),
         "branches": list_branches(scope, stored),
     }
 
@@ -171,9 +174,9 @@ def _describe_system(scope: Scope, stored: StoredSession) -> dict[str, Any] | No
     return {"bytes": len(stored.system.body.encode()), "tokens": tokens, "messages": len(items)}
 
 
-def _list_checkpoints(scope: Scope, stored: StoredSession) -> list[dict[str, Any]]:
-    """Return the checkpoints of every branch; of this one alone where the view is too large to be loaded."""
-    if count_seen(stored) <= MOST_LOADED:
+def _list_checkpoints(scope: Scope, stored: StoredSession, *, loads: bool) -> list[dict[str, Any]]:
+    """Return the checkpoints of every branch; of this one alone where the view is not loaded."""
+    if loads:
         return [to_data(checkpoint) for checkpoint in scope.open(stored.name).checkpoints()]
     return [
         {"name": name, "handle": f"#{said}", "said": said, "entry": name, "on_branch": True}

@@ -1,6 +1,6 @@
 // Fold: what was there before, what stands there now, side by side; and the way back.
 import { html, useMemo, useRef, useState } from '../vendor/htm-preact.js';
-import { at, isAbout, ROOT, useData } from '../api.js';
+import { at, isAbout, ROOT, useData, useSession } from '../api.js';
 import { messageCells } from '../conversation.js';
 import { count, date, milliseconds, money, percent, plural, short, span } from '../format.js';
 import { useKeys } from '../keys.js';
@@ -135,7 +135,7 @@ function Body({ who, session, fold }) {
 }
 
 export function FoldView({ who, route }) {
-  const session = useData(at(who), isAbout(who));
+  const session = useSession(who);
   const fold = useData(at(who, `/folds/${encodeURIComponent(route.id)}`), isAbout(who));
   return html`<${Loaded} from=${session} what="the session">${(about) => html`
     <${SessionHead} who=${who} session=${about} here="fold" id=${route.id} />

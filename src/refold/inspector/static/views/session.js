@@ -1,6 +1,6 @@
 // Session: the meter over time, and the conversation under it.
 import { html, useRef, useState } from '../vendor/htm-preact.js';
-import { at, isAbout, ROOT, useData } from '../api.js';
+import { at, ROOT, useSession } from '../api.js';
 import { Conversation } from '../conversation.js';
 import { count, money, percent, short, shortId, span } from '../format.js';
 import { Meter } from '../meter.js';
@@ -97,7 +97,7 @@ function Talk({ who, session, route }) {
 }
 
 export function SessionView({ who, route }) {
-  const from = useData(at(who), isAbout(who));
+  const from = useSession(who);
   return html`<${Loaded} from=${from} what="the session">${(session) => html`
     <${SessionHead} who=${who} session=${session} here="session" />
     <${Talk} who=${who} session=${session} route=${route} />`}<//>`;

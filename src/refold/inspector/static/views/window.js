@@ -1,6 +1,6 @@
 // Window: what fills it now, the biggest messages, and what a fold would do.
 import { html, useState } from '../vendor/htm-preact.js';
-import { at, isAbout, useData } from '../api.js';
+import { at, isAbout, useData, useSession } from '../api.js';
 import { Bars } from '../bar.js';
 import { messageCells } from '../conversation.js';
 import { count, money, percent, plural, short } from '../format.js';
@@ -94,7 +94,7 @@ function Biggest({ who, rows, said }) {
 }
 
 export function WindowView({ who }) {
-  const session = useData(at(who), isAbout(who));
+  const session = useSession(who);
   const now = useData(at(who, '/window'), isAbout(who));
   const planned = useData(at(who, '/window', { plan: 1 }), isAbout(who));
   return html`<${Loaded} from=${session} what="the session">${(about) => html`

@@ -57,7 +57,7 @@ def test_a_request_is_a_row_with_sizes_times_and_its_reason(tmp_path):
     assert [row["id"] for row in (first, second, newest)] == [1, 2, 3]
     assert (first["client"], first["method"], first["path"]) == ("claude-code", "POST", "/v1/messages")
     assert (first["status"], first["statuses"], first["outcome"]) == (200, [200], "2xx")
-    assert first["why"].startswith(NEW)
+    assert first["why"].startswith(f"{NEW}; fills 0% of the room, folds from ")
     assert second["why"].startswith(KNOWN)
     assert (second["session"], first["session"] is not None) == (first["session"], True)
     assert newest["why"].startswith("no session: it holds no answer of a model yet")

@@ -88,7 +88,7 @@ class Exchange:
         """Pass on a request with a history, and its answer back."""
         answer, turn = await self._exchange_history()
         # a stream may last for minutes: the bodies of thousands of requests must not wait with it
-        return await self._pass_answer(answer, replace(turn, body=None, split=None))
+        return await self._pass_answer(answer, replace(turn, body=None, split=None, late=None))
 
     async def _exchange_history(self) -> tuple[Answer, Turn]:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""
@@ -197,6 +197,6 @@ class Exchange:
 
 async def _read_refusal(answer: Answer, turn: Turn) -> Any | None:
     """Return a refusal that can be recovered; the history must be that of a session."""
-    if turn.conversation is None:
+    if turn.conversation is None and turn.late is None:
         return None
     return await read_refusal(answer, is_folded=turn.body is not None)

@@ -137,6 +137,7 @@ class SessionCalls:
         session = self._open_session(conversation, request, split.model, window)
         with self._lend_key(session, request), self._cap.hold(session):
             ready = _prepare(conversation, session, history.values, system=system, tools=tools)
+        request.row.explain(_describe_fullness(ready.budget))
         fold = "made" if ready.fold else "ready"
         view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
         conversation.requests += 1
@@ -308,6 +309,13 @@ def _prepare(conversation: Conversation, session: Session, messages: list[Any], 
         if ready.budget.used <= ready.budget.room:
             return ready
     return session.prepare(messages, **fixed)
+
+
+def _describe_fullness(budget: Budget) -> str:
+    """Return how full the context is as it goes on, and when it is folded."""
+    line = budget.trigger_tokens
+    when = "never folds by itself" if line is None else f"folds from {line / budget.room:.0%} on"
+    return f"fills {budget.ratio:.0%} of the room, {when}"
 
 
 def _mark_compaction(conversation: Conversation, session: Session) -> None:

@@ -28,7 +28,6 @@ _SHOWN_HEADERS: Final = frozenset(
 )
 """Headers that say what a client is. All others may hold a key, and are not kept."""
 FOLD_CLAUSES: Final[Mapping[str, str]] = {
-    "none": "nothing had to be folded",
     "ready": "an earlier fold stands in it",
     "made": "folded now",
     "bypassed;crowded": "not folded: system prompt and tools leave too little room",

@@ -238,3 +238,39 @@ def test_a_limit_is_learned_for_the_next_conversation(upstream, store):
         other = ClaudeCode(words=500, session="other", task="Something else")
         assert play(gateway, other.request(STEPS)).header("x-refold-fold") == "made"
     assert len(upstream.seen) == 3
+
+
+class WaitingStore:
+    """A store in memory whose first append waits."""
+
+    def __init__(self):
+        self.inner = open_store("memory:")
+        self.goes_on = threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def append(self, *args, **options):
+        assert self.goes_on.wait(LIMIT)
+        return self.inner.append(*args, **options)
+
+
+def test_what_was_late_is_sent_once_the_whole_history_is_refused(upstream):
+    """The deadline passes, the history goes on as it came and is refused: by then it is folded."""
+    store, request = WaitingStore(), ClaudeCode(words=500).request(STEPS)
+
+    def refuse(line):
+        store.goes_on.set()
+        error = {
+            "type": "invalid_request_error",
+            "message": "prompt is too long: 53399 tokens > 30000 maximum",
+        }
+        answer_json({"type": "error", "error": error}, 400)(line)
+
+    upstream.script = [refuse, answer_json({"ok": True})]
+    with running_gateway(upstream, HistoryOptions(store=store, window=30_000, fold_seconds=4.0)) as gateway:
+        reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+    assert (reply.status, reply.json) == (200, {"ok": True})
+    assert reply.header("x-refold-fold") == "made"
+    assert upstream.seen[0].body == request.bytes
+    assert len(upstream.seen[1].body) < len(request.bytes) / 2

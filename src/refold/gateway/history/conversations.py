@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
@@ -81,17 +82,19 @@ class Conversations:
         if not history.has_answer and not self._is_large(request):
             row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
             return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
+        late = None
         try:
             return await self._prepare(request, split, history)
         except StoreError as error:
             _warn_of_store(error)
             reason = "store"
-        except TimeoutError:
-            reason = "deadline"
+        except _TooLate as error:
+            reason, late = "deadline", error.task
         except Exception as error:  # noqa: BLE001  # the request must go on
             _LOGGER.warning("a history was not taken in by a fault: %s", describe_fault(error))
             reason = "fault"
-        return self._go_on(split, history, reason) or Turn(fold=f"bypassed;{reason}", model=split.model)
+        turn = self._go_on(split, history, reason) or Turn(fold=f"bypassed;{reason}", model=split.model)
+        return replace(turn, late=late)
 
     def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> asyncio.Task[Any] | None:
         """Take in the usage of an answer, behind the caller's back; None if there is none."""
@@ -109,9 +112,9 @@ class Conversations:
 
     async def recover(self, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Return a smaller request after a refusal; None if there is none."""
-        if turn.conversation is None:
+        if turn.conversation is None and turn.late is None:
             return None
-        task = self._keep(self._recover_in_order(turn.conversation, turn, wire, refusal))
+        task = self._keep(self._recover_in_order(turn, wire, refusal))
         try:
             async with asyncio.timeout(self._options.fold_seconds):
                 recovered: Turn | None = await asyncio.shield(task)
@@ -135,8 +138,11 @@ class Conversations:
             request.row.explain("known session: it goes on where that ended")
         request.row.end_phase("identify")
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
-        async with asyncio.timeout(self._options.fold_seconds):
-            return await asyncio.shield(task)
+        try:
+            async with asyncio.timeout(self._options.fold_seconds):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            raise _TooLate(task) from None
 
     def _read(self, request: HistoryRequest) -> tuple[SplitBody | None, NamedHistory | None]:
         """Split a body and name its messages; only new messages are read."""
@@ -202,9 +208,15 @@ class Conversations:
             self._known.add_tip(conversation, history.names[-1])
             return turn
 
-    async def _recover_in_order(
-        self, conversation: Conversation, turn: Turn, wire: str, refusal: Any
-    ) -> Turn | None:
+    async def _recover_in_order(self, turn: Turn, wire: str, refusal: Any) -> Turn | None:
+        """Fold harder; what was late the first time is sent, if it is smaller than what was refused."""
+        if turn.late is not None:
+            turn = await asyncio.shield(turn.late)
+            if turn.body is not None:
+                return turn
+        conversation = turn.conversation
+        if conversation is None:
+            return None
         async with conversation.lock:
             return await self._work(self._calls.recover, conversation, turn, wire, refusal)
 
@@ -235,3 +247,10 @@ def _warn_of_store(error: StoreError) -> None:
     """Say that the store failed; not again for requests that did not ask it therefore."""
     if not isinstance(error, StoreIsDown):
         _LOGGER.warning("the store failed (%s): a history was not taken in", describe_fault(error))
+
+
+class _TooLate(Exception):
+    """A history was not ready in time; the work on it goes on."""
+
+    def __init__(self, task: asyncio.Task[Turn]) -> None:
+        self.task = task

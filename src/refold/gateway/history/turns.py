@@ -8,6 +8,8 @@ from urllib.parse import quote
 from refold.gateway.history.split import Part, SplitBody, Written, write_message
 
 if TYPE_CHECKING:
+    import asyncio
+
     from refold.gateway.history.known_conversations import Conversation
 
 FOLD_HEADER: Final = "x-refold-fold"
@@ -48,6 +50,8 @@ class Turn:
     """Number of the request in its conversation: the places of its messages hold until the next one."""
     tip: str = ""
     """Name of its last message."""
+    late: "asyncio.Task[Turn] | None" = None
+    """What was not ready in time: if the request is refused for its size, it is sent in its place."""
 
     @property
     def headers(self) -> dict[str, str]:

@@ -34,6 +34,7 @@ _ENDINGS: Final = (
     *(("sses", "ss"), ("ies", "y"), ("ied", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss")),
     *(("us", "us"), ("ing", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("s", "")),
 )
+_LAST_LETTERS: Final = frozenset(ending[-1] for ending, _ in _ENDINGS)
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 """k1 and b of BM25 with the values that Lucene and FTS5 use (Robertson and Zaragoza, 2009)."""
@@ -83,7 +84,7 @@ def stem(word: str) -> str:
     """
     if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
         return word
-    for ending, instead in _ENDINGS:
+    for ending, instead in _ENDINGS if word[-1] in _LAST_LETTERS else ():
         if word.endswith(ending) and len(word) - len(ending) + len(instead) >= _LEAST_STEM:
             word = word[: len(word) - len(ending)] + instead
             break
@@ -124,8 +125,13 @@ class WordIndex:
     def add(self, text: str) -> int:
         """Add a text and return its number."""
         number = len(self._lengths)
-        words = list(map(stem, split_words(text)))
+        words = split_words(text)
+        # Texts repeat their words, so each is stemmed once.
+        counts: dict[str, int] = {}
         for word, often in Counter(words).items():
+            stemmed = stem(word)
+            counts[stemmed] = counts.get(stemmed, 0) + often
+        for word, often in counts.items():
             posting = self._postings.get(word)
             if posting is None:
                 posting = self._postings[word] = _Posting()

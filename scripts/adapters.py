@@ -220,11 +220,11 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        size = {"REFOLD_ADAPTERS": "full"} if full else {}
+        chosen = {"REFOLD_ADAPTER": adapter.name, **({"REFOLD_ADAPTERS": "full"} if full else {})}
         done = subprocess.run(
             [*command, "--tb=short", *modules],
             cwd=ROOT,
-            env={**os.environ, **VARIABLES, **size},
+            env={**os.environ, **VARIABLES, **chosen},
             text=True,
             capture_output=True,
             check=False,

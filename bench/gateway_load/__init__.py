@@ -8,11 +8,12 @@ clients do. The upstream is a `refold.testing.Provider`: it checks every request
 which the callers pay for. At the end the store is compared with what was said:
 
     failed       requests that got an error, although no replica was killed while they ran
-    invalid      requests at the upstream that a provider would not have taken, or that did not fit
+    invalid      requests at the upstream that a provider would not have taken
     lost         messages that an agent said and that are not stored, once, in its session
     foreign      messages in a session that its agent did not say
     split        conversations with more than one session
-    moved        lists at the upstream that do not begin with the one before, beyond the folds stored
+    moved        lists at the upstream that do not begin with the one before, beyond the folds stored and
+                 the requests that went on as they came (`fold_headers` counts them)
     doubled      steps that were summarised twice, although no replica was killed between
     folded_twice folds of one branch over the same messages
 

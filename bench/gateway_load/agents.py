@@ -36,6 +36,8 @@ class Talk:
     said: list[list[Any]] = field(default_factory=list)
     """The history at its end, and where it was left for another branch."""
     branches: int = 0
+    bypassed: int = 0
+    """Requests that went on as they came: a list that is sent whole does not begin with the one before."""
 
 
 @dataclass(slots=True)
@@ -146,7 +148,9 @@ async def _send(load: Load, talk: Talk, request: Request, *, is_side: bool = Fal
                 )
         else:
             load.numbers["answered"] += 1
-            load.folds[told.get("x-refold-fold", "")] += not is_side
+            fold = told.get("x-refold-fold", "")
+            load.folds[fold] += not is_side
+            talk.bypassed += fold.startswith("bypassed")
             if not is_side and (session := told.get("x-refold-session")):
                 talk.session.add(session)
             return

@@ -39,6 +39,7 @@ def judge(store: Store, load: Load, upstream: Upstream) -> dict[str, Any]:
     return {
         **{name: len(found) for name, found in faults.items()},
         "wrong": len(shown),
+        "refused_and_folded": upstream.refused,
         "faults": shown[:_SHOWN],
         "messages": kinds["said"],
         "folds": kinds["fold"],
@@ -61,7 +62,7 @@ def _judge_talk(
     ]
     faults["foreign"] += [f"{talk.name}: {name}" for name in said if name not in wanted]
     folds = sum(entry.kind == "fold" for entry in stored)
-    if moves > folds + talk.branches:
+    if moves > folds + talk.branches + 2 * talk.bypassed:
         faults["moved"].append(f"{talk.name}: {moves} times, with {folds} folds")
 
 

@@ -17,7 +17,6 @@ _CALL: Final = re.compile(r"#\d+ calls \w+: .{0,60}?(talk\d+)-m(\d+)")
 SUMMARY: Final = re.compile(r"summary S(\d{6})")
 _HINTS: Final = ("x-claude-code-agent-id", "x-claude-code-session-id", "session-id", "x-session-id")
 """Headers with the name of a conversation; a sub-agent carries its own and that of its parent."""
-_KEPT_REQUESTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class Upstream:
     moves: Counter[str] = field(default_factory=Counter)
     """How often the list of a conversation did not begin with the one before."""
     requests: int = 0
+    refused: int = 0
+    """Requests that were larger than the window; the gateway sends a smaller one then."""
     problems: list[str] = field(default_factory=list)
     _last: dict[str, list[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -56,12 +57,11 @@ class Upstream:
     def collect_problems(self) -> list[str]:
         """Return what was wrong with requests so far, and forget the requests."""
         found = [f"{one.wire}: {one.problem.rule} {one.problem.message}" for one in self.provider.problems]
-        found += [f"{one.wire}: {one.used} tokens were refused" for one in self.provider.refused]
         self.problems += found
         self.provider.problems.clear()
-        del self.provider.requests[:-_KEPT_REQUESTS]
-        if found:
-            self.provider.requests.clear()
+        done = self.provider.requests[:]
+        self.refused += sum(request.outcome == "refused" for request in done)
+        del self.provider.requests[: len(done)]
         return self.problems
 
     def forget(self, talk: str) -> None:

@@ -77,6 +77,7 @@ else
 	$(BIN)/python bench/session.py --large 1000000 --json bench/results/session.json
 	$(BIN)/python -m bench.speed $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m bench.matrix
+	-$(BIN)/python bench/gateway.py --json bench/results/gateway.json --markdown docs/gateway-operating.md  # a goal may be missed on a busy machine
 	-$(BIN)/refold eval injections --policy all --json bench/results/injections.json
 	-$(BIN)/refold eval secrets --policy all --json bench/results/secrets.json
 	$(BIN)/python bench/compactbench.py bench/templates --json bench/results/compactbench-own.json

@@ -18,8 +18,8 @@ def heap(page):
 
 
 def jump(page, number):
-    page.fill("#jump", f"#{number}")
-    page.press("#jump", "Enter")
+    page.fill("#find", f"#{number}")
+    page.press("#find", "Enter")
     page.locator(".row .m-number", has_text=f"#{number}").filter(has_text=f"#{number}").first.wait_for()
     wait_until(
         page,

@@ -57,8 +57,8 @@ def test_unfold_rewind_and_fold_again(watch, url, store, tmp_path):
     assert has_text(page, f"{label} is undone")
     assert has_text(other, f"{label} undone")
 
-    page.fill("#jump", "#100")
-    page.press("#jump", "Enter")
+    page.fill("#find", "#100")
+    page.press("#find", "Enter")
     page.locator("[data-active]").press("Enter")
     page.get_by_role("button", name="rewind to here").click()
     confirm(page, "Rewind")
@@ -83,9 +83,10 @@ def test_a_lost_message_is_found_and_brought_back(watch, url, store):
     """As somebody who has never seen the page: search, read, bring back, see it in what the model sees."""
     assert LOST not in str(view(store))
     seen = watch(url)
-    page = seen.page
-    page.get_by_role("link", name="recall").click()
-    page.get_by_role("searchbox").fill("licence server")
+    page = seen.session(NAME)
+    page.keyboard.press("/")
+    page.keyboard.type("licence server")
+    page.keyboard.press("Enter")
     page.locator(".row mark").first.wait_for()
     hit = page.locator(".row", has_text="harbor-17")
     assert "folded in F" in hit.inner_text()

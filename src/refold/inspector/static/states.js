@@ -8,7 +8,7 @@ export const Empty = ({ title, children }) => html`<div class="state"><p class="
 export function Failed({ error, retry }) {
   return html`<div class="state" role="alert">
     <p class="state-title">✕ ${error.status === 404 ? 'Not found' : 'That did not work'}</p>
-    <p>${error.message}</p>
+    <p>${error.message.charAt(0).toUpperCase() + error.message.slice(1)}</p>
     ${retry && html`<p><button onClick=${retry}>Try again</button></p>`}
   </div>`;
 }

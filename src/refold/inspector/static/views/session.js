@@ -5,7 +5,7 @@ import { Conversation } from '../conversation.js';
 import { count, money, percent, short, shortId, span } from '../format.js';
 import { Meter } from '../meter.js';
 import { useActions, usePage } from '../page.js';
-import { keepParams, link } from '../router.js';
+import { go, keepParams, link } from '../router.js';
 import { Loaded } from '../states.js';
 import { plain } from '../text.js';
 
@@ -51,14 +51,17 @@ function Branches({ who, session }) {
   </select></label>`;
 }
 
-function Jump({ jump }) {
+// Numbers are a place; words are searched for in this session, folded or not.
+function Find({ who, jump }) {
   const submit = (event) => {
     event.preventDefault();
-    const numbers = (event.target.elements.to.value.match(/\d+/g) ?? []).map(Number);
-    if (numbers.length) jump(numbers[0], numbers[1]);
+    const text = event.target.elements.to.value.trim();
+    const place = text.match(/^#?(\d+)\s*(?:[-–]\s*#?(\d+))?$/);
+    if (place) jump(Number(place[1]), Number(place[2] ?? 0));
+    else if (text) go(link.recall({ q: `${text} session:"${who.name.replaceAll('"', '')}"` }));
   };
-  return html`<form onSubmit=${submit} class="field"><label for="jump">jump</label>
-    <input id="jump" name="to" data-search placeholder="#12 or #12–#57" size="12" autocomplete="off" /></form>`;
+  return html`<form onSubmit=${submit} class="field"><label for="find">find</label>
+    <input id="find" name="to" data-search placeholder="words, #12, #12–#57" size="16" autocomplete="off" /></form>`;
 }
 
 function Talk({ who, session, route }) {
@@ -85,7 +88,7 @@ function Talk({ who, session, route }) {
     <div class="tools">
       <div class="switch" role="radiogroup" aria-label="What is shown">${option('sent', 'view as sent')}${option('said', 'everything said')}</div>
       <${Branches} who=${who} session=${session} />
-      <${Jump} jump=${jump} />
+      <${Find} who=${who} jump=${jump} />
       ${selected && html`<button class="chip" title="Clear the selection" onClick=${() => setSelected(null)}>
         selected ${span(selected.first, selected.last)} ✕</button>`}
       <span class="spring"></span>

@@ -1,54 +1,11 @@
 """Events: what changed is told to every page, nothing is lost on the way, nobody is waited for."""
 
-import json
-import socket
 import threading
 
 import pytest
-from inspector_serving import LIMIT, inspecting
+from inspector_serving import Listening, inspecting
 
 import refold
-
-
-class Listening:
-    """A page that listens to events, over a raw socket."""
-
-    def __init__(self, served, last=None):
-        self.socket = socket.create_connection(("127.0.0.1", served.port), LIMIT)
-        rows = [
-            "GET /inspect/api/events HTTP/1.1",
-            f"Host: 127.0.0.1:{served.port}",
-            f"Cookie: {served.cookie}",
-        ]
-        rows += [f"Last-Event-ID: {last}"] if last else []
-        self.socket.sendall("\r\n".join([*rows, "", ""]).encode())
-        self.reader = self.socket.makefile("rb")
-        self.status = int(self.reader.readline().split()[1])
-        self.headers = {}
-        while row := self.reader.readline().decode().strip():
-            name, _, value = row.partition(": ")
-            self.headers[name.lower()] = value
-
-    def next(self):
-        """The next event: its id, its kind and its data."""
-        event = {}
-        while "data" not in event:
-            line = self.reader.readline().decode().strip()
-            name, colon, value = line.partition(": ")
-            if colon and name in ("id", "event", "data"):
-                event[name] = value
-        return event["id"], event["event"], json.loads(event["data"])
-
-    def next_of(self, name):
-        """The data of the next event about a session."""
-        while True:
-            number, kind, data = self.next()
-            if kind == "session" and data["name"] == name:
-                return number, data
-
-    def close(self):
-        self.socket.close()
-        self.reader.close()
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import json
 from contextlib import contextmanager
 
 import pytest
-from inspector_serving import gatewaying
-from test_inspector_events import Listening
+from inspector_serving import Listening, gatewaying
 
 from refold.gateway import HistoryOptions
 from refold.testing import Provider

@@ -139,7 +139,18 @@ def find_licence(distribution: Distribution) -> str:
     named = (_CLASSIFIER.fullmatch(line) for line in metadata.get_all("Classifier") or [])
     classified = ", ".join(match[1] for match in named if match)
     text = " ".join((metadata.get("License") or "").split())
-    return (text if text and len(text) <= _WORDS else "") or classified or text[:_WORDS] or "not named"
+    named_short = text if len(text) <= _WORDS else ""
+    return named_short or classified or text[:_WORDS] or _first_line(distribution) or "not named"
+
+
+def _first_line(distribution: Distribution) -> str:
+    """Return the first words of the licence that is packed with a package: its title, as a rule."""
+    packed = (
+        file for file in distribution.files or () if file.stem.upper() in ("LICENSE", "LICENCE", "COPYING")
+    )
+    texts = (file.read_text() for file in packed)
+    lines = (line.strip() for text in texts if text for line in text.splitlines())
+    return next((line[:_WORDS] for line in lines if line), "")
 
 
 def write_pages(results: Mapping[str, Any]) -> None:

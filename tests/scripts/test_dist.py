@@ -78,6 +78,7 @@ def test_what_a_source_distribution_lacks_or_has_too_much_is_named(tmp_path):
             ],
             "MIT License",
         ),
+        ([], "Apache License"),
         ([], "not named"),
     ],
 )
@@ -85,4 +86,6 @@ def test_a_licence_is_read_where_a_package_names_it(fields, licence):
     metadata = Message()
     for name, value in fields:
         metadata[name] = value
-    assert measure_extras.find_licence(SimpleNamespace(metadata=metadata)) == licence
+    file = SimpleNamespace(stem="LICENSE", read_text=lambda: "\n   Apache License\n  Version 2.0")
+    files = [file] if licence == "Apache License" else None
+    assert measure_extras.find_licence(SimpleNamespace(metadata=metadata, files=files)) == licence

@@ -40,7 +40,7 @@ def write(results: Path, docs: Path) -> None:
         path = docs / "data" / f"{page}.md"
         if parts:
             path.write_text("\n".join([f"# {title}\n{HEAD}", *parts]), encoding="utf-8")
-    extra = {"surprise": _results(results, "surprise")}
+    extra = {name: _results(results, name) for name in ("surprise", "gateway")}
     (docs / "benchmarks.md").write_text(summarize({**found, **extra}), encoding="utf-8")
 
 

@@ -160,6 +160,19 @@ def find_secrets(found: Any) -> str:
     )
 
 
+def find_gateway(found: Any) -> str:
+    """What one request costs that goes through the gateway."""
+    ours, floor = found["proxies"].get("refold", {}), found["proxies"].get("floor", {})
+    peer = found["proxies"].get("litellm", {})
+    if "1 MB" not in ours or "1 MB" not in floor:
+        return ""
+    beside = f"; litellm's proxy {number(peer['1 MB'])}" if "1 MB" in peer else ""
+    return (
+        f"{number(ours['1 MB'])} CPU-ms for a request of 1 MB; a proxy that only passes bytes on needs"
+        f" {number(floor['1 MB'])}{beside}"
+    )
+
+
 FIGURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
     ("Does the model still know what to do?", "surprise", "view-quality", find_worth),
     ("Does it forget what the user forbade?", "retention", "benchmarks-retention", find_rules),
@@ -167,6 +180,7 @@ FIGURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
     ("Does it slow my loop down?", "speed", "benchmarks-speed", find_decide),
     ("And a fold?", "speed", "benchmarks-speed", find_act),
     ("Do long sessions get slow?", "session", "benchmarks-reliability", find_sessions),
+    ("What does the gateway cost?", "gateway", "gateway-costs", find_gateway),
     ("Can I lose messages?", "torture", "benchmarks-reliability", find_torture),
     ("Do injected orders get stronger?", "injections", "benchmarks-safety", find_injections),
     ("Do secrets leak into summaries?", "secrets", "benchmarks-safety", find_secrets),

@@ -210,6 +210,17 @@ def test_a_write_needs_json_our_header_and_our_origin(stored, change, status):
     assert len(stored.get("sessions/talk")["checkpoints"]) == before + (status == 200)
 
 
+SITES = ((None, 200), ("none", 200), ("same-origin", 200), ("same-site", 403), ("cross-site", 403))
+
+
+@pytest.mark.parametrize(("site", "status"), SITES)
+def test_data_is_for_the_page_of_the_inspector_alone(stored, site, status):
+    """A page on another port of this machine is of the same site: its requests bring the cookie along."""
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    for path in ("about", "sessions", "sessions/talk/entries/1/whole"):
+        assert stored.send("GET", f"/inspect/api/{path}", headers).status == status
+
+
 READS = (
     "about",
     "sessions",

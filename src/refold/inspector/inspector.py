@@ -148,6 +148,7 @@ class Inspector:
             raise ApiError("method", "this is a write: send it by POST", Allow="POST")
         if address.parts[:1] != ("api",):
             return self._answer_static(address)
+        self.door.check_read(request)
         if address.parts in _OWN_READS:
             return await self._answer_own(request, address, visitor)
         return await self._read(address, visitor)

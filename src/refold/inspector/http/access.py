@@ -114,6 +114,11 @@ class Door:
         page.headers.update(headers)
         return page
 
+    def check_read(self, request: web.BaseRequest) -> None:
+        """Refuse data to pages of other origins: those of other ports bring a strict cookie along."""
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            raise ApiError("origin", "only the page of this inspector may ask")
+
     def check_write(self, request: web.BaseRequest) -> None:
         """Refuse a write that a page of another origin could have sent."""
         if self._options.read_only:

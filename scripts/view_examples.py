@@ -332,9 +332,9 @@ EXAMPLES_OF_VIEWS: Final = (
     Example(
         "A summary by a model",
         "A coding agent has finished five tickets. The summariser left out the user's rules",
-        "a target of 1,300 tokens",
+        "a target of 4,000 tokens",
         lambda: read_session(200),
-        to_target(1_300, ask=summarise),
+        to_target(4_000, ask=summarise),
     ),
     Example(
         "Anthropic's shape, with thinking",

@@ -4,7 +4,8 @@ And signals as a terminal has them: a run in the background (`nohup make test &`
 the keyboard ignored, and the programs that are tested would ignore them as well.
 
 Laws and slow tests run without the tracer that measures coverage, which makes Python code three times as
-slow: a branch that only random examples reach counts as not covered.
+slow: a branch that only random examples reach counts as not covered. A file that the tests of the
+rooms have covered is not traced in those of policies and calls.
 """
 
 import gc
@@ -12,10 +13,12 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from covered_files import stop_tracing_covered_files
 from refold.policies.systems import strategies
 from sample_sizes import few_or_all
 
@@ -43,6 +46,22 @@ def pytest_collection_finish():
     """Take the tests themselves out of what the garbage collector looks through again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    done = yield
+    folders = _folder(item), nextitem and _folder(nextitem)
+    # twice: to look at all files takes as long as a hundred tests
+    if folders[0] != folders[1] and (folders[0] == "core" or folders[1] == "calls"):
+        stop_tracing_covered_files()
+    return done
+
+
+def _folder(item):
+    """Return `core` for every test below tests/core; "" outside of tests."""
+    root = Path(__file__).parent
+    return item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
 
 
 @pytest.hookimpl(wrapper=True)

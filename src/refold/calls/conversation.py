@@ -18,7 +18,6 @@ from refold.core.compaction.file_budget import FileText, FittedFile
 from refold.core.compaction.keep_rules import count_system_messages
 from refold.core.compaction.policy import Policy
 from refold.core.messages.file_operations import PATH_CHARS
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
@@ -27,6 +26,7 @@ from refold.core.models.windows import Window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
 from refold.core.tokens.estimate import FAMILY
+from refold.core.tokens.findings import Findings
 from refold.core.tokens.units import parse_tokens
 from refold.core.tokens.usage import Usage, read_usage
 from refold.errors import FormatError

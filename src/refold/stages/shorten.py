@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, cast
 from refold.core.compaction.layout import find_height
 from refold.core.facts.request_rules import find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.rewrite import map_parts, replace_part_text
@@ -22,9 +21,10 @@ from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.line_plan import count_lines, mark_gap
-from refold.core.outputs.shrink import shrink_output
+from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
+from refold.core.tokens.findings import Findings
 from refold.stages.offload import has_media, make_marker
 
 Count = Callable[[str], int]
@@ -287,7 +287,7 @@ class _Ways(NamedTuple):
 
 def _choose_ways(speaker: str, found: Findings) -> _Ways:
     """Choose the way to shorten what a speaker says; where nobody speaks, all is output."""
-    outputs: Shorten = partial(shrink_output, found=found)
+    outputs: Shorten = partial(shrink_output, plan_output=partial(found.find, OutputPlan.of))
     words: Mapping[str, Shorten] = {
         "user": partial(shorten_request, found=found),
         "assistant": keep_both_ends,

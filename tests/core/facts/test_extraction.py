@@ -5,8 +5,8 @@ import pytest
 from refold.core.facts import extraction
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import USER_KINDS, Ledger
-from refold.core.messages.findings import ROUNDS, Findings
 from refold.core.messages.message import Message, ToolCall
+from refold.core.tokens.findings import ROUNDS, Findings
 from refold.testing import assistant, call, calls, result, result_part, summary, user
 
 

@@ -12,9 +12,9 @@ from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, m
 from refold.core.facts.page import DONE, FAILED, LISTED, QUOTED, Page, fill_names, fill_section
 from refold.core.facts.read_page import facts_of_summaries, read_page
 from refold.core.facts.user_statements import fill_statements
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import SUMMARY, Message
 from refold.core.summaries.wrappers import Covered, unwrap_summary, wrap_summary
+from refold.core.tokens.findings import Findings
 from refold.testing import assistant, call_part, summary, user
 
 

@@ -11,7 +11,6 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.placeholders import undo_cuts
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message, Part
 from refold.core.messages.rewrite import map_parts
 from refold.core.messages.speakers import find_user_turns
@@ -19,6 +18,7 @@ from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
 from refold.core.tokens.counting import Counter
+from refold.core.tokens.findings import Findings
 
 Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
 

@@ -24,13 +24,13 @@ from refold.core.facts.sentences import (
     split_sentences,
 )
 from refold.core.messages import file_operations
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
+from refold.core.tokens.findings import Findings
 
 TOOL_MESSAGES: Final = 400
 """Newest messages in which tool output is read; older output is hardly used again (decision 0012)."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
-from refold.core.messages.findings import Findings
 from refold.core.outputs.trouble import TEST_SUMMARY
 from refold.core.tokens.estimate import estimate
+from refold.core.tokens.findings import Findings
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
 """Kinds that hold beyond the moment: rules, and facts and habits that nobody has to repeat (`standing`)."""

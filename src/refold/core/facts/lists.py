@@ -15,7 +15,7 @@ from refold.core.facts.ledger import LISTED_WEIGHT, Fact, Ledger
 from refold.core.facts.page import HANDLE_TOKENS, LISTED, Page
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import common_words, content_words
-from refold.core.messages.findings import Findings
+from refold.core.tokens.findings import Findings
 
 LEAST_ITEMS: Final = 3
 """Least items of a list; two are only a remark."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_value
-from refold.core.messages.findings import Findings
+from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]
 

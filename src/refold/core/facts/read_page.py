@@ -25,8 +25,8 @@ from refold.core.facts.page import (
     VALUES,
 )
 from refold.core.facts.sentences import classify_sentence
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import Message
+from refold.core.tokens.findings import Findings
 
 _HANDLE: Final = re.compile(r"#(\d{1,9}) ")
 _BY_SPEAKER: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): (.*)", re.DOTALL)

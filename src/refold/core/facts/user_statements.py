@@ -23,7 +23,7 @@ from refold.core.facts.words import (
     split_words,
     word_lists,
 )
-from refold.core.messages.findings import Findings
+from refold.core.tokens.findings import Findings
 
 # Every number below was set while looking at the answer words that are kept of LongMemEval and LoCoMo and
 # at the planted rules of `refold eval retention` (docs/decisions/0012-facts.md); elsewhere they may err.

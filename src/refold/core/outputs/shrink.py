@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from refold.core.messages.findings import Findings
 from refold.core.messages.text_boundaries import well_formed
 from refold.core.messages.text_cutting import fit_text
 from refold.core.outputs.kinds import Plan, make_plan
@@ -17,6 +16,7 @@ from refold.core.outputs.line_plan import count_lines, mark_gap
 from refold.core.outputs.wrappers import Piece, find_exit_code, remove_noise, split_frame
 
 Count = Callable[[str], int]
+PlanOutput = Callable[[str], Plan]
 
 TRIES: Final = 10
 """Renderings that are counted in search of the longest that fits; fewer leave more of the limit unused."""
@@ -26,10 +26,11 @@ FRAME_SHARE: Final = 3
 """A frame that takes more than a third of the room is reduced to the exit code."""
 
 
-def shrink_output(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
+def shrink_output(text: str, limit: int, count: Count, plan_output: PlanOutput | None = None) -> str:
     """Return what a tool printed in at most `limit` tokens; the text itself if it fits.
 
     `count` may be slow: it is called a bounded number of times, and the text that is returned was counted.
+    `plan_output`: who keeps plans gives the one of a text that was shrunk before.
     """
     total = count(text)
     if total <= limit:
@@ -39,7 +40,7 @@ def shrink_output(text: str, limit: int, count: Count, found: Findings | None = 
         total = count(plain)
         if total <= limit:
             return plain
-    plan = (found or Findings()).find(_Frame.of, plain)
+    plan = (plan_output or OutputPlan.of)(plain)
     shrunk = _find_longest(plan, limit, len(plain) * max(0, limit) // max(1, total), count)
     if shrunk is None or len(shrunk) > len(text):
         # The most important line alone; a marker or dots say that it is not all.
@@ -73,14 +74,15 @@ def _find_longest(plan: Plan, limit: int, max_chars: int, count: Count) -> str |
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
-    """The frame of an output, kept whole, and plans for the content between."""
+class OutputPlan:
+    """The plan of an output: its frame, kept whole, and plans for the content between."""
 
     pieces: Sequence[Piece]
     plans: Sequence[Plan | None]
 
     @classmethod
-    def of(cls, text: str) -> "_Frame":
+    def of(cls, text: str) -> "OutputPlan":
+        """Plan how an output is made shorter."""
         pieces = split_frame(text)
         return cls(pieces, [None if piece.is_frame else make_plan(piece.text) for piece in pieces])
 

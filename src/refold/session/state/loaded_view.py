@@ -7,11 +7,11 @@ from typing import Any
 
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
-from refold.core.messages.findings import Findings
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
+from refold.core.tokens.findings import Findings
 from refold.formats import Format
 from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
 

@@ -229,8 +229,9 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
             capture_output=True,
             check=False,
         )
-        if not report.exists():
-            raise RuntimeError(f"the tests did not run:\n{(done.stdout + done.stderr)[-2000:]}")
+        # pytest ends with 0 or 1 if it ran all tests; a report of an interrupted run looks like a short one
+        if not report.exists() or done.returncode > 1:
+            raise RuntimeError(f"the tests did not run to their end:\n{(done.stdout + done.stderr)[-2000:]}")
         result = read_report(_read(report))
     version = _run(
         [str(python), "-c", f"import importlib.metadata as m; print(m.version('{adapter.package}'))"]

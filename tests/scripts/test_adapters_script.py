@@ -190,6 +190,23 @@ def test_an_environment_that_is_ready_is_used_again(tmp_path, monkeypatch):
     assert len(commands) == 4
 
 
+@pytest.mark.parametrize(("status", "is_taken"), [(0, True), (1, True), (2, False), (-9, False)])
+def test_a_run_that_was_stopped_gives_no_result(monkeypatch, status, is_taken):
+    def run_command(command, **_):
+        for argument in command:
+            if argument.startswith("--junitxml=") and status >= 0:
+                Path(argument.partition("=")[2]).write_text(REPORT, encoding="utf-8")
+        return subprocess.CompletedProcess(command, status if "pytest" in command else 0, "1.0", "")
+
+    monkeypatch.setattr(adapters.subprocess, "run", run_command)
+    strands = next(adapter for adapter in adapters.ADAPTERS if adapter.name == "strands")
+    if is_taken:
+        assert adapters.run_suite(strands, Path("python"), full=False)["cases"]
+    else:
+        with pytest.raises(RuntimeError, match="did not run to their end"):
+            adapters.run_suite(strands, Path("python"), full=False)
+
+
 def test_unknown_names_are_refused(capsys):
     with pytest.raises(SystemExit):
         adapters.read_options(["--only", "langchain,crew"])

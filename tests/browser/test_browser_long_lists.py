@@ -57,7 +57,9 @@ def test_scrolling_through_all_of_it_keeps_few_pages(watch, inspector):
         )
         wait_for_lines(page)
         assert page.evaluate(NODES) <= 300
-    assert page.inner_text(".row:last-child .m-line") == "answer 9999 of many"
+    wait_until(
+        page, "document.querySelector('.row:last-child .m-line').textContent === 'answer 9999 of many'"
+    )
     assert heap(page) <= 50 * MEGABYTE
 
 

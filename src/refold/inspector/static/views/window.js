@@ -69,7 +69,7 @@ function Plan({ who, plan, error }) {
     body = html`<p class="big">${short(plan.tokens_before)} → ${short(plan.tokens_after)} <span class="quiet-text">tokens</span></p>
       <p>${planFacts(plan)}</p>
       <${Messages} words="would leave" all=${plan.leaves_count} list=${plan.leaves} />
-      <${Messages} words="in every view" all=${plan.refuses_count} list=${plan.refuses} />
+      <${Messages} words="stays as it is" all=${plan.refuses_count} list=${plan.refuses} />
       ${canWrite && html`<p class="buttons start"><button class="primary" onClick=${() => compact(plan)}>fold now</button></p>`}`;
   }
   return html`<section class="panel plan" aria-labelledby="plan"><h2 id="plan">If folded now</h2>${body}</section>`;

@@ -33,6 +33,10 @@ runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and lat
 SUMMARY_SHARE: Final = 0.08
 """The same for a summary by a model: it needs room for whole sentences. Of agent runs at a quarter of their
 tokens, messages shown by age beside 0.08 keep 76 / 54 %, whole messages beside 0.15 keep 70 / 45."""
+SUMMARY_LEAST: Final = 500
+SUMMARY_MOST_SHARE: Final = 0.3
+"""Tokens that a summary and the user's rules behind it have, as far as this share of the free room allows: in
+less there is room for one of the two, and a summary that was paid for is turned down."""
 TALK_SHARE: Final = 0.5
 """The same where people talk: what they said long ago is asked for as often as what they said just now."""
 TEXT_SHARE: Final = 0.25
@@ -150,10 +154,10 @@ class Grade:
         def text_size(free: int, leaving: int) -> int:
             if written is not None:
                 return min(written, leaving)
-            words = min(
-                int(free * share) + min(int(free * SAID_SHARE), history.said), int(leaving * TEXT_SHARE)
-            )
-            words = min(words, MOST_TOKENS * unit)
+            words = int(free * share) + min(int(free * SAID_SHARE), history.said)
+            if self.asks:
+                words = max(words, min(SUMMARY_LEAST * unit, int(free * SUMMARY_MOST_SHARE)))
+            words = min(words, int(leaving * TEXT_SHARE), MOST_TOKENS * unit)
             return words + WRAPPER_TOKENS * unit if leaving else 0
 
         layout = plan_layout(

@@ -85,10 +85,11 @@ class Upstream:
         with self._lock:
             self.asked.append(Asked(life, talk, steps, time.monotonic()))
             number = len(self.asked) - 1
+        ran = "; ".join(f"`make {talk}-m{step}` was run" for step in sorted(steps))
         return (
-            f"This is summary S{number:06}. The user wants every module built and to hear what failed. The"
-            f" first modules were built with make; each wrote its log, the last one /tmp/{talk}-{last}.log,"
-            " without a warning. Nothing has failed so far. The next step is the next module."
+            f"This is summary S{number:06}. The user wants every module built and to hear what failed. {ran}."
+            f" Each wrote its log, the last one /tmp/build-{last}00.log, without a warning. Nothing has failed"
+            " so far. The next step is the next module."
         )
 
     def _compare(self, talk: str, now: list[bytes]) -> None:

@@ -26,9 +26,12 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in gone]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """The browser; as root it needs to run without its sandbox."""
+    """The browser; as root it needs to run without its sandbox.
+
+    It ends with its module: while it runs, no other test of this process can start an event loop.
+    """
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="the extra `browser` is not installed: no page is driven"
     )

@@ -88,8 +88,8 @@ class Upstream:
         ran = "; ".join(f"`make {talk}-m{step}` was run" for step in sorted(steps))
         return (
             f"This is summary S{number:06}. The user wants every module built and to hear what failed. {ran}."
-            f" Each wrote its log, the last one /tmp/build-{last}00.log, without a warning. Nothing has failed"
-            " so far. The next step is the next module."
+            f" Each wrote its log, the last one /tmp/build-{last}00.log, without a warning. Nothing has"
+            " failed so far. The next step is the next module."
         )
 
     def _compare(self, talk: str, now: list[bytes]) -> None:

@@ -12,8 +12,7 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Document, Message, Part, Text, ToolResult
-from refold.core.messages.rewrite import replace_part_text
+from refold.core.messages.message import Document, Message, Part, Text, ToolResult, replace_part_text
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter

@@ -16,8 +16,7 @@ from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import facts_of_summaries
 from refold.core.facts.rules_files import find_rules_reads
-from refold.core.messages.message import Opaque, Thinking
-from refold.core.messages.rewrite import map_parts
+from refold.core.messages.message import Opaque, Thinking, map_parts
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS

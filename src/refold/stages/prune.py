@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from refold.core.compaction.edits import replace_message
 from refold.core.compaction.placeholders import CLEARED, is_cleared
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Message, Text, ToolCall, ToolResult
-from refold.core.messages.rewrite import replace_result_text
+from refold.core.messages.message import Message, Text, ToolCall, ToolResult, replace_result_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

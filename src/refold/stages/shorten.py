@@ -14,9 +14,17 @@ from typing import Any, Final, NamedTuple, cast
 from refold.core.compaction.layout import find_height
 from refold.core.facts.request_rules import find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
-from refold.core.messages.message import Document, Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Document,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    map_parts,
+    replace_part_text,
+)
 from refold.core.messages.message_text import arguments_text, json_text
-from refold.core.messages.rewrite import map_parts, replace_part_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments

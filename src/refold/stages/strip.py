@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Part, ToolCall, ToolResult
-from refold.core.messages.rewrite import replace_result_text
+from refold.core.messages.message import Part, ToolCall, ToolResult, replace_result_text
 from refold.core.tokens.units import format_count
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from history_strategies import HISTORIES
 from refold import Text, Thinking, formats
+from refold.core.messages.message import map_parts, replace_result_text
 from refold.core.messages.normalize import NOTHING, OPENING, Normalized, make_call_ids_unique, normalize
 from refold.core.messages.repair import MISSING, MissingTexts
-from refold.core.messages.rewrite import map_parts, replace_result_text
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.testing import (

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from refold.core.messages.file_operations import find_file_reads
-from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult, replace_result_text
 from refold.core.messages.message_text import arguments_text
-from refold.core.messages.rewrite import replace_result_text
 from refold.core.messages.text_cutting import NOTICE, SAVED
 
 # These words are read back from histories that other programs stored, so they must not change.

@@ -11,8 +11,7 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.placeholders import undo_cuts
-from refold.core.messages.message import Message, Part
-from refold.core.messages.rewrite import map_parts
+from refold.core.messages.message import Message, Part, map_parts
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance

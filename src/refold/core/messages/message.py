@@ -9,8 +9,8 @@ whose parts are the same tuple that was read is untouched and is written back by
 `dataclasses.replace(message, parts=...)` therefore marks it as touched without a flag.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from refold.core.messages.short_repr import short_repr
@@ -237,3 +237,27 @@ def _to_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
     if isinstance(value, Part):
         return (value,)
     return tuple(Text(item) if isinstance(item, str) else item for item in value)
+
+
+def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Message:
+    """Return the message with each part changed by a function; None removes the part."""
+    parts = tuple(new for new in map(change, message.parts) if new is not None)
+    same = len(parts) == len(message.parts) and all(
+        new is old for new, old in zip(parts, message.parts, strict=True)
+    )
+    return message if same else replace(message, parts=parts)
+
+
+def replace_result_text(result: ToolResult, text: str) -> ToolResult:
+    """Return a tool result with another text."""
+    return ToolResult(
+        result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
+    )
+
+
+def replace_part_text(part: Part, text: str) -> Part:
+    """Return a part with another text, the same one if it has none; pictures in a tool result stay."""
+    if isinstance(part, ToolResult):
+        media = tuple(inner for inner in part.content if not isinstance(inner, Text))
+        return replace(part, content=(Text(text), *media))
+    return replace(part, text=text) if isinstance(part, Text | Document) else part

@@ -330,10 +330,14 @@ def test_in_an_event_loop_opal_asks_its_model_first():
     assert "Answer the last question." in observed.messages[0]["content"]
 
 
-@pytest.mark.parametrize("text", ["prompt is too long", "maximum context length is 60000 tokens, you sent 61000"])
+@pytest.mark.parametrize(
+    "text", ["prompt is too long", "maximum context length is 60000 tokens, you sent 61000"]
+)
 def test_the_budget_after_a_refusal_says_the_limit_that_was_learned(text):
     """With or without numbers, in what `observe` returns and in every `prepare` after it."""
-    messages = [{"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(401)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(401)
+    ]
     session = refold.open("s", model="gpt-4o", store="memory:")
     before = session.prepare(messages).budget
     observed = session.observe(RuntimeError(text))
@@ -346,7 +350,9 @@ def test_the_budget_after_a_refusal_says_the_limit_that_was_learned(text):
 
 def test_a_window_of_the_caller_wins_over_a_refusal():
     """`window=` always wins: the turn is folded and sent again, and the budget stays the caller's."""
-    messages = [{"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(61)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": f"m{n} " + "word " * 300} for n in range(61)
+    ]
     session = refold.open("s", window=32_000, store="memory:")
     before = session.prepare(messages).budget
     assert session.observe(RuntimeError("prompt is too long")).send_again

@@ -383,7 +383,9 @@ class TestModel:
     def test_a_target_that_the_caller_named_shows_messages_by_age_beside_a_summary(self):
         work = task(user("Go."), *steps(40), goal=4_000, protected=[0], model=True, force=True, target=4_000)
         told = "Parts 0 to 20 were built with make, all of them without any trouble. "
-        step = self.ask(work, told + " ".join(f"Of part {n} one line is known: its object." for n in range(9)))
+        step = self.ask(
+            work, told + " ".join(f"Of part {n} one line is known: its object." for n in range(9))
+        )
         assert "shortened" in step.note
 
     def test_a_model_that_fails_shortens_nothing(self):

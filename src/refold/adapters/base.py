@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from refold.adapters.bridge import Bridge
 from refold.adapters.option_checks import check_key_and_options, check_recall, check_session_options
-from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
 from refold.core.models.windows import lookup
@@ -18,6 +17,7 @@ from refold.session.async_session import AsyncSession
 from refold.session.chunks import ChunkReader, ProviderChunks
 from refold.session.events import Listener
 from refold.session.many import MAX_OPEN, Sessions
+from refold.session.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session.session import Session
 from refold.session.steps.recall import NAME, OfferedWhen, schema
 from refold.session.turns import View

@@ -19,7 +19,6 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from refold.adapters.base import Adapter, Key, RecallWhen
-from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.adapters.watched_streams import AsyncWatchedChunks, WatchedChunks
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
@@ -28,6 +27,7 @@ from refold.errors import Overflow, RefoldError
 from refold.session import turns
 from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
+from refold.session.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session.session import Session
 from refold.session.steps.recall import NAME
 from refold.session.turns import View

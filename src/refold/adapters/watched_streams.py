@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, Self, TypeAlias
 
-from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session import turns
 from refold.session.chunks import ProviderChunks
+from refold.session.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session.results import Observed
 from refold.session.turns import View
 

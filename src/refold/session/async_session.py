@@ -22,6 +22,7 @@ from refold.session.drivers import SessionFlow, Wait, check_loop, run_async
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
+from refold.session.own_turn import AsyncOwnTurn
 from refold.session.results import (
     Checkpoint,
     CompactionSegment,
@@ -193,10 +194,10 @@ class AsyncSession:
         After a refusal for size the history is folded and `call` is made once more. Every other error, and a
         second refusal, comes through as the provider's own.
         """
-        ready = await self.prepare(messages, system=system, tools=tools)
-        return await turns.asend(
-            self, lambda view: call(view.messages or []), ready, say=messages is None if say is None else say
-        )
+        turn = AsyncOwnTurn(self, messages, {"system": system, "tools": tools})
+        keeps = messages is None if say is None else say
+        ready = await turn.prepare()
+        return await turns.asend(turn, lambda view: call(view.messages or []), ready, say=keeps)
 
     async def stream(
         self,
@@ -216,11 +217,12 @@ class AsyncSession:
         After a refusal for size the history is folded and `call` is made once more, as long as no chunk has
         gone out. If the consumer stops early, what came by then is observed.
         """
-        ready = await self.prepare(messages, system=system, tools=tools)
+        turn = AsyncOwnTurn(self, messages, {"system": system, "tools": tools})
         keeps = messages is None if say is None else say
+        ready = await turn.prepare()
         # Without `aclosing` a consumer that stops early would leave the inner generator open.
         async with aclosing(
-            turns.astream(self, lambda view: call(view.messages or []), ready, say=keeps)
+            turns.astream(turn, lambda view: call(view.messages or []), ready, say=keeps)
         ) as chunks:
             async for chunk in chunks:
                 yield chunk

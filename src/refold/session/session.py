@@ -23,6 +23,7 @@ from refold.session.drivers import SessionFlow, Wait, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
+from refold.session.own_turn import OwnTurn
 from refold.session.results import (
     Checkpoint,
     CompactionSegment,
@@ -188,10 +189,9 @@ class Session:
         After a refusal for size the history is folded and `call` is made once more. Every other error, and a
         second refusal, comes through as the provider's own.
         """
-        ready = self.prepare(messages, system=system, tools=tools)
-        return turns.send(
-            self, lambda view: call(view.messages or []), ready, say=messages is None if say is None else say
-        )
+        turn = OwnTurn(self, messages, {"system": system, "tools": tools})
+        keeps = messages is None if say is None else say
+        return turns.send(turn, lambda view: call(view.messages or []), turn.prepare(), say=keeps)
 
     def stream(
         self,
@@ -211,9 +211,9 @@ class Session:
         After a refusal for size the history is folded and `call` is made once more, as long as no chunk has
         gone out. If the consumer stops early, what came by then is observed.
         """
-        ready = self.prepare(messages, system=system, tools=tools)
+        turn = OwnTurn(self, messages, {"system": system, "tools": tools})
         keeps = messages is None if say is None else say
-        yield from turns.stream(self, lambda view: call(view.messages or []), ready, say=keeps)
+        yield from turns.stream(turn, lambda view: call(view.messages or []), turn.prepare(), say=keeps)
 
     @check_arguments
     def compact(

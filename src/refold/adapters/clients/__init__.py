@@ -22,7 +22,6 @@ from refold.adapters.clients.requests import (
     read_error,
 )
 from refold.adapters.option_checks import check_listener
-from refold.adapters.own_turn import AsyncOwnTurn, OwnTurn
 from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count
@@ -35,6 +34,7 @@ from refold.session import aopen, turns
 from refold.session import open as open_session
 from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
+from refold.session.own_turn import AsyncOwnTurn, OwnTurn
 from refold.session.session import Session
 from refold.session.state.settings import Background, NativeCall
 from refold.session.turns import View

@@ -5,16 +5,14 @@ came between, a refusal would fold that one's list. So the refused turn hands in
 same step in which the refusal is observed.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
-from refold.session.async_session import AsyncSession
 from refold.session.drivers import SessionFlow
 from refold.session.results import Observed, Ready
-from refold.session.session import Session
 from refold.session.state.session_state import SessionState
 from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
@@ -25,10 +23,38 @@ _TRIES: Final = 3
 """How often a list is handed in again. Another turn can only come between while a model writes a summary."""
 
 
+class _Session(Protocol):
+    """What a turn needs of a `Session`, which does whole turns itself and so cannot be imported here."""
+
+    state: SessionState
+
+    def observe(self, answer: Any, *, say: bool = False) -> Observed: ...
+
+    @property
+    def prepare(self) -> Callable[..., Ready]: ...
+
+    @property
+    def _run_without_store(self) -> Callable[[SessionFlow[Observed]], Observed]: ...
+
+
+class _AsyncSession(Protocol):
+    """The same of an `AsyncSession`."""
+
+    state: SessionState
+
+    def observe(self, answer: Any, *, say: bool = False) -> Awaitable[Observed]: ...
+
+    @property
+    def prepare(self) -> Callable[..., Awaitable[Ready]]: ...
+
+    @property
+    def _run_without_store(self) -> Callable[[SessionFlow[Observed]], Awaitable[Observed]]: ...
+
+
 class _OwnList:
     """The list of one turn, and whether the turn was refused before."""
 
-    def __init__(self, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+    def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any]) -> None:
         self.items, self.beside = items, beside
         self._is_recovered = False
 
@@ -54,7 +80,9 @@ class _OwnList:
         return observed
 
     def _is_overtaken(self, state: SessionState) -> bool:
-        """True if the session holds the list of another turn."""
+        """True if the session holds the list of another turn; never where a turn has no list of its own."""
+        if self.items is None:
+            return False
         said = state.caller.said_items
         own = to_plain_messages(self.items)[state.loaded.fixed :]
         return said is not None and list(own) != said
@@ -72,7 +100,7 @@ def _may_be_refusal(answer: Any) -> bool:
 class OwnTurn:
     """A session for one turn, as `turns` takes it."""
 
-    def __init__(self, session: Session, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+    def __init__(self, session: _Session, items: Sequence[Any] | None, beside: Mapping[str, Any]) -> None:
         self._session, self._list = session, _OwnList(items, beside)
 
     def prepare(self) -> Ready:
@@ -91,7 +119,9 @@ class OwnTurn:
 class AsyncOwnTurn:
     """The same in an event loop."""
 
-    def __init__(self, session: AsyncSession, items: Sequence[Any], beside: Mapping[str, Any]) -> None:
+    def __init__(
+        self, session: _AsyncSession, items: Sequence[Any] | None, beside: Mapping[str, Any]
+    ) -> None:
         self._session, self._list = session, _OwnList(items, beside)
 
     async def prepare(self) -> Ready:

@@ -9,6 +9,7 @@ that a text lacks are counted in `facts`; whether it makes the history smaller i
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from math import log2
@@ -80,8 +81,10 @@ LOOP_SHARE: Final = 0.1
 """Least share of different words in a text of at least `LOOP_WORDS`; a higher share rejects long lists."""
 LOOP_LINES: Final = 8
 LOOPED_SHARE: Final = 0.7
-"""Share of repeated lines in a text of at least `LOOP_LINES` from which on it is a loop. Of 162 answers of
-three small models the good ones repeat at most 0.4 of their lines."""
+"""Share of repeated lines, headings counted, in a text of at least `LOOP_LINES` from which on it is a loop.
+Of 162 answers of three small models the good ones repeat at most 0.4 of their lines."""
+_MOST_SAID: Final = 2
+"""Times that a section may say a line: a command may be needed twice."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -122,7 +125,7 @@ def reject_text(
     # A small model that does not find its end says few words many times.
     words = _WORD.findall(text[:_SAMPLE].lower())
     loops = len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words)
-    lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip() and line[0] != "#"]
+    lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip()]
     if loops or (len(lines) >= LOOP_LINES and len(lines) - len({*lines}) >= LOOPED_SHARE * len(lines)):
         return "it says the same again and again"
     if most is not None and tokens > most:
@@ -134,27 +137,22 @@ def reject_text(
 
 
 def drop_repeated_lines(text: str) -> str:
-    """Return a summary without the lines that it has said before, and without headings that this empties.
+    """Return a summary without the lines that one of its sections has said twice before.
 
-    Code between fences and short lines stay: a bracket or a divider may stand many times.
+    Code and short lines stay, and so does what stands under two headings: two files may have one status.
     """
-    seen: set[str] = set()
+    said: Counter[str] = Counter()
     kept: list[str] = []
-    emptied: str | None = None
     is_code = False
     for line in text.split("\n"):
         words = line.strip()
-        is_code ^= words.startswith("```")
-        is_prose = not is_code and not words.startswith("#")
-        if is_prose and len(words) >= _LEAST_LINE and words in seen:
-            if kept and kept[-1].startswith("#"):
-                emptied = kept.pop()
-            continue
-        if emptied is not None and words and not words.startswith("#"):
-            kept.append(emptied)  # more stands under it than what was said before
-        emptied = None if words else emptied
-        seen.add(words)
-        kept.append(line)
+        is_code ^= words.startswith(("```", "~~~"))
+        if words.startswith("#"):
+            said.clear()
+        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
+        said[words] += is_prose
+        if said[words] <= _MOST_SAID:
+            kept.append(line)
     return "\n".join(kept)
 
 

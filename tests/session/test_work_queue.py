@@ -113,3 +113,15 @@ def test_a_worker_knows_the_endpoint(store):
         assert (
             json.loads(store.note(f"job:{session.name}"))["endpoint"] == session.state.settings.endpoint != ""
         )
+
+
+def test_a_worker_without_a_model_makes_no_call_that_costs(store):
+    """A question that nobody is there to answer is not asked, so it is no call and costs nothing."""
+    session = opened(store=store, **FULL)
+    three_quarters(session)
+    assert refold.work(store) == [session.name]
+    receipt = session.folds()[-1].receipt
+    assert receipt["trigger"] == "background"
+    assert (receipt["spent"]["calls"], receipt["spent"]["input"]) == (0, 0)
+    assert all(not report["calls"] for report in receipt["stages"])
+    assert session.stats().totals.input == 0

@@ -91,7 +91,9 @@ def fold_in_background(
         if lease is not None:
             context = yield from context_state(state)
             spare = measure_next_turns(state) if is_crowded(state, context.budget) else 0
-            options = CompactionOptions(force=True, ahead=True, model=True, spare=spare)
+            options = CompactionOptions(
+                force=True, ahead=True, model=state.summariser.ask is not None, spare=spare
+            )
             attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
     except Exception:
         yield from release_lease(state, lease)

@@ -293,10 +293,34 @@ def test_a_second_compact_has_nothing_new():
     assert "Compacted" in do(chat, "/compact")
 
 
-@pytest.mark.parametrize("policy", ["refold", "ripple", "opal", "neurolink", "codebuddy", "umwelten"])
+@pytest.mark.parametrize("has_summariser", [False, True])
+@pytest.mark.parametrize("policy", ["refold", "thrifty", "opal", "truncate"])
+def test_a_word_is_too_little_to_fold(policy, has_summariser):
+    chat = make_conversation(policy=policy, ask=(lambda _: SUMMARY) if has_summariser else None)
+    say(chat, "Hi.")
+    said = tools.measure_now(chat).breakdown.history
+    assert do(chat, "/compact") == f"nothing was folded: there is too little to fold yet ({said} tokens)"
+    assert do(chat, "/plan") == f"Nothing would change: there is too little to fold yet ({said} tokens)"
+
+
+def test_too_little_is_not_the_reason_where_pins_keep_everything():
+    chat = filled(2, policy="opal")
+    for number in range(1, 5):
+        do(chat, f"/pin #{number}")
+    told = do(chat, "/compact")
+    assert told.startswith("nothing was folded: ")
+    assert "too little" not in told
+
+
+def test_a_policy_that_needs_a_summariser_says_who_is_missing():
+    chat = filled(6, policy="ripple", ask=None)
+    told = do(chat, "/compact")
+    assert told == "nothing was folded: summarize: no summariser was named (--ask names one)"
+
+
+@pytest.mark.parametrize("policy", ["codebuddy", "umwelten"])
 def test_the_reason_why_nothing_was_folded_is_told_as_the_library_gives_it(policy):
-    chat = make_conversation(policy=policy, ask=lambda _: "a summary longer than the talk " * 99)
-    say(chat, "hi")
+    chat = filled(1, policy=policy, ask=lambda _: "a summary longer than the talk " * 99)
     why = chat.session.compact().reason.removeprefix("nothing to compact: ")
     assert do(chat, "/compact") == f"nothing was folded: {why}"
     assert why == chat.session.log(kinds=["attempt"])[-1].value["reason"].removeprefix("nothing to compact: ")
@@ -310,7 +334,7 @@ def test_a_summary_that_saves_nothing_is_told_as_the_reason():
 def test_a_plan_that_changes_nothing_has_its_reason():
     chat = make_conversation(policy="ripple", ask=lambda _: "short")
     say(chat, "hi")
-    assert do(chat, "/plan") == "Nothing would change: summarize: nothing may leave yet"
+    assert do(chat, "/plan") == "Nothing would change: there is too little to fold yet (3 tokens)"
 
 
 def test_a_plan_begins_at_the_checkpoint_where_the_fold_does():

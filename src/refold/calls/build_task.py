@@ -11,7 +11,7 @@ from refold.core.compaction.budget import BESIDE_REQUEST, count_fitting_tokens, 
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.guards import find_guarded
 from refold.core.compaction.keep_rules import count_system_messages
-from refold.core.compaction.task import Numbers, Task
+from refold.core.compaction.task import NO_MODEL, Numbers, Task
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import Allowance
@@ -46,7 +46,7 @@ class CompactionOptions:
     pins: tuple[Any, ...] = ()
     model: bool = False
     """True if a summariser model is available."""
-    why_no_model: str = "no model was given"
+    why_no_model: str = NO_MODEL
     """The reason why none is available."""
     ask_window: int | None = None
     ask_price: Price | None = None

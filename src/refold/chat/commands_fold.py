@@ -8,6 +8,7 @@ from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Note, context_line, explain_no_fold
+from refold.core.compaction.budget import Budget
 from refold.core.log.entries import bare_name
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
@@ -49,7 +50,8 @@ def compact(conversation: Conversation, argument: str) -> None:
     finally:
         conversation.quiet = False
     if not outcome.compacted or before is None:
-        conversation.ui.show(Note(f"nothing was folded: {explain_no_fold(outcome.reason)}"))
+        why = explain_no_fold(outcome.reason, find_foldable_tokens(conversation, outcome.budget))
+        conversation.ui.show(Note(f"nothing was folded: {why}"))
         return
     _show_fold(conversation, outcome)
     _decide(conversation, outcome, before.name)
@@ -67,6 +69,11 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
         f"there is nothing new to compact: nothing was said since fold {name};"
         f" /compact {conversation.settings.policy.name} folds further, /unfold undoes it"
     )
+
+
+def find_foldable_tokens(conversation: Conversation, budget: Budget) -> int | None:
+    """Return the size of what was said, if it alone decides whether there is something to fold."""
+    return None if conversation.session.state.view.pins else budget.breakdown.history
 
 
 def _show_fold(conversation: Conversation, outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from refold.calls.outcome import Plan
 from refold.chat import tools
-from refold.chat.commands_fold import refuse_if_unchanged
+from refold.chat.commands_fold import find_foldable_tokens, refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import (
     Gauge,
@@ -84,15 +84,17 @@ def plan(conversation: Conversation, argument: str) -> None:
         raise RefoldError("nothing was said yet: there is nothing to plan")
     if not argument:
         refuse_if_unchanged(conversation)
-    tools.measure_now(conversation)  # with the system prompt and the tools, as /context measures
+    budget = tools.measure_now(conversation)  # with the system prompt and the tools, as /context measures
     policy = conversation.settings.make_policy(argument) if argument else None
     result = session.run_flow(operations.plan(session.state, policy))
-    conversation.ui.show(*_format_plan(result))
+    if result.would_compact:
+        conversation.ui.show(*_format_plan(result))
+        return
+    why = explain_no_fold(result.reason, find_foldable_tokens(conversation, budget))
+    conversation.ui.show(Note(f"Nothing would change: {why}"))
 
 
 def _format_plan(result: Plan) -> list[Note | Table]:
-    if not result.would_compact:
-        return [Note(f"Nothing would change: {explain_no_fold(result.reason)}")]
     sizes = f"{result.tokens_before:,} → {result.tokens_after:,} tokens"
     counts = f"{result.messages_before:,} → {format_count(result.messages_after, 'message')}"
     groups: dict[str, list[int]] = {}

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.task import NO_MODEL
 
 FILLING: Final = 0.6
 NEARLY_FULL: Final = 0.8
 """Shares of the room at which the user is warned."""
+_TOO_LITTLE: Final = ("not smaller", "not be smaller", "nothing may leave yet", "summarize: nothing to do")
+"""Ends of the reasons of stages that fold any text of which there is enough."""
 Style: TypeAlias = Literal["plain", "bold", "dim", "cyan", "yellow", "red"]
 
 
@@ -113,12 +116,20 @@ def context_warning(budget: Budget, *, compacts: bool, paused: str = "") -> Note
     return Note(f"  Context usage: {share} ({numbers})\n  {next_step}", "yellow")
 
 
-def explain_no_fold(reason: str) -> str:
+def explain_no_fold(reason: str, tokens: int | None = None) -> str:
     """Return the reason of an outcome behind words that say already that nothing was folded.
+
+    tokens   the size of what was said; None if something else than its size may keep it in view, as pins do
 
     >>> explain_no_fold("nothing to compact: summarize: the model failed: AnswerFailed: m failed (500)")
     'summarize: the model failed: m failed (500)'
+    >>> explain_no_fold("nothing to compact: thinking: nothing to do; digest: not smaller", 16)
+    'there is too little to fold yet (16 tokens)'
     """
-    return reason.removeprefix("nothing to compact: ").replace(
-        "the model failed: AnswerFailed: ", "the model failed: "
-    )
+    listed = reason.removeprefix("nothing to compact: ")
+    found_little = any(part.endswith(_TOO_LITTLE) for part in listed.split("; "))
+    if tokens is not None and found_little and listed != reason and "the model failed" not in reason:
+        return f"there is too little to fold yet ({tokens:,} tokens)"
+    listed = listed.replace("the model failed: AnswerFailed: ", "the model failed: ")
+    # Somebody who chats has a model: it only does not write the summaries.
+    return listed.replace(NO_MODEL, "no summariser was named (--ask names one)")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from refold.core.compaction.budget import ROOMY
 from refold.core.compaction.cached_prefix import CachedPrefix
@@ -20,6 +20,8 @@ from refold.core.tokens.counting import Counter
 from refold.core.tokens.findings import Findings
 
 Numbers: TypeAlias = tuple[tuple[int, int] | None, ...]
+NO_MODEL: Final = "no model was given"
+"""The reason of a stage that would ask a model, where the caller has named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class Task:
     """The subject that a summary pays attention to, in the caller's words."""
     model: bool = False
     """True if a summariser model is available."""
-    why_no_model: str = "no model was given"
+    why_no_model: str = NO_MODEL
     """The reason why none is available."""
     ask_window: int = 32_768
     """The window of the summariser. The default is a small model's: a request must fit any that is asked."""

@@ -292,6 +292,62 @@ def test_hidden_messages_that_change_are_noticed_in_their_turn():
     assert session.original("#31") == [user("changed where nobody looks")]
 
 
+@pytest.mark.parametrize("stretches", [1, 2, 3, 4])
+def test_behind_a_fold_every_older_message_has_its_turn(stretches):
+    """Both the caller's list and the copies that are sent are compared part by part, each in its own turn."""
+    for place in range(0, 64 * stretches, 64):
+        session = refold.open("task", store="memory:", window="200k", format="openai")
+        history = [
+            user(f"question {n}") if n % 2 else reply(f"answer {n} " * 8) for n in range(64 * stretches + 32)
+        ]
+        session.prepare(history)
+        session.compact()
+        history[place]["content"] = "changed in place"
+        for _ in range(stretches + 1):
+            history.append(user("more"))
+            session.prepare(history)
+        assert session.original(f"#{place + 1}") == [history[place]]
+
+
+@pytest.mark.parametrize("bring", [lambda known: known, list, deepcopy], ids=["own", "list", "copies"])
+def test_an_edit_in_place_is_noticed_in_a_list_that_continues_an_earlier_view(bring):
+    def turn(number):
+        words = f"alpha{number} beta{number} " * 60
+        return [reply(f"step {number}: {words}"), user(f"go on {number}")]
+
+    session = refold.open("task", store="memory:", window="3k")
+    session.prepare([user("Start."), *turn(0), *turn(1), *turn(2)])
+    session.compact()
+    view = [*deepcopy(session.view()), *turn(3)]
+    session.prepare(bring(view))
+    session.compact()  # the caller goes on from the view before this fold
+    for number in (4, 5):
+        view += turn(number)
+        session.prepare(bring(view))
+    view[-3]["content"] = "changed in place"
+    view += turn(6)
+    session.prepare(bring(view))
+    assert user("changed in place") in [entry.value for entry in session.log(kinds={"said"})]
+    assert session.recall("changed in place")
+
+
+@pytest.mark.parametrize("bring", [lambda known: known, list, deepcopy], ids=["own", "list", "copies"])
+def test_after_a_rewind_before_the_first_call_the_same_list_is_read_in_its_format(bring):
+    call = {"type": "tool_use", "id": "c1", "name": "run", "input": {"cmd": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "a.py"}
+    history = [user("Start."), reply("yes"), user("list files")]
+    session = refold.open("task", store="memory:", window="8k")
+    session.prepare(history)
+    history += [{"role": "assistant", "content": [call]}, user([result])]
+    session.prepare(history)
+    for _ in range(2):
+        session.rewind(3)  # plain messages, which every format has
+        assert session.prepare(bring(history)).messages == history
+    history += [reply("one file"), user("thanks")]
+    assert session.prepare(bring(history)).messages == history
+    assert session.stats().said == len(history)
+
+
 def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
     session, history, ready = folding(store=lasting())
     before = stored(session)

@@ -58,8 +58,8 @@ class CallerHistory:
     """Objects of an SDK in the last list, each with its JSON, by their ids."""
     thinking: ThinkingPrefixes = field(default_factory=ThinkingPrefixes)
     """Behind what the thinking in those lists was made."""
-    comparisons: int = 0
-    """Number of comparisons of the caller's older messages; it decides which part of them is next."""
+    next_places: dict[str, int] = field(default_factory=dict)
+    """Where the next comparison of older messages begins, by what is compared: each goes on by itself."""
 
     def send(self, position: LogPosition, loaded: LoadedView, *, new_copies: bool = False) -> list[Any]:
         """Return what the model sees, as copies that the caller may change and continue.
@@ -84,8 +84,8 @@ class CallerHistory:
         items, last = loaded.items, len(copies)
         if self.copied is not items:
             return last <= len(items) and items[:last] == copies
-        turn = self.next_comparison() % -(-max(1, last) // NEWEST_COPIES) * NEWEST_COPIES
-        parts = (max(0, last - NEWEST_COPIES), last), (turn, min(turn + NEWEST_COPIES, last))
+        first = max(0, last - NEWEST_COPIES)
+        parts = (first, last), self.next_stretch("copies", NEWEST_COPIES, first)
         return all(items[start:end] == copies[start:end] for start, end in parts)
 
     def hold_said(self, items: list[Any] | None) -> None:
@@ -160,7 +160,10 @@ class CallerHistory:
         return places
 
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:
-        """Keep a caller's list that continued an earlier view and has all messages said."""
+        """Keep a caller's list that continued an earlier view and has all messages said.
+
+        items   copies, because the next list is compared with them
+        """
         self.resumed_view = SentView([], items, position.view.said, position.tip)
 
     def to_plain_list(self, messages: Sequence[Any], newest: int) -> list[Any]:
@@ -177,10 +180,20 @@ class CallerHistory:
         self.read_objects = used
         return plain
 
-    def next_comparison(self) -> int:
-        """Count one more comparison of the caller's older messages."""
-        self.comparisons += 1
-        return self.comparisons
+    def forget_objects(self) -> None:
+        """Drop the caller's own objects: a list that continues them tells nothing any more."""
+        self.caller_objects = []
+
+    def next_stretch(self, compared: str, length: int, last: int) -> tuple[int, int]:
+        """Return the part of older messages that is compared next; behind the last one the first follows.
+
+        compared   what is compared, such as copies; a stretch of it is never left out for another's sake
+        last       where the older messages end
+        """
+        start = self.next_places.get(compared, 0)
+        start = start if start < last else 0
+        self.next_places[compared] = start + length
+        return start, min(start + length, last)
 
 
 def _extend_sent(before: SentView | None, position: LogPosition, loaded: LoadedView) -> SentView:

@@ -15,7 +15,7 @@ from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.block_makers import show_messages
-from refold.session.state.caller_history import SentView
+from refold.session.state.caller_history import SentView, copy_item
 from refold.session.state.session_state import SessionState
 from refold.session.steps.load import visible_fold_messages
 from refold.stores import Place
@@ -36,9 +36,10 @@ _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
 
 
 def find_resumed_items(state: SessionState, body: Sequence[Any]) -> list[Any] | None:
-    """Return the first messages of the list if they stand for everything said; else None. Reads no store.
+    """Return copies of the first messages of the list if they stand for everything said; else None.
 
-    A caller may continue an earlier view for many turns, and a turn must not cost more for it.
+    A caller may continue an earlier view for many turns, and a turn must not cost more for it: no store is
+    read, and only messages in other JSON are copied. The caller's own objects would follow its edits.
     What was said since has to stand at the end of the view; its names prove that nothing lies between.
     """
     last = state.caller.resumed_view
@@ -50,9 +51,11 @@ def find_resumed_items(state: SessionState, body: Sequence[Any]) -> list[Any] | 
     for number, item in enumerate(new, last.said + 1):
         name = hash_entry(name, "said", state.to_stored(item), number)
     known = [*last.items, *new]
-    if name != state.position.tip or find_rewritten(state.wire, known, body) is None:
+    if name != state.position.tip or (rewritten := find_rewritten(state.wire, known, body)) is None:
         return None
-    return list(body[: len(known)])
+    for place in rewritten:
+        known[place] = copy_item(body[place])
+    return known
 
 
 def earlier_views(state: SessionState, body: Sequence[Any]) -> SessionFlow[list[SentView]]:

@@ -112,12 +112,21 @@ def _settle(state: SessionState) -> SessionFlow[UnsureWrite | None]:
 def reload_if_stale(state: SessionState) -> SessionFlow[None]:
     """Read the state again if another process has written."""
     if not state.position.stale:
-        head = yield StoreCall(lambda: state.log.head(state.name))
-        same = head is state.head or (head and state.head and head.version == state.head.version)
-        if not same:
+        try:
+            yield from check_head(state)
+        except Conflict:
             state.position.mark_stale()
     if state.position.stale:
         yield from load(state)
+
+
+def check_head(state: SessionState) -> SessionFlow[None]:
+    """Raise `Conflict` if another process has written, as a write would."""
+    head: Head | None = yield StoreCall(lambda: state.log.head(state.name))
+    known = state.head
+    same = head is known or (head and known and head.version == known.version)
+    if not same:
+        raise Conflict(known.name if known else None, head.name if head else None)
 
 
 def load(state: SessionState) -> SessionFlow[None]:
@@ -353,6 +362,8 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     yield from _recall_binding(state, said.values(), messages)
     loaded = state.new_view(wire, len(system))
     loaded.add(view_items, items, messages)
+    if wire.name != state.wire.name:  # such as after a rewind: the caller's list is in the format before it
+        state.caller.forget_objects()
     state.loaded = loaded  # last, so that an error above leaves the old view in place
 
 

@@ -269,12 +269,11 @@ def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[A
     The newest messages are compared in every turn, the older ones part by part, so that a turn costs the
     same however long the history is.
     """
-    comparison, last = state.caller.next_comparison(), len(said)
-    for known, newest, stretch in zip((state.caller.caller_objects, said), NEWEST, STRETCH, strict=True):
-        first, turn = max(0, last - newest), comparison % -(-last // stretch) * stretch
-        if known[first:last] != messages[fixed + first : fixed + last]:
-            return False
-        end = min(turn + stretch, first)  # the newest are compared already
-        if known[turn:end] != messages[fixed + turn : fixed + end]:
-            return False
+    caller, last = state.caller, len(said)
+    compared = (("objects", caller.caller_objects), ("said", said))
+    for (name, known), newest, length in zip(compared, NEWEST, STRETCH, strict=True):
+        first = max(0, last - newest)
+        for start, end in ((first, last), caller.next_stretch(name, length, first)):
+            if known[start:end] != messages[fixed + start : fixed + end]:
+                return False
     return True

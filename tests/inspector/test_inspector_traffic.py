@@ -1,6 +1,7 @@
 """Traffic of a gateway: a row for each request, the reason for its fold in one sentence, and no secret."""
 
 import json
+import re
 from contextlib import contextmanager
 
 import pytest
@@ -11,6 +12,7 @@ from refold.testing import Provider
 
 KEY = "sk-ant-api03-canary-key-of-the-traffic-tests-0123456789"
 NEW = "new session: shares no assistant message with any known one"
+FULLNESS = re.compile(r"; filled (\d+)% of the room, folds from (\d+)% on: brought to (\d+)%; folded now$")
 KNOWN = "known session: it goes on where that ended"
 
 
@@ -102,7 +104,9 @@ def test_folds_are_seen_in_the_row_and_in_the_session(tmp_path):
         made = [row for row in rows if row["fold"] == "made"]
         assert made
         assert all(row["tokens_in"] > row["tokens_sent"] for row in made)
-        assert all("folded now" in row["why"] for row in made)
+        for row in made:
+            filled, line, left = map(int, FULLNESS.search(row["why"]).groups())
+            assert filled >= line > left
         assert rows[-1]["why"].startswith("the session that the caller names")
         assert {row["fold"] for row in rows} <= {"none", "made", "ready"}
         page = served.get("sessions/long")

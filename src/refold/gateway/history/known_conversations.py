@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from refold.gateway.history.sizes import HistorySize
 from refold.gateway.history.split import Part, Written
 
 _MOST: Final = 4_096
@@ -38,6 +39,8 @@ class Conversation:
     tips: deque[str] = field(default_factory=deque)
     """Names of the last messages of its latest requests."""
     window: int | None = None
+    size: HistorySize | None = None
+    """How large its history was as it came last."""
     plan: Plan | None = None
     """How the last request was written; None if it went on as it came."""
     written: Written = field(default_factory=dict)

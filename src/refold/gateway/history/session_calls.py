@@ -22,6 +22,7 @@ from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo, NamedHistory
+from refold.gateway.history.sizes import count_history, estimate_came
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.tenant_cap import TenantCap
 from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
@@ -137,13 +138,17 @@ class SessionCalls:
         session = self._open_session(conversation, request, split.model, window)
         with self._lend_key(session, request), self._cap.hold(session):
             ready = _prepare(conversation, session, history.values, system=system, tools=tools)
-        request.row.explain(_describe_fullness(ready.budget))
+        has_folds = _has_folds(session)
+        size = count_history(session, history, conversation.size, is_whole=not has_folds)
+        conversation.size = size
+        came = estimate_came(session, size, ready.budget)
         fold = "made" if ready.fold else "ready"
-        view = View(ready.messages, ready.origins, ready.budget.used, fold, history.names[-1])
+        request.row.explain(_describe_fullness(session, ready))
+        view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
         conversation.requests += 1
         if request.hints.compacts or ends_with_order(history.values[-1]):
             _mark_compaction(conversation, session)
-        return _make_turn(conversation, split, view, _count_saved(session))
+        return _make_turn(conversation, split, view, has_folds=has_folds)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Fold harder after a refusal; None if that is not possible, or another request came in between."""
@@ -153,9 +158,11 @@ class SessionCalls:
         observed = session.observe(refusal)
         if not observed.send_again or observed.messages is None:
             return None
-        used = 0 if observed.budget is None else observed.budget.used
-        view = View(observed.messages, observed.origins, used, "made", turn.tip)
-        return _make_turn(conversation, turn.split, view, _count_saved(session) or 0)
+        budget, size = observed.budget, conversation.size
+        used = 0 if budget is None else budget.used
+        came = used if size is None else estimate_came(session, size, budget)
+        view = View(observed.messages, observed.origins, (came, used), "made", turn.tip)
+        return _make_turn(conversation, turn.split, view, has_folds=True)
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
@@ -311,11 +318,16 @@ def _prepare(conversation: Conversation, session: Session, messages: list[Any], 
     return session.prepare(messages, **fixed)
 
 
-def _describe_fullness(budget: Budget) -> str:
-    """Return how full the context is as it goes on, and when it is folded."""
-    line = budget.trigger_tokens
-    when = "never folds by itself" if line is None else f"folds from {line / budget.room:.0%} on"
-    return f"fills {budget.ratio:.0%} of the room, {when}"
+def _describe_fullness(session: Session, ready: Ready) -> str:
+    """Return how full the context is, when it is folded, and what a fold that was made now has changed."""
+    budget = ready.budget
+    line, room = budget.trigger_tokens, budget.room
+    when = "never folds by itself" if line is None else f"folds from {line / room:.0%} on"
+    before, after = session.state.accounting.fold_sizes.get(ready.fold or "", (0, 0))
+    if before <= after:
+        return f"fills {budget.ratio:.0%} of the room, {when}"
+    filled = (budget.used + before - after) / room
+    return f"filled {filled:.0%} of the room, {when}: brought to {budget.ratio:.0%}"
 
 
 def _mark_compaction(conversation: Conversation, session: Session) -> None:
@@ -327,18 +339,16 @@ def _mark_compaction(conversation: Conversation, session: Session) -> None:
         _LOGGER.warning("a client's own compaction was not marked (%s)", describe_fault(error))
 
 
-def _make_turn(conversation: Conversation, split: SplitBody, view: View, saved: int | None) -> Turn:
-    """Return the turn for a view; where no fold shortens it, the caller's own bytes go on.
-
-    saved   tokens that the standing folds save; None if none stands
-    """
-    (parts, conversation.written), used = plan_view(view, conversation.written), view.used
-    is_folded = saved is not None and not is_unchanged(parts, len(split.items))
+def _make_turn(conversation: Conversation, split: SplitBody, view: View, *, has_folds: bool) -> Turn:
+    """Return the turn for a view; where no fold shortens it, the caller's own bytes go on."""
+    parts, conversation.written = plan_view(view, conversation.written)
+    is_folded = has_folds and not is_unchanged(parts, len(split.items))
+    used = view.tokens[1]
     conversation.plan = Plan(parts, len(split.items), view.tip) if is_folded else None
     return Turn(
         fold=view.fold if is_folded else "none",
         body=split.write(parts) if is_folded else None,
-        tokens=(used + (saved or 0) if is_folded else used, used),
+        tokens=view.tokens if is_folded else (used, used),
         model=split.model,
         conversation=conversation,
         split=split,
@@ -361,8 +371,6 @@ def _give_back_later(session: Session, summariser: CallerSummariser, wait: Calla
         summariser.give_back()
 
 
-def _count_saved(session: Session) -> int | None:
-    """Return the tokens that the standing folds save; None if none stands."""
-    state = session.state
-    sizes = [state.accounting.fold_sizes[fold.name] for fold in state.shortening_folds() if fold.standing]
-    return sum(before - after for before, after in sizes) if sizes else None
+def _has_folds(session: Session) -> bool:
+    """True if a fold that shortens the history stands in the view."""
+    return any(fold.standing for fold in session.state.shortening_folds())

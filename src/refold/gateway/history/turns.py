@@ -24,8 +24,8 @@ class View:
     messages: Sequence[Any]
     origins: Sequence[int | None]
     """For each message its place in the caller's list; None where a fold made or changed it."""
-    used: int
-    """Tokens of the whole request."""
+    tokens: tuple[int, int]
+    """Tokens of the whole request, as it came and as it goes on."""
     fold: str
     """What the caller is told, if a fold stands in it."""
     tip: str

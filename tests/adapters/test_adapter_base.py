@@ -282,6 +282,17 @@ def test_a_mistyped_key_is_refused_instead_of_giving_an_empty_session(adapter):
         asyncio.run(adapter.asession("thread-l"))
 
 
+def test_a_number_is_a_key_as_its_text_is(adapter):
+    Turn(adapter.open_session("0"), BRIDGE, history(1)).prepare()
+    assert adapter.session(0) is adapter.session("0")
+    assert asyncio.run(adapter.asession(0)).name == "0"
+    assert adapter.session(5, create=True).name == "5"
+    assert adapter.find_key(5, "agent") == "5:agent"
+    for wrong in (True, 1.5, b"a"):
+        with pytest.raises(refold.RefoldError, match="use a text that is not empty, or a number"):
+            adapter.session(wrong, create=True)
+
+
 def test_the_adapters_own_key_is_open_before_the_first_request():
     adapter = Adapter("mine", store="memory:")
     assert adapter.session().folds() == adapter.session("mine").folds() == []

@@ -114,7 +114,7 @@ class Adapter(Generic[M]):
                 made.close()
         return opened
 
-    def session(self, key: str | None = None, *, create: bool = False) -> Session:
+    def session(self, key: str | int | None = None, *, create: bool = False) -> Session:
         """Return the session of a key: its log, folds, `unfold`, `recall`, receipts and costs.
 
         key      may be left out where the adapter was made with one
@@ -125,7 +125,7 @@ class Adapter(Generic[M]):
             self._refuse_unknown(session.name)
         return session
 
-    async def asession(self, key: str | None = None, *, create: bool = False) -> AsyncSession:
+    async def asession(self, key: str | int | None = None, *, create: bool = False) -> AsyncSession:
         """Return the session of a key for an event loop."""
         session = await self.sessions.aget(self.find_key(key))
         if not create and not session.unsaved:
@@ -159,7 +159,7 @@ class Adapter(Generic[M]):
         if self._opened:
             await self.sessions.aclose()
 
-    def find_key(self, found: str | None, *parts: str | None, request: Any = None) -> str:
+    def find_key(self, found: str | int | None, *parts: str | None, request: Any = None) -> str:
         """Return the key of a session.
 
         found     the framework's id of the conversation, or None if it has none
@@ -168,10 +168,14 @@ class Adapter(Generic[M]):
         """
         if callable(self._key) and request is not None:
             return self._key(request)
+        if isinstance(found, int) and not isinstance(found, bool):
+            found = str(found)  # also 0
         own = self._key if isinstance(self._key, str) else None
         first = (own or found) if request is not None else (found or own)
         if not first:
             self._refuse_missing_key()
+        if not isinstance(first, str):
+            raise RefoldError(f"{first!r} is no key of a session: use a text that is not empty, or a number")
         return ":".join((first, *(part for part in parts if part)))
 
     def _refuse_missing_key(self) -> NoReturn:

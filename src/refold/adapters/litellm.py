@@ -324,7 +324,7 @@ class RefoldHook(CustomLogger):  # type: ignore[misc]  # LiteLLM has no types he
             options=options,
         )
 
-    def session(self, key: str) -> Session:
+    def session(self, key: str | int) -> Session:
         """Return the session of a key: its id, behind the hash of the user's key where there is one."""
         return self.adapter.session(key)
 

@@ -206,7 +206,7 @@ class RefoldPlugin(Adapter[BaseLlm], BasePlugin):
     # -- sessions ------------------------------------------------------------------------------------------
 
     def session(
-        self, key: str | AdkSession | None = None, *, agent: str | None = None, create: bool = False
+        self, key: str | int | AdkSession | None = None, *, agent: str | None = None, create: bool = False
     ) -> Session:
         """Return the session of a conversation.
 
@@ -217,15 +217,15 @@ class RefoldPlugin(Adapter[BaseLlm], BasePlugin):
         return super().session(self._find_name(key, agent), create=create)
 
     async def asession(
-        self, key: str | AdkSession | None = None, *, agent: str | None = None, create: bool = False
+        self, key: str | int | AdkSession | None = None, *, agent: str | None = None, create: bool = False
     ) -> AsyncSession:
         """Return the session of a conversation for an event loop."""
         return await super().asession(self._find_name(key, agent), create=create)
 
-    def _find_name(self, key: str | AdkSession | None, agent: str | None) -> str:
+    def _find_name(self, key: str | int | AdkSession | None, agent: str | None) -> str:
         if isinstance(key, AdkSession):
             key = _make_key(key)
-        elif key is not None and self._key is None and key.count(":") < 2:  # app:user:session
+        elif key is not None and self._key is None and str(key).count(":") < 2:  # app:user:session
             # An id alone would name another conversation, which is empty.
             raise RefoldError(f"{key!r} is no key: pass ADK's session, or `app:user:session`")
         return self.find_key(key, agent)

@@ -175,6 +175,28 @@ def test_secrets_are_hidden_until_somebody_asks_for_one_message(address):
         assert SECRET not in str(served.get(f"{shown}?show=1"))
 
 
+def test_a_secret_in_the_name_of_a_checkpoint_is_hidden(address):
+    with refold.open("talk", store=address) as session:
+        session.say({"role": "user", "content": "hi"})
+        session.checkpoint(f"before {SECRET}")
+        (checkpoint,) = session.checkpoints()
+    paths = (
+        "sessions/talk",
+        "sessions/talk?measure=0",
+        "sessions/talk/usage",
+        "sessions/talk/entries?of=log",
+    )
+    with inspecting(address) as served:
+        bodies = [served.send("GET", f"/inspect/api/{path}").body for path in paths]
+        assert [path for path, body in zip(paths, bodies, strict=True) if SECRET.encode() in body] == []
+        assert all(b"before " in body for body in bodies)
+        refused = served.post("sessions/talk/rewind", {"to": "nowhere"})
+        assert (refused.status, SECRET.encode() in refused.body) == (422, False)
+        (shown,) = served.get("sessions/talk")["checkpoints"]
+        assert shown["entry"] == checkpoint.entry  # by this it is found
+        assert served.post("sessions/talk/rewind", {"to": shown["entry"]}).status == 200
+
+
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_a_name_of_any_characters_is_one_part_of_a_path(address, name):
     store_messages(address, [{"role": "user", "content": "hi"}], name)

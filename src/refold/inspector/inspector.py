@@ -31,7 +31,7 @@ from refold.inspector.live.watching import Watcher
 from refold.inspector.options import InspectorOptions, check_inspector
 from refold.inspector.scopes import FindLive, Scopes, find_none
 from refold.inspector.views.entries import PAGE
-from refold.inspector.views.shown import can_redact
+from refold.inspector.views.shown import can_redact, find_redactor
 from refold.stores import SessionInfo
 
 T = TypeVar("T")
@@ -126,7 +126,8 @@ class Inspector:
         except StoreError as error:
             return ApiError("busy", f"the store does not answer: {error}").to_response()
         except RefoldError as error:
-            return ApiError("refused", str(error)).to_response()
+            text, _ = find_redactor(show=False)(str(error))  # it may name every checkpoint
+            return ApiError("refused", text).to_response()
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001  # a page gets an answer that it can show

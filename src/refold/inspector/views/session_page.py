@@ -176,11 +176,14 @@ def _describe_system(scope: Scope, stored: StoredSession) -> dict[str, Any] | No
 
 def _list_checkpoints(scope: Scope, stored: StoredSession, *, loads: bool) -> list[dict[str, Any]]:
     """Return the checkpoints of every branch; of this one alone where the view is not loaded."""
+    redact = find_redactor(show=False)
     if loads:
-        return [to_data(checkpoint) for checkpoint in scope.open(stored.name).checkpoints()]
+        listed = map(to_data, scope.open(stored.name).checkpoints())
+        return [{**checkpoint, "name": redact(checkpoint["name"])[0]} for checkpoint in listed]
+    named = ((redact(name)[0], said) for name, said in stored.view.checkpoints.items())
     return [
         {"name": name, "handle": f"#{said}", "said": said, "entry": name, "on_branch": True}
-        for name, said in stored.view.checkpoints.items()
+        for name, said in named
     ]
 
 

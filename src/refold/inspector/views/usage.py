@@ -8,6 +8,7 @@ from refold.core.log.entries import MARKS, Entry, Kind
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import StoredSession
 from refold.inspector.views.session_list import find_size
+from refold.inspector.views.shown import find_redactor
 from refold.session.steps.read_entries import is_believed, usage_report
 
 POINTS: Final = 400
@@ -49,7 +50,8 @@ class _Meter:
                     self._mark(entry, "unfold", self.stored.labels[name], name)
             case "checkpoint":
                 name = str(value.get("name", ""))
-                self._mark(entry, CLIENT if name == CLIENT else "checkpoint", name)
+                kind = CLIENT if name == CLIENT else "checkpoint"
+                self._mark(entry, kind, find_redactor(show=False)(name)[0])
             case "attempt":
                 if value.get("trigger") == EMERGENCY:
                     self._mark(entry, "overflow", "")

@@ -78,3 +78,44 @@ def test_the_same_in_an_event_loop():
     provider = Provider(None)
     provider.sent = asyncio.run(play())
     provider.check()
+
+
+def test_a_turn_that_comes_while_a_summary_is_written_does_not_take_its_place(tmp_path):
+    """The other turn has a session of its own on the same store, as in another process."""
+    store, summary = (
+        f"sqlite:{tmp_path / 'log.db'}",
+        "The harbour was spoken of twenty times, and its ships. " * 4,
+    )
+
+    def overtake(ask):
+        other.prepare(talk("B"))
+        return summary
+
+    with (
+        refold.open("s", store=store, window=200_000) as other,
+        refold.open("s", store=store, window=6_000, ask=overtake) as session,
+    ):
+        ready = session.prepare(talk("A"))
+        assert ready.messages[-1]["content"] == "the question of turn A"
+        assert ready.budget.used <= ready.budget.room
+
+
+def test_a_refused_turn_of_a_reopened_session_is_sent_its_own_list(tmp_path):
+    """Its callers hand in views, so that the session does not know what every message was."""
+    store, whole = f"sqlite:{tmp_path / 'log.db'}", talk("before")
+    with refold.open("s", store=store, window=6_000) as first:
+        view = first.prepare(whole).messages
+    with refold.open("s", store=store, window=6_000) as session:
+        lists = {
+            name: [
+                *view,
+                {"role": "assistant", "content": "yes"},
+                {"role": "user", "content": f"turn {name}"},
+            ]
+            for name in "AB"
+        }
+        provider = Provider(lambda: session.prepare(lists["B"]))
+        session.send(provider, lists["A"])
+        folded = str(provider.sent[1])
+        assert "turn A" in folded
+        assert "turn B" not in folded

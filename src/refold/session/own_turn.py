@@ -8,7 +8,6 @@ same step in which the refusal is observed.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from refold.core.messages.plain_values import to_plain_messages
 from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
 from refold.session.drivers import SessionFlow
@@ -56,6 +55,8 @@ class _OwnList:
 
     def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any]) -> None:
         self.items, self.beside = items, beside
+        self.tip = ""
+        """The name of its last message, once it was handed in."""
         self._is_recovered = False
 
     def observe_refusal(self, state: SessionState, answer: Any) -> SessionFlow[Observed]:
@@ -81,15 +82,13 @@ class _OwnList:
 
     def _is_overtaken(self, state: SessionState) -> bool:
         """True if the session holds the list of another turn; never where a turn has no list of its own."""
-        if self.items is None:
-            return False
-        said = state.caller.said_items
-        own = to_plain_messages(self.items)[state.loaded.fixed :]
-        return said is not None and list(own) != said
+        return self.items is not None and state.position.tip != self.tip
 
     def _hand_in(self, state: SessionState) -> SessionFlow[Ready]:
         beside = {"system": None, "tools": None, "prompt": None, "files": None, **self.beside}
-        return prepare(state, self.items, **beside, start_background=lambda: None)
+        ready = yield from prepare(state, self.items, **beside, start_background=lambda: None)
+        self.tip = ready.tip
+        return ready
 
 
 def _may_be_refusal(answer: Any) -> bool:
@@ -105,7 +104,9 @@ class OwnTurn:
 
     def prepare(self) -> Ready:
         """Return the view to send."""
-        return self._session.prepare(self._list.items, **self._list.beside)
+        ready = self._session.prepare(self._list.items, **self._list.beside)
+        self._list.tip = ready.tip
+        return ready
 
     def observe(self, answer: Any, *, say: bool = False) -> Observed:
         """Take in a response or an error; what is to be sent again is a view of this turn's list."""
@@ -126,7 +127,9 @@ class AsyncOwnTurn:
 
     async def prepare(self) -> Ready:
         """Return the view to send."""
-        return await self._session.prepare(self._list.items, **self._list.beside)
+        ready = await self._session.prepare(self._list.items, **self._list.beside)
+        self._list.tip = ready.tip
+        return ready
 
     async def observe(self, answer: Any, *, say: bool = False) -> Observed:
         """Take in a response or an error; what is to be sent again is a view of this turn's list."""

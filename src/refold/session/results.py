@@ -27,6 +27,8 @@ class Ready:
     """Entries of the log that are only in memory, because the store fails; 0 if everything is stored."""
 
     places: Sequence[int | None] = field(default=(), repr=False)
+    tip: str = field(default="", repr=False)
+    """The name in the log of the last message that was handed in."""
 
     @property
     def origins(self) -> list[int | None]:

@@ -141,22 +141,27 @@ def redact_receipt(state: SessionState, receipt: Receipt) -> Receipt:
     return replace(receipt, stages=stages, reason=redact(receipt.reason))
 
 
+def has_message(state: SessionState, number: int, name: str) -> SessionFlow[bool]:
+    """Return whether a message stands on the branch on which the session is now."""
+    if state.view.said < number:
+        return False
+    if not number or state.position.tip == name or state.head is None:
+        return True
+    place = state.head.place
+    entries: list[Entry] = yield StoreCall(
+        lambda: list(state.log.read(state.name, place, kinds=SAID, first=number, last=number))
+    )
+    return bool(entries) and entries[0].name == name
+
+
 def _find_obstacle(state: SessionState, draft: FoldDraft, since: tuple[int, str]) -> SessionFlow[str]:
     """Return why a fold does not apply any more; "" if it does.
 
     It applies if the messages are those it was made for, still in the view, and none was pinned meanwhile.
     """
     elsewhere = "the conversation went another way meanwhile"
-    said, tip = since
-    if state.view.said < said:
+    if not (yield from has_message(state, *since)):
         return elsewhere
-    if said and state.position.tip != tip and state.head is not None:
-        place = state.head.place
-        entries: list[Entry] = yield StoreCall(
-            lambda: list(state.log.read(state.name, place, kinds=SAID, first=said, last=said))
-        )
-        if not entries or entries[0].name != tip:
-            return elsewhere
     numbers = {item.first for item in state.loaded.view_items if isinstance(item, MessageRange)}
     inserted = {item for item in state.loaded.view_items if isinstance(item, Replacement)}
     for item in (item for change in draft.changes for item in change.removed):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions, build_task
 from refold.calls.outcome import Outcome
@@ -28,11 +28,15 @@ from refold.session.steps.context import (
     to_conversation,
     warn_listeners,
 )
-from refold.session.steps.install_fold import install_fold
-from refold.session.steps.load import reload_if_stale, retry_on_conflict
+from refold.session.steps.install_fold import has_message, install_fold
+from refold.session.steps.load import check_head, reload_if_stale, retry_on_conflict
 from refold.session.steps.native.fold_blocks import find_block_places, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.take_in import take_in
+
+TRIES: Final = 3
+"""How often a list is handed in. Another turn can only come between while a model writes a summary, or in
+another process."""
 
 
 def prepare(
@@ -49,35 +53,53 @@ def prepare(
 
     start_background   prepares a fold in the background
     """
-    state.request.update(system=system, tools=tools, prompt=prompt, files=files)
-    try:
-        taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
-    except StoreError as error:  # the caller's list is enough to go on
-        if messages is None or not state.begin_again(error):
-            raise
-        taken = yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages))
-    context = yield from context_state(state)
-    budget, accounting = context.budget, state.accounting
-    if state.events.is_new_level(budget.level):
-        warn_listeners(state, budget)
-    accounting.note_refusal(refused=False)
-    before = state.view, accounting.report
-    attempt = yield from compact_if_due(state, context)
-    # others may act while a model answers
-    measured = budget if before == (state.view, accounting.report) else None
-    if attempt.fold:
-        budget = measured = (yield from context_state(state)).budget
+    for tries_left in reversed(range(TRIES)):
+        state.request.update(system=system, tools=tools, prompt=prompt, files=files)
+        taken = yield from _take_in_or_begin_again(state, messages)
+        context = yield from context_state(state)
+        budget, accounting = context.budget, state.accounting
+        if state.events.is_new_level(budget.level):
+            warn_listeners(state, budget)
+        accounting.note_refusal(refused=False)
+        before = state.view, accounting.report
+        attempt = yield from compact_if_due(state, context)
+        # Others may act while a model answers; a turn on another branch would be sent in place of this one.
+        measured = budget if before == (state.view, accounting.report) else None
+        if attempt.fold:
+            budget = measured = (yield from context_state(state)).budget
+        is_own = yield from has_message(state, taken.said, taken.tip)
+        if is_own or messages is None or not tries_left:
+            break
     note_request(state, measured)
-    sent, places = _choose_list(state, messages, taken)
+    sent, places = _choose_list(state, messages, taken) if is_own else _choose_own(state, messages)
     outcome = _tell_repairs(replace(attempt.outcome, messages=sent), taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)
         else:
             start_background()
-    return Ready(
-        messages=sent, budget=budget, outcome=outcome, fold=attempt.fold or taken.native, places=places
-    )
+    fold = attempt.fold or taken.native
+    return Ready(messages=sent, budget=budget, outcome=outcome, fold=fold, places=places, tip=taken.tip)
+
+
+def _take_in_or_begin_again(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow["_TakenIn"]:
+    """Take in the caller's list, which is enough to go on where the store fails."""
+    try:
+        return (yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages)))
+    except StoreError as error:
+        if messages is None or not state.begin_again(error):
+            raise
+    return (yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages)))
+
+
+def _choose_own(
+    state: SessionState, messages: Sequence[Any] | None
+) -> tuple[list[Any], Sequence[int | None]]:
+    """Return the caller's list as it came: others took the session elsewhere each time it was handed in."""
+    if messages is None:
+        copies = state.send_view()
+        return copies, [None] * len(copies)
+    return list(messages), range(len(messages))
 
 
 def _tell_repairs(outcome: Outcome, taken: "_TakenIn") -> Outcome:
@@ -140,8 +162,9 @@ class _TakenIn:
 
     as_said: bool
     """True if it has the messages as they were said, and is not a view of them."""
+    said: int
     tip: str
-    """Name of its last message."""
+    """Number and name of its last message."""
     mended: int
     """Messages that were repaired."""
     limited: str = ""
@@ -158,7 +181,10 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
+        head = state.head
         as_said = yield from take_in(state, messages)
+        if head is not None and state.head is head:  # no write has told whether others wrote
+            yield from check_head(state)
     state.thinking.note_sent("")  # what is sent next is another request
     yield from _record_start(state)
     native = yield from fold_block(state)
@@ -168,7 +194,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         state.accounting.record_breaker_event("turn", state.now())
     limits = _find_limits(state, new)
     if not limits and state.loaded.sound is not None:
-        return _TakenIn(as_said, state.position.tip, 0, native=native)
+        return _TakenIn(as_said, state.view.said, state.position.tip, 0, native=native)
     window = yield from find_window(state)
     budget = measure_context(state, window, RequestContext())
     policy = state.settings.policy
@@ -194,7 +220,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         if reports and made.entry is not None:
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
     limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
-    return _TakenIn(as_said, state.position.tip, result.repaired, limited, native)
+    return _TakenIn(as_said, state.view.said, state.position.tip, result.repaired, limited, native)
 
 
 def _record_start(state: SessionState) -> SessionFlow[None]:

@@ -10,7 +10,8 @@ GOOD: Final = (
     " the edits so"
     " far are in src/module_3.py and src/module_7.py. The tests of the tokenizer pass, those of the"
     " printer do not"
-    " yet: an expected value differs. Next: look at the printer's buffer, then run everything again."
+    " yet: an expected value differs. Next: look at the printer's buffer, then run everything again. Nothing"
+    " was decided about the names of the modules, and no file outside src/ was changed."
 )
 """A summary of the kind a model writes: sound, and without the details that a case plants."""
 

@@ -131,6 +131,9 @@ def test_our_own_figures_come_without_peers(tmp_path):
     rows = json.loads(out.read_text())["rows"]
     assert [(row["step"], row["subject"]) for row in rows] == [
         ("decide", "refold"),
+        ("decide", "refold prepare"),
+        ("decide", "refold lists"),
+        ("decide", "refold copies"),
         ("decide", "refold stateless"),
         ("estimate", "refold"),
     ]

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -301,6 +302,18 @@ def test_a_word_is_too_little_to_fold(policy, has_summariser):
     said = tools.measure_now(chat).breakdown.history
     assert do(chat, "/compact") == f"nothing was folded: there is too little to fold yet ({said} tokens)"
     assert do(chat, "/plan") == f"Nothing would change: there is too little to fold yet ({said} tokens)"
+
+
+def test_the_lines_of_the_first_steps_fold_and_the_page_says_what_to_do_if_not():
+    page = (Path(__file__).parents[2] / "docs" / "start" / "chat.md").read_text(encoding="utf-8")
+    chat = make_conversation(
+        ["It is a place, or a thing, that many people know and like. " * 2], window=2_000
+    )
+    for line in re.findall(r"^› ([^/].*)", page, re.MULTILINE):
+        say(chat, line)
+    assert do(chat, "/compact").startswith("Compacted #2-#6 (4 messages) into 1 message")
+    assert "`there is too little to fold yet`? Then" in page
+    assert re.search(r"#3 +user +folded +The code of the door is 4711", do(chat, "/recall 4711"))
 
 
 def test_too_little_is_not_the_reason_where_pins_keep_everything():

@@ -84,6 +84,34 @@ def test_from_the_list_to_an_unfolded_message_by_keys(watch, inspector):
     page.get_by_role("dialog").wait_for(state="detached")
 
 
+def test_a_word_that_names_no_session_is_searched_in_what_was_said(watch, inspector):
+    page = watch(inspector).go("#/", ".sessions-table .row")
+    page.keyboard.press("/")
+    page.keyboard.type("harbor-17")
+    assert has_text(page, "No session is named so")
+    assert page.get_by_role("link", name="Search everything said for “harbor-17”").count() == 1
+    page.keyboard.press("Enter")
+    page.locator(".row mark").first.wait_for()
+    assert page.url.endswith("#/recall?q=harbor-17")
+    page.go_back()
+    assert has_text(page, "No session is named so")
+
+
+def test_enter_before_the_list_is_filtered_searches_as_well(watch, inspector):
+    page = watch(inspector).go("#/", ".sessions-table .row")
+    page.keyboard.press("/")
+    page.keyboard.insert_text("harbor-17")
+    page.keyboard.press("Enter")
+    page.locator(".row mark").first.wait_for()
+    page.keyboard.press("s")
+    page.locator(".sessions-table .row").first.wait_for()
+    page.keyboard.press("/")
+    page.keyboard.insert_text(LONG_TASK)
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelectorAll('.sessions-table .row').length === 1")
+    assert "#/recall" not in page.url
+
+
 def test_tab_reaches_every_control_and_shows_where_it_is(watch, inspector):
     seen = watch(inspector)
     for name, (address, sign) in VIEWS.items():

@@ -3,8 +3,10 @@
 import re
 
 import pytest
-from inspector_pages import has_text, print_refold, run_refold, wait_for_lines, wait_until
+from inspector_pages import has_text, print_refold, run_inspector, run_refold, wait_for_lines, wait_until
 from seeded_stores import HOSTILE, LONG_TALK, LONG_TASK, LOST
+
+import refold
 
 
 @pytest.fixture
@@ -27,6 +29,20 @@ def test_the_list_of_sessions(watch, inspector, refold_says):
         assert number(row.locator(".c-messages").inner_text()) == rows[name]["said"]
     assert page.inner_text(".tools").endswith(f"{len(rows)} of {len(rows)} shown")
     assert {LONG_TASK, LONG_TALK} <= set(rows)
+
+
+def test_a_meter_without_sizes_says_why(watch, tmp_path):
+    """An upstream that always reports 100 tokens: its reports cannot be the sizes of the requests."""
+    store = f"sqlite:{tmp_path}/talk.db"
+    with refold.open("talk", store=store, model="claude-sonnet-4-5") as session:
+        for turn in range(3):
+            session.say({"role": "user", "content": f"question {turn} " + "about the parser " * 400})
+            session.prepare()
+            session.observe({"usage": {"input_tokens": 90, "output_tokens": 10}})
+            session.say({"role": "assistant", "content": "an answer"})
+    with run_inspector(store) as url:
+        page = watch(url).session("talk")
+        assert has_text(page, "3 reports so far, 3 of them cannot be the size of the request")
 
 
 def test_what_the_model_sees(watch, inspector, refold_says):

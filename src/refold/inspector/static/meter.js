@@ -66,6 +66,14 @@ function Legend({ usage, readout }) {
   </figcaption>`;
 }
 
+// Why there is no line yet: it needs two reports of usage that can be the size of their requests.
+function explainNone({ requests, n }) {
+  const doubted = requests - n.length;
+  const so = `${plural(requests, 'report')} so far`;
+  if (!doubted) return `The meter begins with the second report of usage: ${so}.`;
+  return `The meter needs two reports of usage that fit what was sent: ${so}, ${count(doubted)} of them cannot be the size of the request.`;
+}
+
 // select(first, last) with numbers of messages; a click gives the first only.
 export function Meter({ who, session, select }) {
   const usage = useData(at(who, '/usage', { points: POINTS }), isAbout(who)).data;
@@ -96,7 +104,7 @@ export function Meter({ who, session, select }) {
   }, [usage]);
   if (!usage) return html`<div class="meter empty"></div>`;
   if (!isDrawn) {
-    return html`<p class="meter-none">The meter begins with the second report of usage: ${plural(usage.requests, 'request')} so far.</p>`;
+    return html`<p class="meter-none">${explainNone(usage)}</p>`;
   }
   const folds = session.folds.filter((fold) => fold.standing).length;
   const words = `Tokens of ${count(usage.requests)} requests: ${count(usage.sent.at(-1))} sent last, ${count(usage.without.at(-1))} without folds, `

@@ -81,21 +81,28 @@ function List({ state, open }) {
 
 export function SessionsView({ route }) {
   const [filter, setFilter] = useState(route.params.q ?? '');
+  const [entered, setEntered] = useState(null);
   const state = useSessions(filter);
   const type = (text) => {
     setFilter(text);
     keepParams({ q: text });
   };
+  const isNone = state.filter === filter && state.total > 0 && !state.rows.length;
+  useEffect(() => {
+    if (isNone && entered === filter) go(link.recall({ q: filter })); // also if Enter came before the answer
+  }, [isNone, entered, filter]);
   let body = html`<${List} state=${state} open=${(session) => go(link.session(session))} />`;
   if (!state.rows) body = state.error ? html`<${Failed} error=${state.error} retry=${state.retry} />` : html`<${Loading} what="sessions" />`;
   else if (!state.total) {
     body = html`<${Empty} title="No session yet">Point a client at the gateway, or open a session with the library: it appears here by itself.<//>`;
   } else if (!state.rows.length) {
-    body = html`<${Empty} title="Nothing matches">No session matches “${plain(filter, 80)}”. Clear the filter to see all ${count(state.total)}.<//>`;
+    const search = html`<a class="button" href=${link.recall({ q: filter })}>Search everything said for “${plain(filter, 80)}”</a>`;
+    body = html`<${Empty} title="No session is named so">${search} (<kbd>Enter</kbd>), or clear the filter to see all ${count(state.total)}.<//>`;
   }
   return html`<h1 class="sr">Sessions</h1>
     <div class="tools">
-      <${Search} label="Filter" hint="filter: words of the name, model:opus, client:codex, folded:yes" value=${filter} change=${type} />
+      <${Search} label="Filter" hint="filter: words of the name, model:opus, client:codex, folded:yes" value=${filter} change=${type}
+        enter=${() => setEntered(filter)} />
       ${state.rows && html`<span class="quiet-text" role="status">${count(state.matching)} of ${count(state.total)} shown</span>`}
     </div>
     ${body}`;

@@ -249,6 +249,6 @@ def test_a_transcript_without_words_is_refused(files):
 def test_a_file_that_is_a_session_and_a_session_that_is_no_file(files):
     done = run_cli("show", "nowhere.jsonl")
     assert done.status == 1
-    assert "there is no store" in done.err
+    assert done.err == "refold: there is no file nowhere.jsonl\n"
     (files / "plain.json").write_text('[{"role": "user", "content": "hi"}]')
     assert run_cli("show", "./plain.json", "--json").json["said"] == 1

@@ -243,6 +243,25 @@ def test_what_is_not_there_is_refused_in_one_line(args, one_store):
     assert ("is a file, not a folder" in done.err) == ("a-file" in args[-1])
 
 
+@pytest.mark.parametrize("has_store", [False, True])
+@pytest.mark.parametrize("command", ["diff", "show", "folds", "recall", "export", "measure", "validate"])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nosuch.jsonl", "there is no file nosuch.jsonl"),
+        ("logs/nosuch", "there is no file logs/nosuch"),
+        ("claude-cod:latest", "there is no file claude-cod:latest; did you mean claude-code:latest?"),
+    ],
+)
+def test_what_looks_like_a_file_is_refused_as_one(command, name, told, has_store, request):
+    if has_store:
+        request.getfixturevalue("one_store")
+    more = {"recall": ("words",), "export": ("out",)}.get(command, ())
+    done = run_cli(command, name, *more)
+    status = 2 if command in ("measure", "validate") else 1
+    assert (done.status, done.out, done.err) == (status, "", f"refold: {told}\n")
+
+
 @pytest.mark.parametrize("args", COMMANDS_OF_A_SESSION, ids=" ".join)
 def test_a_session_nobody_has_is_one_line(args, one_store):
     store = one_store

@@ -19,7 +19,7 @@ def show_web(args: Namespace, screen: Screen) -> int:
         raise WrongUse(f"--web needs {error.name}: {install_hint('serve')}") from None
 
     with use_store(args, files=True) as store:
-        find_head(store, args.session)
+        find_head(store, args.session, files=True)
         running = browsing.find_running(store.address)
         if running is not None:
             url = browsing.name_session(running, args.session)

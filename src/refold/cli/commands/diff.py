@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Show one fold."""
     with use_store(args, files=True) as store:
-        head = find_head(store, args.session)
+        head = find_head(store, args.session, files=True)
         view = read_view(store, args.session, head)
         entries = {entry.name: entry for entry in store.read(args.session, head.place, kinds=["fold"])}
         entry = entries[_choose_fold(args.fold, view)]

@@ -82,7 +82,7 @@ def run(args: Namespace, screen: Screen) -> int:
 def _show_stored(args: Namespace, screen: Screen) -> int:
     """Show all messages, or the log."""
     with use_store(args, files=True) as store:
-        head = find_head(store, args.session)
+        head = find_head(store, args.session, files=True)
         view = read_view(store, args.session, head)
         entries = store.read(args.session, head.place)
         if args.all:

@@ -1,6 +1,7 @@
 """Conversations from a file, an agent's session or standard input, and how each was wrapped."""
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ _EXPECTED: Final = "expected a JSON list of messages, a request body, or one mes
 _LIST_KEYS: Final = ("messages", "contents", "input")
 _MESSAGE_KEYS: Final = frozenset({*_LIST_KEYS, "role", "type", "content", "parts", "text"})
 """Keys of which every message and every request has at least one."""
+_LIKE_AN_AGENT: Final = 0.75
+"""How like a word must be to the name of an agent: a letter too few or two that are swapped, not more."""
 _SHOWN_PROBLEMS: Final = 3
 """Problems of a transcript that are shown; a damaged file has hundreds of the same kind."""
 
@@ -95,6 +98,8 @@ def read_source(
         transcript = _read_transcript(path)
     if transcript is not None:
         return _source_of(transcript, name, screen, format=format, whole=whole)
+    if path != STDIN and suggest_agent(path) and not is_file(path):
+        raise WrongUse(describe_missing_file(path))
     raw = read_raw(path, screen)
     try:
         return parse_source(raw, path, screen, format=format, whole=whole)
@@ -132,6 +137,19 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):  # a folder that may not be entered, a name that is too long
         return False
+
+
+def suggest_agent(name: str) -> str:
+    """Return `AGENT:SESSION` with the agent that was meant, if the name begins almost like one; else ""."""
+    word, colon, session = name.partition(":")
+    near = get_close_matches(word.lower(), transcripts.AGENTS, 1, _LIKE_AN_AGENT) if colon else []
+    return f"{near[0]}:{session}" if near else ""
+
+
+def describe_missing_file(name: str) -> str:
+    """Return the words for a file that is not there, with the agent's session that may be meant."""
+    near = suggest_agent(name)
+    return f"there is no file {name}" + (f"; did you mean {near}?" if near else "")
 
 
 def _read_transcript(name: str) -> Transcript | None:

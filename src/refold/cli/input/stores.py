@@ -1,5 +1,6 @@
 """The store and the session of a command: how they are named, opened and found."""
 
+import re
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions
 DEFAULT: Final = "sqlite:"
 _FILE_ENDINGS: Final = (".jsonl", ".json", ".zst", ".db")
 """Endings that tell the name of a file from the name of a session."""
+_LIKE_A_FILE: Final = re.compile(r".*[/\\]|.*\.[A-Za-z][A-Za-z0-9]{1,4}$")
+"""What is not there, but looks like a file: it has a slash, or an ending of letters."""
 
 
 def store_address(args: Namespace) -> str:
@@ -60,14 +63,16 @@ def use_store(args: Namespace, *, create: bool = False, files: bool = False) -> 
         return
     address = store_address(args)
     if not create and not store_exists(address):
+        if files and looks_like_file(args.session):
+            raise _refuse_file(args.session)
         shown = "your data folder" if address == DEFAULT else address
         raise Refused(f"there is no store in {shown}: --store names one, `refold import` begins one")
     with closing(open_store(address)) as store:
         yield store
 
 
-def find_head(store: Store, name: str) -> Head:
-    """Return the head of a session; refuses a name that the store does not have."""
+def find_head(store: Store, name: str, *, files: bool = False) -> Head:
+    """Return the head of a session; refuses a name that the store does not have, with `files` as a file's."""
     head = store.head(name)
     if head is not None:
         return head
@@ -75,15 +80,30 @@ def find_head(store: Store, name: str) -> Head:
     with suppress(StoreError):
         names = [info.name for info in store.sessions()]
     near = get_close_matches(name, names, 1)
+    if files and not near and looks_like_file(name):
+        raise _refuse_file(name)
     hint = f"did you mean {near[0]!r}?" if near else "`refold sessions` lists those there are"
     raise Refused(f"there is no session {name!r} in {store.address}; {hint}")
+
+
+def looks_like_file(name: str) -> bool:
+    """True for a name that is more likely one of a file or of an agent's session than of a stored one."""
+    from refold.cli.input.sources import suggest_agent
+
+    return _LIKE_A_FILE.match(name) is not None or bool(suggest_agent(name))
+
+
+def _refuse_file(name: str) -> Refused:
+    from refold.cli.input.sources import describe_missing_file
+
+    return Refused(describe_missing_file(name))
 
 
 @contextmanager
 def use_session(args: Namespace, *, files: bool = False, **choices: Any) -> Iterator["Session"]:
     """Open the session of this name, which must exist."""
     with use_store(args, files=files) as store:
-        find_head(store, args.session)
+        find_head(store, args.session, files=files)
         session = open_session(store, args.session, **choices)
         try:
             yield session

@@ -199,6 +199,37 @@ def test_another_process_sends_the_same_view(upstream, store):
     assert now[: len(last)] == last
 
 
+def test_a_pin_does_not_change_the_size_as_it_came(upstream, tmp_path):
+    """Another process pins a folded message: the next request sends it, also one with the same bytes."""
+    client, store = ClaudeCode(words=500), f"sqlite:{tmp_path / 'talks.db'}"
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        reply = play(gateway, client.request(STEPS))
+        came, sent = map(int, reply.header("x-refold-tokens").split(";"))
+        with refold.open(reply.header("x-refold-session"), store=store) as session:
+            (hidden,) = session.original("#21")
+            session.pin("#21")
+        again = play(gateway, client.request(STEPS))
+    assert without_marks(hidden) not in without_marks(history_of(upstream.seen[0].json))
+    assert without_marks(hidden) in without_marks(history_of(upstream.seen[1].json))
+    came_again, sent_again = map(int, again.header("x-refold-tokens").split(";"))
+    assert came_again == came
+    assert sent_again > sent
+
+
+def test_a_repeated_body_sees_the_unfold_of_another_process(upstream, tmp_path):
+    client, store = ClaudeCode(words=500), f"sqlite:{tmp_path / 'talks.db'}"
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        for _ in range(2):
+            reply = play(gateway, client.request(STEPS))
+        assert reply.header("x-refold-fold") == "ready"
+        with refold.open(reply.header("x-refold-session"), store=store) as session:
+            undone = session.unfold()
+        play(gateway, client.request(STEPS))
+        with refold.open(reply.header("x-refold-session"), store=store) as session:
+            assert [fold.standing for fold in session.folds() if fold.name == undone] == [False]
+            assert len(session.folds()) == 2  # it is over the line: the same request folds it anew
+
+
 def test_counting_counts_what_would_be_sent_and_stores_nothing(gateway, upstream, store):
     client = ClaudeCode(words=500)
     for steps in (20, 21):

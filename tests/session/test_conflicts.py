@@ -167,3 +167,19 @@ def test_an_error_while_a_branch_begins_leaves_no_wrong_view():
     store.read = read
     assert session.say("goes on") == "#82"
     assert session.view() == opened(store).view()
+
+
+@pytest.mark.parametrize("change", ["pin", "unfold"])
+def test_a_list_that_comes_again_shows_what_others_changed(store, change):
+    """Nothing is new in it, so that no write tells of the other one."""
+    messages = talk(12)
+    one, other = opened(store), opened(store)
+    one.prepare(messages)
+    one.compact()
+    folded = one.prepare(messages).messages
+    assert messages[2] not in folded
+    other.pin("#3") if change == "pin" else other.unfold()
+    again = one.prepare(messages)
+    assert messages[2] in again.messages
+    assert again.messages == other.view()
+    assert path(store) == messages

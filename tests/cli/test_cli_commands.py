@@ -687,3 +687,13 @@ def test_models_of_a_strict_default_may_find_nothing(monkeypatch):
     strict = refold.presets.get("refold", unknown_window=None)
     monkeypatch.setattr("refold.cli.commands.models.make_policy", lambda *_args: strict)
     assert run_cli("models", "unheard-of", "--json").json["found"] is None
+
+
+def test_a_note_of_one_policy_among_several_names_it(small):
+    done = run_cli("plan", small, "--model", "nobody-9", "--policy", "all")
+    notes = [line for line in done.err.splitlines() if "no window is known for model 'nobody-9'" in line]
+    named = [line.removeprefix("refold: note: ").partition(": no window")[0] for line in notes]
+    assert len(notes) > 1
+    assert sorted(", ".join(named).split(", ")) == sorted(refold.presets.PRESETS)
+    alone = run_cli("plan", small, "--model", "nobody-9").err
+    assert alone.startswith("refold: note: no window is known for model 'nobody-9'")

@@ -56,6 +56,13 @@ def test_several_windows_and_all_policies(talk):
     assert told["thrifty"] == []
 
 
+def test_a_chart_has_the_whole_name_of_its_policy(talk):
+    charts = run_cli("replay", talk, "--policy", "codebuddy", "--policy", "neurolink", "--window", "8k").out
+    lines = charts.partition("\n\n")[2].partition("\n\n")[2].splitlines()
+    for name in ("codebuddy", "neurolink"):
+        assert any(re.match(rf"  {name} +[▁▂▃▄▅▆▇█.:#]", line) for line in lines)
+
+
 @pytest.fixture
 def long_talk(tmp_path):
     messages = [{"role": "user", "content": "Mend the build."}]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from refold import clients
 from refold.cli.exit_status import Refused, WrongUse
-from refold.cli.input.ask import NOBODY, add_ask_options, open_answerer
+from refold.cli.input.ask import NOBODY, add_ask_options, open_answerer, suggest_address
 from refold.cli.input.raw import parse_size, read_text_argument
 from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
 from refold.cli.options.common import COLOUR_HELP, POLICY_HELP, WINDOW_HELP
@@ -233,4 +233,5 @@ def find_address(name: str | None, variables: Mapping[str, str]) -> str:
     scheme = _SCHEMES.get(parse_model_name(name).maker or "")
     if scheme is not None:
         return f"{scheme}:{name}"
-    raise WrongUse(f"{name!r} is no address: write openai:{name} or http://HOST/v1#{name}")
+    hint = suggest_address(name) or f"write openai:{name} or http://HOST/v1#{name}"
+    raise WrongUse(f"{name!r} is no address: {hint}")

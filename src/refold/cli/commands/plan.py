@@ -10,6 +10,7 @@ from refold.cli.exit_status import DONE
 from refold.cli.input.ask import add_ask_options, choose_answerer, has_answerer
 from refold.cli.options.common import add_output_options
 from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
+from refold.cli.options.knobs import collect_warnings, show_collected
 from refold.cli.output.costs import format_dollars
 from refold.cli.output.encoding import to_data
 from refold.cli.output.meter import COLOURS, strip
@@ -49,14 +50,16 @@ def run(args: Namespace, screen: Screen) -> int:
     with_model = args.with_model or has_answerer(args, screen, inputs.settings.ask)
     summariser = choose_answerer(args, inputs.settings.ask)
     plans = {}
+    found: dict[str, list[str]] = {}
     for name in inputs.policies:
-        with inputs.work(f"planning under {name}", screen):
+        with inputs.work(f"planning under {name}", screen), collect_warnings(found, name):
             plans[name] = planning.plan(
                 document.messages,
                 with_model=with_model,
                 summariser=summariser if summariser and is_address(summariser) else None,
                 **inputs.compact_options(name),
             )
+    show_collected(found, several=len(plans) > 1)
     if len(plans) > 1:
         _compare(inputs, plans, screen, with_model=with_model)
         return DONE
@@ -84,7 +87,8 @@ def _compare(inputs: Inputs, plans: Mapping[str, Plan], screen: Screen, *, with_
         is_stuck = not plan.would_compact and not plan.reason.startswith((EARLY.rstrip(": "), "already"))
         if is_stuck and not with_model:
             messages = inputs.source.document.messages
-            second = planning.plan(messages, with_model=True, **inputs.compact_options(name))
+            with collect_warnings({}, name):  # they were shown with the first plan
+                second = planning.plan(messages, with_model=True, **inputs.compact_options(name))
             if second.would_compact:
                 helped[name] = second
     if inputs.args.json:

@@ -47,6 +47,9 @@ class Inputs:
         """The names of the policies, each once; `all` stands for the presets."""
         asked = self.args.policy
         names = asked if isinstance(asked, list) else [asked] if asked else []
+        for name in names:
+            if name != "none":  # a replay without compaction; the others refuse it when they make the policy
+                refuse_unknown_policy(name, "--policy", takes_all=isinstance(asked, list))
         names = names or [self.settings.policy or "refold"]
         return list(
             dict.fromkeys(name for word in names for name in (presets.PRESETS if word == "all" else [word]))

@@ -14,7 +14,9 @@ HEIGHT: Final = 4
 LISTED: Final = 8
 """Folds of a run that are listed; --json has them all."""
 MARGIN: Final = 9
-"""Columns of the label to the left of a chart."""
+"""Columns of the label to the left of a chart, at least."""
+LABEL: Final = 24
+"""Columns of the longest label: a longer name of a strategy would leave no room for the chart."""
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII: Final = " .:#"
 """Cells from empty to full."""
@@ -94,18 +96,19 @@ def _run_row(run: Run, none: Run) -> list[str]:
 def _show_charts(runs: Sequence[Run], screen: Screen) -> None:
     """Print the size of each request as a chart; all runs of a window have the same scale."""
     top = max(run.peak for run in runs)
-    width = screen.width - MARGIN - 2
+    margin = max(MARGIN, *(min(len(run.policy), LABEL) + 1 for run in runs))
+    width = screen.width - margin - 2
     for run in runs:
         screen.line()
         lines = chart(fit_columns([turn.tokens for turn in run.turns], width), top, HEIGHT, screen)
         style: Style = "red" if run.over else "green" if run.policy != NONE else "plain"
         peak = f"{run.peak / 1000:,.0f}k" if run.peak >= 10_000 else f"{run.peak:,}"
         for number, line in enumerate([line for line in lines if line] or [""]):
-            label = run.policy[: MARGIN - 1] if number == 0 else peak if number == 1 else ""
-            screen.line(f"  {label:<{MARGIN}}{screen.paint(line, style)}".rstrip())
+            label = run.policy[: margin - 1] if number == 0 else peak if number == 1 else ""
+            screen.line(f"  {label:<{margin}}{screen.paint(line, style)}".rstrip())
         if run.folds:
             places = [fold.turn - 1 for fold in run.folds]
-            screen.line(f"  {'folds':<{MARGIN}}{mark_places(places, len(run.turns), width, screen)}")
+            screen.line(f"  {'folds':<{margin}}{mark_places(places, len(run.turns), width, screen)}")
 
 
 def fit_columns(values: Sequence[float], width: int) -> list[float]:

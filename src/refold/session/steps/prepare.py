@@ -181,10 +181,7 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
-        head = state.head
-        as_said = yield from take_in(state, messages)
-        if head is not None and state.head is head:  # no write has told whether others wrote
-            yield from check_head(state)
+        as_said = yield from _take_in_list(state, messages)
     state.thinking.note_sent("")  # what is sent next is another request
     yield from _record_start(state)
     native = yield from fold_block(state)
@@ -221,6 +218,15 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
     limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
     return _TakenIn(as_said, state.view.said, state.position.tip, result.repaired, limited, native)
+
+
+def _take_in_list(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
+    """Take in the caller's list on the newest view; True if it may be sent as it is."""
+    head = state.head
+    as_said = yield from take_in(state, messages)
+    if head is not None and state.head is head:  # no write has told whether others wrote
+        yield from check_head(state)
+    return as_said
 
 
 def _record_start(state: SessionState) -> SessionFlow[None]:

@@ -802,6 +802,8 @@ def test_a_wrong_password_is_one_line_without_it(guarded):
         open_store(address)
     assert "\n" not in str(caught.value)
     assert "password authentication failed" in str(caught.value)
+    assert "refused the password" in str(caught.value)
+    assert "cannot be reached" not in str(caught.value)
     assert "s3cr" not in str(caught.value)
 
 

@@ -123,6 +123,11 @@ class ConnectionLost(Exception):
         return any(words in str(self) for words in ("too many c", "connection slots are reserved"))
 
     @property
+    def is_password_refused(self) -> bool:
+        """True if the server is there and refuses the password, or has got none; libpq has only the text."""
+        return any(words in str(self) for words in ("password authentication failed", "no password supplied"))
+
+    @property
     def is_transient(self) -> bool:
         """True if the server is there and only starts, stops, or has no free connection."""
         return self.is_crowded or "the database system is" in str(self)
@@ -160,7 +165,8 @@ class Connections:
             except ConnectionLost as lost:
                 if time.monotonic() >= until or not (patient or lost.is_transient):
                     kind = StoreBusy if lost.is_crowded else StoreError
-                    raise kind(f"{self.address.shown} cannot be reached: {lost}") from None
+                    what = "refused the password" if lost.is_password_refused else "cannot be reached"
+                    raise kind(f"{self.address.shown} {what}: {lost}") from None
             except _TRANSIENT as error:
                 if time.monotonic() >= until:
                     raise self._to_store_error(error) from None

@@ -1,5 +1,6 @@
 """`refold demo` as a person sees it: in a pipe, on a terminal, and with somebody who answers."""
 
+import importlib.util
 import re
 import sys
 
@@ -7,6 +8,7 @@ import pexpect
 import pyte
 import pytest
 from cli_running import process as run
+from cli_running import run_cli
 
 from fake_provider import FakeProvider, says
 
@@ -24,6 +26,19 @@ def test_in_a_pipe_it_is_plain_lines_and_nothing_waits():
     assert "HARB-412: store every time in UTC" in ran.out
     before, after = map(int, re.search(r"  (\d+) → (\d+) messages, ", ran.out).groups())
     assert after > before
+
+
+@pytest.mark.parametrize(
+    ("missing", "extras"), [(("httpx2",), "clients"), (("prompt_toolkit", "httpx2"), "chat,clients")]
+)
+def test_the_end_says_what_a_chat_needs_first(missing, extras, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        "refold.cli.commands.demo.find_spec", lambda name: None if name in missing else real(name)
+    )
+    told = run_cli("demo").out.splitlines()
+    assert told[-2].startswith("Next: refold chat")
+    assert told[-1] == f"refold chat needs more first: pip install '.[{extras}]' in a copy of the repository"
 
 
 def test_where_only_ascii_is_seen_it_writes_ascii(monkeypatch):

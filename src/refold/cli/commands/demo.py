@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from refold.cli.exit_status import DONE, WrongUse
@@ -18,6 +19,7 @@ from refold.cli.output.log_lines import short_name
 from refold.cli.output.meter import bar
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import clean
+from refold.errors import install_hint
 
 if TYPE_CHECKING:
     from refold.core.compaction.budget import Budget
@@ -42,6 +44,8 @@ WORDS: Final = "HARB-412 commit store every time in UTC files changed"
 """The words that a model would search for."""
 RULE: Final = "Never change a signature in quayside/api.py"
 """A rule in the user's first message; every view must hold it."""
+CHAT_NEEDS: Final = {"chat": "prompt_toolkit", "clients": "httpx2"}
+"""The extras for a chat with a model, each with a module that tells whether it is installed."""
 SHORT: Final = 60
 """Messages that are played if a model on this machine writes the summaries, which takes it seconds each."""
 
@@ -81,6 +85,8 @@ def run(args: Namespace, screen: Screen) -> int:
         _unfold(session, stage)
     stage.say()
     stage.say("Next: refold chat --model ..., refold replay FILE, refold --help", "dim")
+    if missing := [extra for extra, module in CHAT_NEEDS.items() if find_spec(module) is None]:
+        stage.say(f"refold chat needs more first: {install_hint(','.join(missing))}", "dim")
     return DONE
 
 

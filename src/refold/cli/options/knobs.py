@@ -30,9 +30,11 @@ def make_policy(name: str, pairs: Iterable[str], settings: Settings) -> Policy:
 def refuse_unknown_policy(name: str, source: str, *, takes_all: bool = False) -> None:
     """Refuse a policy that does not exist; the message lists those that do, and `all` where that is one."""
     known = [*(["all"] if takes_all else []), *presets.names()]
-    with suppress(RefoldError):
-        if name in known or presets.find_preset(name):
-            return
+    if name in known:
+        return
+    with suppress(RefoldError):  # a preset or a strategy in other letters
+        presets.find_preset(name)
+        return
     near = get_close_matches(name.lower(), known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise WrongUse(f"{source}: there is no policy {name!r}{hint}; there are {', '.join(known)}")

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from client_bodies import Request
+
 from refold.gateway import Gateway, GatewayOptions, HistoryOptions
 
 LIMIT = 30.0
@@ -243,6 +245,13 @@ def send(
     with connect(gateway) as connection:
         connection.sendall(write_request(gateway, method, path, body, [*headers, ("Connection", "close")]))
         return read_reply(connection, method)
+
+
+def play_request(gateway: Running, request: Request) -> Reply:
+    """Send a client's request, which has to be answered."""
+    reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
+    assert reply.status == 200
+    return reply
 
 
 def post(gateway: Running, path: str, value: Any, **headers: str) -> Reply:

@@ -61,11 +61,6 @@ def upstream():
         yield upstream
 
 
-@pytest.fixture
-def store():
-    return open_store("memory:")
-
-
 def play(gateway, request, credentials):
     headers = {
         name: value

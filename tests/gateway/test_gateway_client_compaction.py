@@ -4,11 +4,10 @@ import json
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Request, message
-from recording_upstream import answer_json, running_gateway, running_upstream, send
+from recording_upstream import answer_json, play_request, running_gateway
 
 import refold
 from refold.gateway import HistoryOptions
-from refold.stores import open_store
 
 WINDOW = 30_000
 STEPS = 36
@@ -17,26 +16,9 @@ CODEX_ORDER = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a hand
 
 
 @pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def store():
-    return open_store("memory:")
-
-
-@pytest.fixture
 def gateway(upstream, store):
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
         yield gateway
-
-
-def play(gateway, request):
-    reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
-    assert reply.status == 200
-    return reply
 
 
 def claude_compacts(client, steps):
@@ -82,12 +64,12 @@ COMPACTIONS = [
 @pytest.mark.parametrize(("client", "compacts"), COMPACTIONS)
 def test_the_request_for_a_summary_gets_the_view_and_is_marked(gateway, upstream, store, client, compacts):
     for steps in range(STEPS):
-        reply = play(gateway, client.request(steps))
+        reply = play_request(gateway, client.request(steps))
     name = reply.header("x-refold-session")
     session = refold.open(name, store=store)
     assert session.checkpoints() == []
     request = compacts(client, STEPS - 1)
-    reply = play(gateway, request)
+    reply = play_request(gateway, request)
     assert reply.header("x-refold-session") == name
     assert reply.header("x-refold-fold") in ("ready", "made")
     assert len(upstream.seen[-1].body) < len(request.bytes) / 2
@@ -96,7 +78,7 @@ def test_the_request_for_a_summary_gets_the_view_and_is_marked(gateway, upstream
     )
     marks = refold.open(name, store=store).checkpoints()
     assert [mark.name for mark in marks] == ["client-compaction"]
-    play(gateway, client.request(STEPS))
+    play_request(gateway, client.request(STEPS))
     assert len(refold.open(name, store=store).folds()) > 0
 
 
@@ -104,12 +86,12 @@ def test_two_turns_after_it_are_not_folded(gateway, upstream, store):
     """Each is above the line of the policy and fits; the third is folded."""
     client = ClaudeCode(words=60)
     for steps in range(12):
-        play(gateway, client.request(steps))
-    name = play(gateway, claude_compacts(client, 11)).header("x-refold-session")
+        play_request(gateway, client.request(steps))
+    name = play_request(gateway, claude_compacts(client, 11)).header("x-refold-session")
     folds = []
     for steps in (1, 2, 3):
         request = claude_goes_on(client, steps, 6_000)
-        reply = play(gateway, request)
+        reply = play_request(gateway, request)
         folds.append(reply.header("x-refold-fold"))
         assert reply.header("x-refold-session") == name
         if steps < 3:
@@ -119,19 +101,19 @@ def test_two_turns_after_it_are_not_folded(gateway, upstream, store):
 
 def test_without_a_compaction_the_same_turn_is_folded(gateway):
     client = ClaudeCode(words=60)
-    assert play(gateway, claude_goes_on(client, 1, 6_000)).header("x-refold-fold") == "made"
+    assert play_request(gateway, claude_goes_on(client, 1, 6_000)).header("x-refold-fold") == "made"
 
 
 def test_what_does_not_fit_is_folded_in_a_quiet_turn(gateway):
     client = ClaudeCode(words=500)
-    play(gateway, claude_compacts(client, 3))
-    assert play(gateway, client.request(STEPS)).header("x-refold-fold") == "made"
+    play_request(gateway, claude_compacts(client, 3))
+    assert play_request(gateway, client.request(STEPS)).header("x-refold-fold") == "made"
 
 
 def test_a_refused_request_for_a_summary_is_folded_harder(gateway, upstream):
     client = ClaudeCode(words=500)
     for steps in range(12):
-        play(gateway, client.request(steps))
+        play_request(gateway, client.request(steps))
     refusal = {
         "type": "error",
         "error": {
@@ -140,7 +122,7 @@ def test_a_refused_request_for_a_summary_is_folded_harder(gateway, upstream):
         },
     }
     upstream.script = [answer_json(refusal, 400), answer_json({"ok": True})]
-    reply = play(gateway, claude_compacts(client, 11))
+    reply = play_request(gateway, claude_compacts(client, 11))
     assert reply.header("x-refold-fold") == "made"
     assert len(upstream.seen[-1].body) < len(upstream.seen[-2].body)
     assert b"CRITICAL: Respond with TEXT ONLY" in upstream.seen[-1].body
@@ -152,7 +134,7 @@ def test_a_refused_request_for_a_summary_is_folded_harder(gateway, upstream):
 def test_other_metadata_is_no_compaction(gateway, store, metadata):
     client = Codex()
     request = client.request(3)
-    name = play(
+    name = play_request(
         gateway, Request(request.path, {**request.headers, "x-codex-turn-metadata": metadata}, request.body)
     )
     assert refold.open(name.header("x-refold-session"), store=store).checkpoints() == []

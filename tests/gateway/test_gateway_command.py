@@ -11,15 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from recording_upstream import LIMIT, answer_json, running_upstream
+from recording_upstream import LIMIT, answer_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
-
-
-@pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
 
 
 @contextmanager

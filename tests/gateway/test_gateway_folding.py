@@ -7,11 +7,10 @@ from itertools import pairwise
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode
-from recording_upstream import LIMIT, running_gateway, running_upstream, send
+from recording_upstream import LIMIT, play_request, running_gateway, send
 
 import refold
 from refold.gateway import HistoryOptions
-from refold.stores import open_store
 
 WINDOW = 30_000
 STEPS = 36
@@ -31,26 +30,9 @@ SUMMARY = (
 
 
 @pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def store():
-    return open_store("memory:")
-
-
-@pytest.fixture
 def gateway(upstream, store):
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
         yield gateway
-
-
-def play(gateway, request):
-    reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
-    assert reply.status == 200
-    return reply
 
 
 def without_marks(value):
@@ -71,7 +53,7 @@ def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
     """Tool steps to the end: each list fits and is valid, and begins with the one before it, but for folds."""
     folds = []
     for steps in range(STEPS):
-        reply = play(gateway, client.request(steps))
+        reply = play_request(gateway, client.request(steps))
         folds.append(reply.header("x-refold-fold"))
         before, after = map(int, (reply.header("x-refold-tokens") or "0;0").split(";"))
         assert after <= before
@@ -122,7 +104,7 @@ def test_only_a_chain_at_the_provider_is_left_alone(gateway, upstream, fields, f
     """`store: true` is the default of the interface: it says nothing of where the history is."""
     request = Codex(words=500).request(STEPS)
     request.body |= fields
-    assert play(gateway, request).header("x-refold-fold") == fold
+    assert play_request(gateway, request).header("x-refold-fold") == fold
     assert (upstream.seen[-1].body == request.bytes) == (fold == "none")
     assert {name: upstream.seen[-1].json[name] for name in fields} == fields
 
@@ -148,7 +130,7 @@ def test_each_summary_is_asked_for_once_and_behind_the_callers_back(upstream, st
     client = ClaudeCode()
     with running_gateway(upstream, HistoryOptions(store=store, window=SMALL_WINDOW, ask=ask)) as gateway:
         for steps in MANY_STEPS:
-            reply = play(gateway, client.request(steps))
+            reply = play_request(gateway, client.request(steps))
         name = reply.header("x-refold-session")
     folds = refold.open(name, store=store).folds()
     summaries = [fold for fold in folds if "summarize" in fold.stages]
@@ -170,7 +152,7 @@ def test_another_day_keeps_every_fold(upstream, store):
         client = ClaudeCode(date=date)
         with running_gateway(upstream, HistoryOptions(store=store, window=SMALL_WINDOW, ask=ask)) as gateway:
             for steps in turns:
-                reply = play(gateway, client.request(steps))
+                reply = play_request(gateway, client.request(steps))
         if date == "2026-11-15":
             before, first = len(asked), [fold.name for fold in open_folds(store, reply)]
             assert first
@@ -190,10 +172,10 @@ def test_another_process_sends_the_same_view(upstream, store):
     client = Codex(words=500)
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
         for steps in range(20, 23):
-            play(gateway, client.request(steps))
+            play_request(gateway, client.request(steps))
     last = history_of(upstream.seen[-1].json)
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
-        reply = play(gateway, client.request(23))
+        reply = play_request(gateway, client.request(23))
     now = history_of(upstream.seen[-1].json)
     assert reply.header("x-refold-fold") == "ready"
     assert now[: len(last)] == last
@@ -203,12 +185,12 @@ def test_a_pin_does_not_change_the_size_as_it_came(upstream, tmp_path):
     """Another process pins a folded message: the next request sends it, also one with the same bytes."""
     client, store = ClaudeCode(words=500), f"sqlite:{tmp_path / 'talks.db'}"
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
-        reply = play(gateway, client.request(STEPS))
+        reply = play_request(gateway, client.request(STEPS))
         came, sent = map(int, reply.header("x-refold-tokens").split(";"))
         with refold.open(reply.header("x-refold-session"), store=store) as session:
             (hidden,) = session.original("#21")
             session.pin("#21")
-        again = play(gateway, client.request(STEPS))
+        again = play_request(gateway, client.request(STEPS))
     assert without_marks(hidden) not in without_marks(history_of(upstream.seen[0].json))
     assert without_marks(hidden) in without_marks(history_of(upstream.seen[1].json))
     came_again, sent_again = map(int, again.header("x-refold-tokens").split(";"))
@@ -220,11 +202,11 @@ def test_a_repeated_body_sees_the_unfold_of_another_process(upstream, tmp_path):
     client, store = ClaudeCode(words=500), f"sqlite:{tmp_path / 'talks.db'}"
     with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
         for _ in range(2):
-            reply = play(gateway, client.request(STEPS))
+            reply = play_request(gateway, client.request(STEPS))
         assert reply.header("x-refold-fold") == "ready"
         with refold.open(reply.header("x-refold-session"), store=store) as session:
             undone = session.unfold()
-        play(gateway, client.request(STEPS))
+        play_request(gateway, client.request(STEPS))
         with refold.open(reply.header("x-refold-session"), store=store) as session:
             assert [fold.standing for fold in session.folds() if fold.name == undone] == [False]
             assert len(session.folds()) == 2  # it is over the line: the same request folds it anew
@@ -233,9 +215,9 @@ def test_a_repeated_body_sees_the_unfold_of_another_process(upstream, tmp_path):
 def test_counting_counts_what_would_be_sent_and_stores_nothing(gateway, upstream, store):
     client = ClaudeCode(words=500)
     for steps in (20, 21):
-        play(gateway, client.request(steps))
+        play_request(gateway, client.request(steps))
     view, stored = upstream.seen[-1].json["messages"], len(list(store.salvage()))
-    reply = play(gateway, client.count(22))
+    reply = play_request(gateway, client.count(22))
     counted = upstream.seen[-1].json
     assert reply.header("x-refold-fold") == "ready"
     assert without_marks(counted["messages"])[: len(view)] == without_marks(view)
@@ -250,9 +232,9 @@ def test_the_window_follows_the_beta_header(upstream, store):
         ClaudeCode(words=16_000, betas="claude-code-20250219,context-1m-2025-08-07"),
     )
     with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
-        assert play(gateway, large.request(5)).header("x-refold-fold") == "none"
+        assert play_request(gateway, large.request(5)).header("x-refold-fold") == "none"
         assert upstream.seen[-1].body == large.request(5).bytes
-        assert play(gateway, small.request(5)).header("x-refold-fold") == "made"
+        assert play_request(gateway, small.request(5)).header("x-refold-fold") == "made"
 
 
 def test_where_system_and_tools_fill_the_window_nothing_is_folded(upstream, store, caplog):
@@ -261,7 +243,7 @@ def test_where_system_and_tools_fill_the_window_nothing_is_folded(upstream, stor
         for steps in (20, 21, 22):
             request = client.request(steps)
             request.body["system"] = [{"type": "text", "text": "Rule: keep the order of things. " * 3000}]
-            reply = play(gateway, request)
+            reply = play_request(gateway, request)
             assert reply.header("x-refold-fold") == "bypassed;crowded"
             assert upstream.seen[-1].body == request.bytes
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
@@ -272,7 +254,7 @@ def test_a_system_message_among_the_messages_stays_one(gateway, upstream):
     client = ClaudeCode(opus=True)
     for steps in range(4):
         request = client.request(steps)
-        play(gateway, request)
+        play_request(gateway, request)
         assert upstream.seen[-1].body == request.bytes
         assert upstream.seen[-1].json["messages"][1]["role"] == "system"
 
@@ -299,7 +281,7 @@ def test_a_summary_that_is_late_is_done_without(upstream, store):
     client = ClaudeCode()
     with running_gateway(upstream, options) as gateway:
         for steps in MANY_STEPS:
-            reply = play(gateway, client.request(steps))
+            reply = play_request(gateway, client.request(steps))
         assert begun.is_set()
         assert reply.header("x-refold-fold") != "none"
         assert len(upstream.seen[-1].body) < len(client.request(steps).bytes)
@@ -310,5 +292,5 @@ def test_a_history_that_takes_too_long_goes_on_as_it_came(upstream, store):
     options = HistoryOptions(store=store, window=WINDOW, fold_seconds=0.000_001)
     with running_gateway(upstream, options) as gateway:
         request = ClaudeCode(words=500).request(30)
-        assert play(gateway, request).header("x-refold-fold") == "bypassed;deadline"
+        assert play_request(gateway, request).header("x-refold-fold") == "bypassed;deadline"
         assert upstream.seen[-1].body == request.bytes

@@ -7,23 +7,11 @@ import random
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode, Request
-from recording_upstream import answer_json, post, running_gateway, running_upstream, send, stream
+from recording_upstream import answer_json, post, running_gateway, send, stream
 from test_gateway_passing import EXAMPLES, make_body
 
 import refold
 from refold.gateway import HistoryOptions
-from refold.stores import open_store
-
-
-@pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def store():
-    return open_store("memory:")
 
 
 @pytest.fixture

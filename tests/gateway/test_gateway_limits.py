@@ -24,12 +24,6 @@ from refold.gateway import Gateway, GatewayOptions
 
 
 @pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture
 def gateway(upstream):
     with running_gateway(upstream) as gateway:
         yield gateway

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 from client_bodies import ClaudeCode, Codex
-from recording_upstream import running_gateway, running_upstream, send
+from recording_upstream import play_request, running_gateway, send
 
 import refold
 from refold.errors import StoreError
@@ -43,37 +43,25 @@ def store():
     return StoppableStore()
 
 
-@pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-def play(gateway, request):
-    reply = send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
-    assert reply.status == 200
-    return reply
-
-
 def test_no_request_fails_while_the_store_is_down(upstream, store):
     """A conversation that is known goes on with its folds; one that is not goes on as it came."""
     known, new = ClaudeCode(words=500), Codex(words=500)
     with running_gateway(upstream, HistoryOptions(store=store, window=30_000)) as gateway:
         for steps in range(18, 21):
-            name = play(gateway, known.request(steps)).header("x-refold-session")
+            name = play_request(gateway, known.request(steps)).header("x-refold-session")
         view = upstream.seen[-1].json["messages"]
         store.is_stopped = True
         for steps in range(21, 26):
-            reply = play(gateway, known.request(steps))
+            reply = play_request(gateway, known.request(steps))
             assert reply.header("x-refold-fold").partition(";")[0] in ("ready", "made")
             assert len(upstream.seen[-1].body) < len(known.request(steps).bytes)
             request = new.request(steps)
-            assert play(gateway, request).header("x-refold-fold") == "bypassed;store"
+            assert play_request(gateway, request).header("x-refold-fold") == "bypassed;store"
             assert upstream.seen[-1].body == request.bytes
         store.is_stopped = False
-        tries = (play(gateway, new.request(26)).header("x-refold-session") for _ in range(10_000))
+        tries = (play_request(gateway, new.request(26)).header("x-refold-session") for _ in range(10_000))
         assert next(filter(None, tries), None) is not None
-        play(gateway, known.request(26))
+        play_request(gateway, known.request(26))
         assert len(upstream.seen[-1].json["messages"]) >= len(view) - 20
     stored = [
         entry for session, _, entry in store.inner.salvage() if session == name and entry.kind == "said"
@@ -86,12 +74,12 @@ def test_a_store_that_is_down_is_not_asked_by_every_request(upstream, store):
         store.is_stopped, store.asked = True, 0
         for number in range(30):
             request = ClaudeCode(session=f"s{number}", task=f"Task {number}").request(2)
-            assert play(gateway, request).header("x-refold-fold") == "bypassed;store"
+            assert play_request(gateway, request).header("x-refold-fold") == "bypassed;store"
         assert store.asked < 15
         assert send(gateway, "GET", "/readyz").status == 503
         store.is_stopped = False
         assert send(gateway, "GET", "/readyz").status == 200
-        assert play(gateway, ClaudeCode().request(2)).header("x-refold-fold") == "none"
+        assert play_request(gateway, ClaudeCode().request(2)).header("x-refold-fold") == "none"
 
 
 def test_known_conversations_do_not_wait_for_a_store_that_is_down(upstream, store):
@@ -99,17 +87,17 @@ def test_known_conversations_do_not_wait_for_a_store_that_is_down(upstream, stor
     clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}", words=500) for number in range(12)]
     with running_gateway(upstream, HistoryOptions(store=store, window=30_000)) as gateway:
         for client in clients:
-            play(gateway, client.request(20))
+            play_request(gateway, client.request(20))
         store.is_stopped, store.asked = True, 0
         for steps in (21, 22, 23):
             for client in clients:
-                reply = play(gateway, client.request(steps))
+                reply = play_request(gateway, client.request(steps))
                 assert reply.header("x-refold-fold").partition(";")[0] == "ready"
         assert store.asked < len(clients)
         store.is_stopped = False
         assert send(gateway, "GET", "/readyz").status == 200
         for client in clients:
-            name = play(gateway, client.request(24)).header("x-refold-session")
+            name = play_request(gateway, client.request(24)).header("x-refold-session")
             assert refold.open(name, store=store.inner).stats().said == 49
 
 
@@ -122,20 +110,22 @@ def test_acceptance_7_a_database_that_stops_for_a_while_fails_no_request(upstrea
     with cluster() as server:
         address = f"{server.url}&busy_seconds=0.5"
         with running_gateway(upstream, HistoryOptions(store=address, window=30_000)) as gateway:
-            name = [play(gateway, known.request(steps)) for steps in (18, 19, 20)][-1].header(
+            name = [play_request(gateway, known.request(steps)) for steps in (18, 19, 20)][-1].header(
                 "x-refold-session"
             )
             server.stop()
             for steps in range(21, 30):
                 assert (
-                    play(gateway, known.request(steps)).header("x-refold-fold").startswith(("ready", "made"))
+                    play_request(gateway, known.request(steps))
+                    .header("x-refold-fold")
+                    .startswith(("ready", "made"))
                 )
-                assert play(gateway, new.request(steps)).header("x-refold-fold") == "bypassed;store"
+                assert play_request(gateway, new.request(steps)).header("x-refold-fold") == "bypassed;store"
             assert send(gateway, "GET", "/readyz").status == 503
             server.start()
             assert send(gateway, "GET", "/readyz").status == 200
-            assert play(gateway, new.request(30)).header("x-refold-session")
-            play(gateway, known.request(30))
+            assert play_request(gateway, new.request(30)).header("x-refold-session")
+            play_request(gateway, known.request(30))
         with closing(open_store(address)) as stored:
             assert refold.open(name, store=stored).stats().said == 61
 
@@ -146,9 +136,9 @@ def test_a_gateway_that_starts_without_its_store_gets_it_later(upstream, tmp_pat
     place.write_text("in the way")
     with running_gateway(upstream, HistoryOptions(store=f"sqlite:{place}/sessions.db")) as gateway:
         request = ClaudeCode().request(2)
-        assert play(gateway, request).header("x-refold-fold") == "bypassed;store"
+        assert play_request(gateway, request).header("x-refold-fold") == "bypassed;store"
         place.unlink()
         place.mkdir()
         assert send(gateway, "GET", "/readyz").status == 200
-        name = play(gateway, request).header("x-refold-session")
+        name = play_request(gateway, request).header("x-refold-session")
     assert refold.open(name, store=f"sqlite:{place}/sessions.db").stats().said == 5

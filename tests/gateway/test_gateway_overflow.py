@@ -28,17 +28,6 @@ STEPS = 26
 
 
 @pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def store():
-    return open_store("memory:")
-
-
-@pytest.fixture
 def gateway(upstream, store):
     with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
         yield gateway

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from client_bodies import ClaudeCode, Opencode
-from recording_upstream import LIMIT, running_gateway, running_upstream, send
+from recording_upstream import LIMIT, running_gateway, send
 
 import refold
 from refold.gateway import HistoryOptions
@@ -19,12 +19,6 @@ SECRET = "a secret of the server, for tests"
 WINDOW = 30_000
 STEPS = 36
 KEYS = ("x-api-key", "authorization")
-
-
-@pytest.fixture
-def upstream():
-    with running_upstream() as upstream:
-        yield upstream
 
 
 @pytest.fixture(

@@ -238,7 +238,8 @@ def add_summaries(reader: Reader, views: Views, options: argparse.Namespace) -> 
     methods = [method for method in SUMMARY_METHODS if method in options.methods]
     short = [each for each in views.prepared if each.case.kind != LONG]
     rounds = SummaryRounds(reader, options.jobs, show_progress)
-    made = make_summary_views(rounds, [each.case for each in short], options.share, methods)
+    windows = [window for window in options.window if window <= options.most_tokens]
+    made = make_summary_views(rounds, [each.case for each in short], options.share, windows, methods)
     more: dict[int, dict[str, Wire]] = {}
     for (number, name), view in made.items():
         more.setdefault(number, {})[name] = view

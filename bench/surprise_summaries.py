@@ -11,7 +11,7 @@ from typing import Any, Final
 from bench.processes import map_in_processes
 from bench.surprise_cases import Case, Wire, count_messages, find_system, message_text, speaker
 from bench.surprise_model import ChatPrompt, Reader, TokenCounter
-from bench.surprise_views import fold_to_target, keep_tail
+from bench.surprise_views import fold_to_target, keep_tail, name_session, play_session
 
 import refold
 
@@ -20,8 +20,8 @@ SUMMARY_METHODS: Final = (REFOLD_SUMMARY, SUMMARY_AND_TAIL)
 SUMMARY_TOKENS: Final = 400
 SUMMARY_SHARE: Final = 0.4
 """Most of a small budget that a summary takes; the tail has the rest."""
-ROUNDS: Final = 4
-"""A fold asks again when its target was lowered, or when it asks for several parts."""
+ROUNDS: Final = 6
+"""A fold asks again when its target was lowered, or when it asks for several parts; a session folds again."""
 PROMPT_TOKENS: Final = 200
 """Of the instructions around a conversation that is summarised."""
 SYSTEM: Final = "You are a helpful assistant that summarises conversations."
@@ -152,18 +152,28 @@ def cut_text(counter: TokenCounter, text: str, most: int) -> str:
 
 
 def make_summary_views(
-    rounds: SummaryRounds, cases: Sequence[Case], shares: Sequence[float], methods: Sequence[str]
+    rounds: SummaryRounds,
+    cases: Sequence[Case],
+    shares: Sequence[float],
+    windows: Sequence[int],
+    methods: Sequence[str],
 ) -> dict[tuple[int, str], Wire]:
     """Return the views with summaries, by the number of the case and the name of the view."""
-    keys = {
-        (number, f"{method}, {share:.0%}"): (share, method)
-        for number in range(len(cases))
-        for share in shares
-        for method in methods
-    }
+    named = {f"{method}, {share:.0%}": (share, method) for share in shares for method in methods}
+    sessions = {f"{REFOLD_SUMMARY}, {name_session(window)}": window for window in windows}
+    names = [*named, *(sessions if REFOLD_SUMMARY in methods else ())]
 
     def make(key: tuple[int, str], ask: FoldAsk) -> Wire:
-        (share, method), case = keys[key], cases[key[0]]
+        case, name = cases[key[0]], key[1]
+        if name in sessions:
+            return play_session(case.prefix, sessions[name], ask)
+        share, method = named[name]
         return make_summary_view(rounds.reader, case, int(case.tokens * share), method, ask)
 
-    return rounds.make_views(list(keys), make)
+    views = rounds.make_views([(number, name) for number in range(len(cases)) for name in names], make)
+    # A session that did not fold has nothing to show.
+    return {
+        (number, name): view
+        for (number, name), view in views.items()
+        if name in named or count_messages(rounds.reader, view) < cases[number].tokens
+    }

@@ -177,9 +177,9 @@ def choose_target(bounds: tuple[int, int], scaled: int) -> int:
     return scaled
 
 
-def play_session(messages: Wire, window: int) -> Wire:
+def play_session(messages: Wire, window: int, ask: Callable[[Any], Any] | None = None) -> Wire:
     """Play the prefix through a session, turn by turn, and return what it would send at the cut."""
-    with refold.open("surprise", store="memory:", window=window) as session:
+    with refold.open("surprise", store="memory:", window=window, ask=ask) as session:
         for at, message in enumerate(messages):
             if message["role"] == "assistant":
                 session.prepare(messages[:at])

@@ -44,6 +44,7 @@ def make_options(**changed):
         "seed": 3,
         "jobs": 1,
         "share": (0.25,),
+        "window": (),
         "summaries": False,
         "methods": (*surprise_views.PLAIN_METHODS, *surprise_summaries.SUMMARY_METHODS),
         "views": None,
@@ -290,10 +291,20 @@ def test_summaries_are_written_by_the_reader_and_stand_in_the_view(cases):
 def test_a_plain_summary_is_asked_for_what_left_in_parts_that_the_reader_takes(cases):
     reader = WordReader(window=6_000, reply=lambda prompt: "short")
     rounds = surprise_summaries.SummaryRounds(reader, 1, lambda text: None)
-    surprise_summaries.make_summary_views(rounds, cases[:1], (0.25,), ("summary and tail",))
+    surprise_summaries.make_summary_views(rounds, cases[:1], (0.25,), (), ("summary and tail",))
     assert len(reader.prompts) >= 2
     assert all(reader.count(prompt.text) <= 6_000 for prompt in reader.prompts)
     assert not any("line_19" in prompt.text for prompt in reader.prompts)
+
+
+def test_a_session_that_folds_shows_the_summary_that_the_reader_wrote(cases):
+    """The size of the window decides; a window that holds the prefix has no row."""
+    reader = WordReader(reply=lambda prompt: "The parser was ported up to value_3 by hand.")
+    rounds = surprise_summaries.SummaryRounds(reader, 1, lambda text: None)
+    windows = (16_000, 1_000_000)
+    made = surprise_summaries.make_summary_views(rounds, cases[:1], (), windows, ("refold with summary",))
+    assert list(made) == [(0, "refold with summary, session 16k")]
+    assert "ported up to value_3" in " ".join(surprise_cases.template_texts(*made.values()))
 
 
 def test_a_tail_cuts_the_message_at_its_edge():

@@ -38,8 +38,11 @@ class FrameworkCaseAgent(Agent):
         self._refold = RefoldMiddleware(**setup.options) if setup.with_refold else None
         self._client = openai.AsyncOpenAI(base_url=setup.url, api_key="none", max_retries=0)
         kind = OpenAIChatClient if wire == "responses" else OpenAIChatCompletionClient
+        client = kind(model=MODEL[wire], async_client=self._client)
+        # Without it the framework tells the model only that a tool failed, and not how.
+        client.function_invocation_configuration["include_detailed_errors"] = True
         self._agent = FrameworkAgent(
-            client=kind(model=MODEL[wire], async_client=self._client),
+            client=client,
             name="boxes",
             instructions=SYSTEM,
             tools=[tool(look), *([self._refold.recall] if self._refold else [])],

@@ -13,6 +13,7 @@ from refold.inspector.http.paths import Address
 from refold.inspector.scopes import Scope, Scopes
 from refold.inspector.views import changes, entries, recall_page, session_list
 from refold.inspector.views.fold_page import show_fold
+from refold.inspector.views.plan_page import Wanted, show_plan
 from refold.inspector.views.session_page import show_session
 from refold.inspector.views.usage import MOST_POINTS, POINTS, show_usage
 from refold.inspector.views.window_page import show_window
@@ -97,6 +98,15 @@ def _show_window(asked: Asked) -> web.Response:
     return answer_json(show_window(asked.scope, asked.name, plans=plans))
 
 
+def _show_plan(asked: Asked) -> web.Response:
+    address = asked.address
+    query, first = address.query, address.read_number("first", 0, _LAST)
+    model = {"1": True, "0": False}.get(query.get("model", ""))
+    last = max(first, address.read_number("last", first, _LAST))
+    wanted = Wanted(query.get("policy", ""), model, first, last, query.get("fold", ""))
+    return answer_json(show_plan(asked.scope, asked.name, wanted))
+
+
 def _recall(asked: Asked) -> web.Response:
     limit = asked.address.read_number("limit", recall_page.LIMIT, recall_page.MOST)
     query = asked.address.query.get("q", "")
@@ -118,6 +128,7 @@ READS: Final[Mapping[tuple[str, ...], Answer]] = {
     ("api", "sessions", ANY, "entries", ANY, "images", ANY): _show_image,
     ("api", "sessions", ANY, "usage"): _show_usage,
     ("api", "sessions", ANY, "window"): _show_window,
+    ("api", "sessions", ANY, "plan"): _show_plan,
     ("api", "sessions", ANY, "export"): _export,
     ("api", "sessions", ANY, "folds", ANY): lambda asked: answer_json(
         show_fold(asked.scope, asked.name, asked.address.parts[4])

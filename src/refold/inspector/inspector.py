@@ -31,6 +31,7 @@ from refold.inspector.live.watching import Watcher
 from refold.inspector.options import InspectorOptions, check_inspector
 from refold.inspector.scopes import FindLive, Scopes, find_none
 from refold.inspector.views.entries import PAGE
+from refold.inspector.views.plan_page import list_policies
 from refold.inspector.views.shown import can_redact, find_redactor
 from refold.stores import SessionInfo
 
@@ -230,6 +231,7 @@ class Inspector:
             "summariser": options.ask is not None,
             "redaction": can_redact(),
             "page": PAGE,
+            "policies": list_policies(),
             "live": self.hub.mode,
             "now": time.time(),
         }

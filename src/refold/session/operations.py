@@ -239,13 +239,18 @@ def segment(state: SessionState, strategy: str | Policy | None) -> SessionFlow[C
     )
 
 
-def plan(state: SessionState, strategy: str | Policy | None) -> SessionFlow[Plan]:
-    """Return what `compact` would do now, by the numbers that `budget` gives; asks nobody."""
+def plan(
+    state: SessionState, strategy: str | Policy | None, options: CompactionOptions | None = None
+) -> SessionFlow[Plan]:
+    """Return what `compact` would do now, by the numbers that `budget` gives; asks nobody.
+
+    options   of the compaction, where it is not the one that the session itself would make
+    """
     yield from reload_if_stale(state)
     context = yield from context_state(state)
     conversation = to_conversation(state, context.window, context.budget)
     conversation = replace(conversation, policy=choose_policy(state, strategy))
-    options = CompactionOptions(force=True, model=state.summariser.ask is not None)
+    options = options or CompactionOptions(force=True, model=state.summariser.ask is not None)
     options = yield from complete_options(state, context, options)
     summariser = state.summariser.model
     return make_plan(conversation, options, model=state.settings.model, summariser=summariser)

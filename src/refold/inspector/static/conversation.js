@@ -61,7 +61,7 @@ function rowOf(stretches, number) {
   return null;
 }
 
-const cell = (name, content, title) => html`<span role="gridcell" class=${`m-${name}`} title=${title}>${content}</span>`;
+export const cell = (name, content, title) => html`<span role="gridcell" class=${`m-${name}`} title=${title}>${content}</span>`;
 
 function stateOf(row) {
   const words = [row.pinned && '⌖ pinned', row.fold && `▼ in ${row.fold}`, row.failed && '✕ failed', row.images && `▣ ${row.images}`];

@@ -48,6 +48,7 @@ const KEYS = [
   ['/', 'search or filter in this view; elsewhere: recall'],
   ['u', 'unfold the fold of this row or page'],
   ['p', 'pin or unpin the message of this row'],
+  ['f', 'plan a fold of the message of this row, in the window'],
   ['Home  End', 'first row, last row'],
   ['s  t  r', 'sessions, traffic, recall'],
   ['Esc', 'close, leave a field'],

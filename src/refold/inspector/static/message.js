@@ -4,6 +4,7 @@ import { at, getBlob, getText, isAbout, useData } from './api.js';
 import { Dialog } from './dialog.js';
 import { bytes, count, date } from './format.js';
 import { useActions, usePage } from './page.js';
+import { PlanDialog } from './plan.js';
 import { link } from './router.js';
 import { Loaded } from './states.js';
 import { plain, Text } from './text.js';
@@ -71,6 +72,7 @@ function Facts({ message, who }) {
 // number: of a message, `F1/0` for a message of a fold, or `system`.
 export function MessageDrawer({ who, number, said, show, close, find, more }) {
   const [secrets, setSecrets] = useState(false);
+  const [planned, setPlanned] = useState(false);
   const path = at(who, `/entries/${encodeURIComponent(number).replace('%2F', '/')}`, secrets ? { show: 1 } : {});
   const from = useData(path, isAbout(who));
   const { canWrite, say } = usePage();
@@ -90,10 +92,12 @@ export function MessageDrawer({ who, number, said, show, close, find, more }) {
         ${isNumber && canWrite && html`<button class=${message.folded ? 'primary' : ''} onClick=${() => pin(message.handle, !message.pinned)}>
             ${message.pinned ? 'unpin' : message.folded ? 'bring back' : 'pin'}</button>
           <button onClick=${() => rewind(message.handle, message.handle)}>rewind to here</button>`}
+        ${isNumber && !message.folded && html`<button onClick=${() => setPlanned(true)}>plan fold of this</button>`}
         <button onClick=${() => copy(message)}>copy</button>${more}
         ${message.secrets > 0 && html`<button aria-pressed=${secrets} onClick=${() => setSecrets(!secrets)}>
           ${secrets ? 'hide' : 'show'} ${count(message.secrets)} secrets</button>`}
       </p>
       <div class="parts" key=${path}><${MessageBody} who=${who} message=${message} number=${number} find=${find} /></div>`}<//>
+    ${planned && html`<${PlanDialog} who=${who} first=${number} last=${number} close=${() => setPlanned(false)} />`}
   <//>`;
 }

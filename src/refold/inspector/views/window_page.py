@@ -2,14 +2,14 @@
 
 from typing import Any, Final
 
-from refold.calls.outcome import Plan
 from refold.calls.plain_data import to_data
 from refold.calls.token_kinds import count_by_kind
 from refold.core.compaction.budget import Budget
-from refold.core.log.view import MessageRange, Replacement, ViewItem
+from refold.core.log.view import Replacement
 from refold.inspector.http.answers import ApiError
 from refold.inspector.scopes import Scope
-from refold.inspector.stored import StoredSession, name_item
+from refold.inspector.stored import StoredSession
+from refold.inspector.views.plan_page import describe_plan, name_place
 from refold.inspector.views.session_page import MOST_LOADED, count_seen
 from refold.inspector.views.shown import describe_row, find_redactor
 from refold.session import operations
@@ -20,8 +20,6 @@ from refold.session.steps.load import reload_if_stale
 
 BIGGEST: Final = 20
 """Messages that are listed as the largest: about one screen."""
-MOST_PLANNED: Final = 200
-"""Messages of a plan that are listed; their number says how many there are."""
 
 
 def show_window(scope: Scope, name: str, *, plans: bool) -> dict[str, Any]:
@@ -43,7 +41,7 @@ def _read_window(
     conversation = to_conversation(state, context.window, context.budget)
     plan = None
     if plans:
-        plan = _describe_plan((yield from operations.plan(state, None)), state, stored)
+        plan = describe_plan((yield from operations.plan(state, None)), state.loaded.view_items, stored)
     return {
         "budget": to_data(context.budget),
         "kinds": count_by_kind(conversation),
@@ -123,44 +121,3 @@ def _find_cached(state: SessionState) -> int | None:
         if left < 0:
             return place
     return len(loaded.sizes)
-
-
-def name_place(item: ViewItem | None, stored: StoredSession) -> dict[str, Any]:
-    """Return the name of a message of the view, and whether it is pinned."""
-    if isinstance(item, MessageRange):
-        number = item.first
-        return {"number": number, "handle": f"#{number}", "pinned": number in stored.view.pins, "fold": None}
-    if item is None:
-        return {"number": None, "handle": "system", "pinned": True, "fold": None}
-    label = stored.labels.get(item.fold)
-    return {"number": None, "handle": name_item(item, stored), "pinned": False, "fold": label}
-
-
-def _describe_plan(plan: Plan, state: SessionState, stored: StoredSession) -> dict[str, Any]:
-    """Return a plan with handles in place of positions."""
-    redact, items = find_redactor(show=False), state.loaded.view_items
-
-    def name(index: int) -> str:
-        return str(name_place(items[index], stored)["handle"])
-
-    data = {
-        key: getattr(plan, key)
-        for key in (
-            *("would_compact", "reason", "fits", "met_target", "tokens_before", "tokens_after"),
-            *("messages_before", "messages_after", "cache_tokens_lost", "model_calls", "model_tokens"),
-            *("money_now", "money_per_turn", "break_even_turns"),
-        )
-    }
-    leaves = [
-        {**to_data(leaving), "handle": name(leaving.index), "preview": redact(leaving.preview)[0]}
-        for leaving in plan.leaves[:MOST_PLANNED]
-    ]
-    refuses = [{**to_data(one), "handle": name(one.index)} for one in plan.refuses[:MOST_PLANNED]]
-    return {
-        **data,
-        "stages": list(plan.stages),
-        "leaves": leaves,
-        "leaves_count": len(plan.leaves),
-        "refuses": refuses,
-        "refuses_count": len(plan.refuses),
-    }

@@ -1,6 +1,7 @@
 // Fold: what was there before, what stands there now, side by side; and the way back.
 import { html, useMemo, useRef, useState } from '../vendor/htm-preact.js';
 import { at, isAbout, ROOT, useData, useSession } from '../api.js';
+import { CompareDialog, describeMade } from '../compare.js';
 import { messageCells } from '../conversation.js';
 import { count, date, milliseconds, money, percent, plural, short, span } from '../format.js';
 import { useKeys } from '../keys.js';
@@ -26,7 +27,7 @@ function listBefore(rows) {
     const word = WORDS[row.kind === 'gone' && place < lastSummary ? 'summary' : row.kind];
     for (const before of row.before ? [row.before, ...(row.more_before ?? [])] : []) {
       if (before.fold) list.push({ number: null, earlier: before, word });
-      else for (let number = before.first; number <= before.last; number += 1) list.push({ number, word });
+      else for (let number = before.first; number <= before.last; number += 1) list.push({ number, word, stays: row.kind === 'kept' });
     }
   });
   return list;
@@ -88,7 +89,7 @@ function Numbers({ fold }) {
   </div>`;
 }
 
-function Head({ who, fold, undo }) {
+function Head({ who, fold, undo, compare }) {
   const { canWrite } = usePage();
   const state = fold.standing ? (fold.covered_by ? `covered by ${fold.covered_by}` : 'stands') : 'undone';
   const time = fold.seconds == null ? '' : milliseconds(fold.seconds * 1000);
@@ -99,6 +100,7 @@ function Head({ who, fold, undo }) {
     <span class="spring"></span>
     ${canWrite && fold.standing && html`<button class="primary" onClick=${undo}>
       unfold ${fold.label}${fold.unfold ? ` → ${percent(fold.unfold.ratio)}` : ''}</button>`}
+    <button onClick=${compare}>compare with another policy</button>
     <a class="button" href=${ROOT + at(who, '/export')} download>export</a>
   </div>`;
 }
@@ -107,6 +109,7 @@ function Body({ who, session, fold }) {
   const list = useMemo(() => listBefore(fold.rows), [fold]);
   const [marked, setMarked] = useState(new Set());
   const [opened, setOpened] = useState(null);
+  const [compared, setCompared] = useState(false);
   const left = useRef(null);
   const { canWrite } = usePage();
   const { unfold } = useActions(who);
@@ -119,7 +122,7 @@ function Body({ who, session, fold }) {
   };
   const put = fold.rows.filter((row) => row.after?.text != null);
   const order = [...put.filter((row) => row.kind !== 'shortened'), ...put.filter((row) => row.kind === 'shortened')];
-  return html`<${Head} who=${who} fold=${fold} undo=${undo} />
+  return html`<${Head} who=${who} fold=${fold} undo=${undo} compare=${() => setCompared(true)} />
     <${Numbers} fold=${fold} />
     <div class="compare">
       <section class="before" aria-labelledby="before"><h2 id="before">before <span class="quiet-text">${plural(list.length, 'message')}</span></h2>
@@ -131,7 +134,8 @@ function Body({ who, session, fold }) {
         <${Facts} facts=${fold.facts} />
         <details><summary>receipt</summary><pre tabindex="0"><${Text} value=${JSON.stringify(fold.receipt, null, 2)} /></pre></details></section>
     </div>
-    ${opened != null && html`<${MessageDrawer} who=${who} number=${opened} said=${session.said} show=${setOpened} close=${() => setOpened(null)} />`}`;
+    ${opened != null && html`<${MessageDrawer} who=${who} number=${opened} said=${session.said} show=${setOpened} close=${() => setOpened(null)} />`}
+    ${compared && html`<${CompareDialog} ...${{ who, session, fold }} base=${describeMade(fold, list)} close=${() => setCompared(false)} />`}`;
 }
 
 export function FoldView({ who, route }) {

@@ -5,6 +5,7 @@ import { Conversation } from '../conversation.js';
 import { count, money, percent, short, shortId, span } from '../format.js';
 import { Meter } from '../meter.js';
 import { useActions, usePage } from '../page.js';
+import { PlanDialog } from '../plan.js';
 import { go, keepParams, link } from '../router.js';
 import { Loaded } from '../states.js';
 import { plain } from '../text.js';
@@ -68,6 +69,7 @@ function Talk({ who, session, route }) {
   const [mode, setMode] = useState(route.params.view === 'said' || route.params.m ? 'said' : 'sent');
   const [start, setStart] = useState(Number(route.params.m) || null);
   const [selected, setSelected] = useState(null);
+  const [planned, setPlanned] = useState(null);
   const conversation = useRef(null);
   const { checkpoint } = useActions(who);
   const { canWrite } = usePage();
@@ -90,13 +92,15 @@ function Talk({ who, session, route }) {
       <${Branches} who=${who} session=${session} />
       <${Find} who=${who} jump=${jump} />
       ${selected && html`<button class="chip" title="Clear the selection" onClick=${() => setSelected(null)}>
-        selected ${span(selected.first, selected.last)} ✕</button>`}
+        selected ${span(selected.first, selected.last)} ✕</button>
+        <button onClick=${() => setPlanned(selected)}>plan fold of these</button>`}
       <span class="spring"></span>
       ${canWrite && html`<button onClick=${checkpoint}>checkpoint</button>`}
       <a class="button" href=${ROOT + at(who, '/export')} download>export</a>
     </div>
     <${Conversation} key=${mode} who=${who} session=${session} mode=${mode} selected=${selected} handle=${conversation}
-      start=${start} showAll=${showAll} />`;
+      start=${start} showAll=${showAll} />
+    ${planned && html`<${PlanDialog} who=${who} ...${planned} close=${() => setPlanned(null)} />`}`;
 }
 
 export function SessionView({ who, route }) {

@@ -2,10 +2,12 @@
 import { html, useState } from '../vendor/htm-preact.js';
 import { at, isAbout, useData, useSession } from '../api.js';
 import { Bars } from '../bar.js';
-import { messageCells } from '../conversation.js';
-import { count, money, percent, plural, short } from '../format.js';
+import { CompareDialog } from '../compare.js';
+import { cell, messageCells } from '../conversation.js';
+import { count, percent, plural, short } from '../format.js';
 import { MessageDrawer } from '../message.js';
 import { useActions, usePage } from '../page.js';
+import { PlanBody, PlanDialog } from '../plan.js';
 import { go, link } from '../router.js';
 import { Rows } from '../rows.js';
 import { Loaded } from '../states.js';
@@ -16,7 +18,6 @@ const KINDS = {
   system: 'system messages', summary: 'summaries', user: 'user', assistant: 'assistant', tool_calls: 'tool calls',
   tool_results: 'tool results', thinking: 'thinking', images: 'images', documents: 'documents', other: 'other',
 };
-const MOST_LISTED = 12;
 const partWords = { unlisted: 'not listed', free: 'free' };
 const partClass = (part) => (part.fold ? 'fold' : part.part);
 
@@ -44,43 +45,30 @@ function Kinds({ kinds }) {
   return html`<section class="panel kinds" aria-labelledby="kinds"><h2 id="kinds">History by kind</h2><${Bars} rows=${rows} /></section>`;
 }
 
-function Messages({ words, all, list }) {
-  if (!all) return null;
-  const item = (one) => html`<li><b>${plain(one.handle, 20)}</b> ${one.role} · ${short(one.tokens)} · ${plain(one.stage, 30)} ${plain(one.why, 160)}</li>`;
-  return html`<details><summary>${words}: ${plural(all, 'message')}</summary><ul class="leaves">${list.slice(0, MOST_LISTED).map(item)}</ul></details>`;
-}
-
-function planFacts(plan) {
-  return [
-    `cache lost ${short(plan.cache_tokens_lost)}`,
-    plan.break_even_turns == null ? '' : `pays back after ${plural(Math.ceil(plan.break_even_turns), 'turn')}`,
-    plan.money_now == null ? '' : `${money(plan.money_now)} now`,
-    plan.model_calls ? `${plural(plan.model_calls, 'question')} to a model` : 'asks no model',
-  ].filter(Boolean).join(' · ');
-}
-
-function Plan({ who, plan, error }) {
+function Plan({ who, session, plan, error }) {
+  const [compared, setCompared] = useState(false);
   const { canWrite } = usePage();
   const { compact } = useActions(who);
   let body = html`<p class="quiet-text" role="status">Planning …</p>`;
   if (error) body = html`<p role="alert">✕ ${error.message}</p>`;
-  else if (plan && !plan.would_compact) body = html`<p>Nothing would be folded: ${plain(plan.reason)}</p>`;
-  else if (plan) {
-    body = html`<p class="big">${short(plan.tokens_before)} → ${short(plan.tokens_after)} <span class="quiet-text">tokens</span></p>
-      <p>${planFacts(plan)}</p>
-      <${Messages} words="would leave" all=${plan.leaves_count} list=${plan.leaves} />
-      <${Messages} words="stays as it is" all=${plan.refuses_count} list=${plan.refuses} />
-      ${canWrite && html`<p class="buttons start"><button class="primary" onClick=${() => compact(plan)}>fold now</button></p>`}`;
-  }
-  return html`<section class="panel plan" aria-labelledby="plan"><h2 id="plan">If folded now</h2>${body}</section>`;
+  else if (plan) body = html`<${PlanBody} plan=${plan} />`;
+  return html`<section class="panel plan" aria-labelledby="plan"><h2 id="plan">If folded now</h2>${body}
+    <p class="buttons start">${canWrite && plan?.would_compact && html`<button class="primary" onClick=${() => compact(plan)}>fold now</button>`}
+      <button onClick=${() => setCompared(true)}>compare with another policy</button></p>
+    ${compared && html`<${CompareDialog} who=${who} session=${session} close=${() => setCompared(false)} />`}
+  </section>`;
 }
 
 function Biggest({ who, rows, said }) {
   const [opened, setOpened] = useState(null);
-  const render = (index) => {
+  const [planned, setPlanned] = useState(null);
+  const render = (index, isActive) => {
     const row = rows[index];
     const facts = [row.age == null ? '' : plural(row.age, 'turn') + ' old', row.cached == null ? '' : row.cached ? 'cached' : 'not cached'];
-    return messageCells(row.number, row, facts.filter(Boolean).join(' · '));
+    const cells = messageCells(row.number, row, facts.filter(Boolean).join(' · '));
+    if (row.number == null) return cells;
+    const plan = html`<button tabindex=${isActive ? 0 : -1} onClick=${() => setPlanned(row.number)}>plan fold of this</button>`;
+    return [...cells, cell('act', plan)];
   };
   const open = (index) => {
     const row = rows[index];
@@ -88,7 +76,9 @@ function Biggest({ who, rows, said }) {
     else setOpened(row.number);
   };
   return html`<section class="biggest" aria-labelledby="biggest"><h2 id="biggest">Biggest messages</h2>
-    <${Rows} label="Biggest messages" count=${rows.length} render=${render} open=${open} />
+    <${Rows} label="Biggest messages" count=${rows.length} render=${render} open=${open}
+      keys=${{ f: (index) => (rows[index].number == null ? false : setPlanned(rows[index].number)) }} />
+    ${planned != null && html`<${PlanDialog} who=${who} first=${planned} last=${planned} close=${() => setPlanned(null)} />`}
     ${opened != null && html`<${MessageDrawer} who=${who} number=${opened} said=${said} show=${setOpened} close=${() => setOpened(null)} />`}
   </section>`;
 }
@@ -101,7 +91,8 @@ export function WindowView({ who }) {
     <${SessionHead} who=${who} session=${about} here="window" />
     <${Loaded} from=${now} what="the window">${(window) => html`<div class="window-page">
       <${Parts} window=${window} who=${who} />
-      <div class="side-by-side"><${Kinds} kinds=${window.kinds} /><${Plan} who=${who} plan=${planned.data?.plan} error=${planned.error} /></div>
+      <div class="side-by-side"><${Kinds} kinds=${window.kinds} />
+        <${Plan} who=${who} session=${about} plan=${planned.data?.plan} error=${planned.error} /></div>
       <${Biggest} who=${who} rows=${window.biggest} said=${about.said} />
     </div>`}<//>`}<//>`;
 }

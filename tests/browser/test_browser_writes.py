@@ -64,7 +64,7 @@ def test_unfold_rewind_and_fold_again(watch, url, store, tmp_path):
     confirm(page, "Rewind")
     assert has_text(page, "The session stands at #100")
     page.keyboard.press("Escape")
-    wait_until(other, "document.querySelector('select')?.textContent.includes('#100')")
+    wait_until(other, "document.querySelector('.branches')?.textContent.includes('2 branches')")
 
     seen.session(NAME, "/window", ".plan")
     page.get_by_role("button", name="fold now").click()

@@ -7,7 +7,7 @@ import pytest
 from logs import MARKS, ROOT, START, Entry, Head, Place, bodies, chain, make_entry, mark, said
 
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError
-from refold.stores import Located, open_store
+from refold.stores import Branch, Located, open_store
 
 NAMES = {
     "unicode": "Gespräch 数据 🎈 e\u0301",
@@ -254,6 +254,22 @@ def test_a_name_may_stand_on_two_branches(store):
     assert head.place == Place(2, 4)
     assert list(store.read("a", head.place)) == [one, pin]
     assert store.find("a", [pin.name])[pin.name] in (Place(0, 2), Place(2, 4))
+
+
+def test_branches_are_listed_with_their_ends(forked, reopen_or_same):
+    """In the order in which they began; one from the very beginning, and a head in the middle, change nothing."""
+    forked.append("a", chain("1d"), expect=forked.head("a"), at=START)
+    forked.append("a", [], expect=forked.head("a"), at=Place(0, 2))
+    forked.append("b", chain("1"), expect=None)
+    again = reopen_or_same()
+    assert again.branches("a") == [
+        Branch(begins=START, ends=Place(0, 5)),
+        Branch(begins=Place(0, 3), ends=Place(1, 7)),
+        Branch(begins=Place(1, 6), ends=Place(2, 8)),
+        Branch(begins=START, ends=Place(3, 9)),
+    ]
+    assert again.branches("b") == [Branch(begins=START, ends=Place(0, 1))]
+    assert again.branches("nobody") == []
 
 
 def test_branches_survive_opening_again(forked, reopen):

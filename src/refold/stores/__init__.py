@@ -82,6 +82,16 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One line of a session."""
+
+    begins: Place
+    """The place that it begins behind; `START` for the first one."""
+    ends: Place
+    """The place of its last entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
     """An entry with some name, in one of the sessions."""
 
@@ -161,6 +171,9 @@ class Log(Protocol):
 
     def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
         """Find the entries of a kind on all branches, in the order they were stored; not for messages."""
+
+    def branches(self, session: str) -> list[Branch]:
+        """List the lines of a session in the order in which they began; reads no entry."""
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions of this scope; names that do not exist are left out.

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from refold.core.log.entries import KINDS, Kind
 from refold.errors import LogCorrupt, StoreError
-from refold.stores import START, Place
+from refold.stores import START, Branch, Place
 from refold.stores.paths import split_path
 
 _CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
@@ -126,6 +126,11 @@ class BranchIndex:
                         yield Extent(line.at[index], line.sizes[index])
 
         return extents()
+
+    def list_branches(self) -> list[Branch]:
+        """Return all lines, each with where it begins and its last entry."""
+        ends = {number: Place(number, line.seqs[-1]) for number, line in sorted(self._lines.items())}
+        return [Branch(begins=self.parents[number], ends=end) for number, end in ends.items()]
 
     def find_kind(self, kind: Kind) -> list[tuple[Place, Extent]]:
         """Return the places and locations of the entries of a kind on all lines, oldest first."""

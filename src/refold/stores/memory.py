@@ -14,6 +14,7 @@ from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
     START,
+    Branch,
     Defect,
     Durability,
     Head,
@@ -218,6 +219,12 @@ class MemoryStore:
             stored = self._sessions.get(session)
             found = [] if stored is None else [each for each in stored.entries if each.bare.kind == kind]
             return [(each.place, each.entry) for each in found]
+
+    def branches(self, session: str) -> list[Branch]:
+        """List the lines of a session in the order in which they began."""
+        with self._hold_lock():
+            stored = self._sessions.get(session)
+            return [] if stored is None else stored.index.list_branches()
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions."""

@@ -7,7 +7,7 @@ export const MARKS = {
   overflow: ['✕', 'overflow'],
   'client-compaction': ['◇', "client's own"],
   model: ['◆', 'model change'],
-  branch: ['⑂', 'branch'],
+  branch: ['├', 'branch'],
   checkpoint: ['⚑', 'checkpoint'],
 };
 const LABEL_GAP = 5; // CSS pixels between two labels
@@ -29,7 +29,8 @@ export function drawRoom(plot, room, stroke) {
   ctx.stroke();
   ctx.font = font(plot, 11);
   ctx.textAlign = 'left';
-  ctx.fillText('room', bbox.left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+  const isAtTop = y - bbox.top < 16 * devicePixelRatio; // signs stand above the plot
+  ctx.fillText('room', bbox.left + 4 * devicePixelRatio, y + (isAtTop ? 13 : -4) * devicePixelRatio);
   ctx.restore();
 }
 

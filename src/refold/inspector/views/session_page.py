@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from refold.calls.plain_data import to_data
 from refold.core.compaction.budget import Budget
-from refold.core.log.entries import MARKS, SAID, Entry, Kind
+from refold.core.log.entries import Kind
 from refold.core.log.view import MessageRange, Replacement
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import (
@@ -16,12 +16,13 @@ from refold.inspector.stored import (
     describe_ranges,
     name_item,
 )
+from refold.inspector.views.branches import list_branches
 from refold.inspector.views.session_list import describe_names
 from refold.inspector.views.shown import Redact, find_redactor
 from refold.session.results import Stats
 from refold.session.steps.read_entries import system_items
 from refold.session.steps.recall import find_removed
-from refold.stores import Place, SessionInfo
+from refold.stores import SessionInfo
 from refold.stores.reading.stored_messages import parse_stored
 
 MOST_LOADED: Final = 20_000
@@ -185,48 +186,3 @@ def _list_checkpoints(scope: Scope, stored: StoredSession, *, loads: bool) -> li
         {"name": name, "handle": f"#{said}", "said": said, "entry": name, "on_branch": True}
         for name, said in named
     ]
-
-
-def list_branches(scope: Scope, stored: StoredSession) -> list[dict[str, Any]]:
-    """Return the branches, as far as marks stand on them: each with its end and where it leaves this one.
-
-    A branch of messages alone is not found: a store finds entries of all branches by their kind, and has too
-    many messages for that.
-    """
-    ends: dict[int, tuple[int, Entry]] = {}
-    for kind in MARKS - {"attempt"}:
-        for place, entry in scope.store.find_marks(stored.name, kind):
-            if place.line not in ends or ends[place.line][0] < place.seq:
-                ends[place.line] = (place.seq, entry)
-    here = stored.head.place.line
-    ends.pop(here, None)
-    branches = [{"tip": stored.head.name, "said": stored.head.said, "from": 0, "at": 0.0, "here": True}]
-    for line, (seq, entry) in sorted(ends.items()):
-        if not _is_before_head(scope, stored, entry):
-            where = {"said": entry.said, "from": _find_fork(scope, stored, line, seq), "at": entry.at}
-            branches.append({"tip": entry.name, **where, "here": False})
-    return branches
-
-
-def _is_before_head(scope: Scope, stored: StoredSession, entry: Entry) -> bool:
-    """True if an entry stands on the way to the head, so that its line is no branch of its own."""
-    path = scope.store.read(
-        stored.name, stored.head.place, kinds=[entry.kind], first=entry.said, last=entry.said
-    )
-    return any(same.name == entry.name for same in path)
-
-
-def _find_fork(scope: Scope, stored: StoredSession, line: int, seq: int) -> int:
-    """Return the number of the last message that a branch shares with this one."""
-    low, high = 0, stored.head.said
-    there = Place(line, seq)
-    while low < high:
-        middle = (low + high + 1) // 2
-        same = _name_at(scope, stored, there, middle) == _name_at(scope, stored, stored.head.place, middle)
-        low, high = (middle, high) if same else (low, middle - 1)
-    return low
-
-
-def _name_at(scope: Scope, stored: StoredSession, place: Place, number: int) -> str | None:
-    entries = scope.store.read(stored.name, place, kinds=SAID, first=number, last=number)
-    return next((entry.name for entry in entries), f"none at {place}")

@@ -1,5 +1,6 @@
 """The meter over time: what each request held, what it would have held without folds, and what happened."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 from refold.core.log.entries import MARKS, Entry, Kind
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import StoredSession
+from refold.inspector.views.branches import list_branches
 from refold.inspector.views.session_list import find_size
 from refold.inspector.views.shown import find_redactor
 from refold.session.steps.read_entries import is_believed, usage_report
@@ -30,6 +32,8 @@ class _Meter:
     standing: set[str] = field(default_factory=set)
     model: str = ""
     requests: int = 0
+    said: list[int] = field(default_factory=list)
+    """For each request how many messages had been said."""
 
     def take(self, entry: Entry) -> None:
         """Take in one entry."""
@@ -58,6 +62,7 @@ class _Meter:
 
     def _take_usage(self, entry: Entry) -> None:
         self.requests += 1
+        self.said.append(entry.said)
         report = usage_report(entry)
         if self.model and report.model != self.model:
             self._mark(entry, "model", report.model)
@@ -70,6 +75,14 @@ class _Meter:
         row = (self.requests, entry.said, entry.at, usage.context, usage.context + saved, cached)
         self.rows.append(row)
 
+    def mark_branches(self, branches: list[dict[str, Any]]) -> None:
+        """Mark where other branches leave this one; those of one place are one mark."""
+        leaving = {branch["from"]: branch["at"] for branch in branches if branch["depth"] == 1}
+        for said, at in leaving.items():
+            where = {"n": bisect_right(self.said, said), "said": said, "at": at}
+            self.marks.append({**where, "kind": "branch", "label": f"#{said}", "fold": None})
+        self.marks.sort(key=lambda mark: (mark["n"], mark["said"]))
+
     def _mark(self, entry: Entry, kind: str, label: str, fold: str | None = None) -> None:
         where = {"n": self.requests, "said": entry.said, "at": entry.at}
         self.marks.append({**where, "kind": kind, "label": label, "fold": fold})
@@ -81,6 +94,7 @@ def show_usage(scope: Scope, name: str, points: int) -> dict[str, Any]:
     meter = _Meter(stored)
     for entry in scope.store.read(name, stored.head.place, kinds=_KINDS):
         meter.take(entry)
+    meter.mark_branches(list_branches(scope, stored))
     rows = thin(meter.rows, max(2, min(points, MOST_POINTS)))
     columns = zip(*rows, strict=True) if rows else [()] * 6
     names = ("n", "said", "at", "sent", "without", "cached")

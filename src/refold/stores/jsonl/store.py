@@ -21,6 +21,7 @@ from refold.core.log.entries import Entry, Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
+    Branch,
     Defect,
     Durability,
     Head,
@@ -200,6 +201,12 @@ class JsonlStore:
             found = file.index.find_kind(kind) if file.refresh() else []
         entries = file.entries(iter([extent for _, extent in found]), self._require_open)
         return list(zip((place for place, _ in found), entries, strict=True))
+
+    def branches(self, session: str) -> list[Branch]:
+        """List the lines of a session in the order in which they began."""
+        with self._hold_lock():
+            file = self._file(session)
+            return file.index.list_branches() if file.refresh() else []
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions; reads only what was added to their files since."""

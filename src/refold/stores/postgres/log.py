@@ -47,6 +47,22 @@ MARKS: Final = f"""
     AND kind = %(kind)s AND kind <> 'said' ORDER BY seq
 """  # noqa: S608  # constants only
 
+# the last entry of a line has the highest number of messages, by which there is an index
+BRANCHES: Final = """
+    SELECT l.line, l.parent_line, l.parent_seq, last.seq
+    FROM refold.sessions AS s
+    CROSS JOIN LATERAL (
+        SELECT 0 AS line, 0 AS parent_line, 0::bigint AS parent_seq
+        UNION ALL SELECT line, parent_line, parent_seq FROM refold.lines
+        WHERE scope = s.scope AND session = s.id
+    ) AS l
+    CROSS JOIN LATERAL (
+        SELECT seq FROM refold.entries AS e WHERE e.scope = s.scope AND e.session = s.id AND e.line = l.line
+        ORDER BY e.said DESC, e.seq DESC LIMIT 1
+    ) AS last
+    WHERE s.scope = %(scope)s AND s.key = %(key)s ORDER BY l.line
+"""
+
 
 def decode_damaged_text(data: bytes) -> str:
     """Decode a text of `encode_text`; damaged characters in the database are replaced."""

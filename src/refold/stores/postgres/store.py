@@ -17,6 +17,7 @@ from refold.core.log.entries import Entry, Kind
 from refold.errors import RefoldError, StoreError, StoreUnsure, install_hint
 from refold.stores import (
     DEFAULT_SCOPE,
+    Branch,
     Defect,
     Durability,
     Head,
@@ -197,6 +198,15 @@ class PostgresStore:
         """Find the entries of a kind on all branches, in the order they were stored."""
         values = {"scope": self._scope, "key": name_hash(session), "kind": kind}
         return [log.parse_entry_row(row) for row in self._run(log.fetch_all(log.MARKS, values))]
+
+    def branches(self, session: str) -> list[Branch]:
+        """List the lines of a session in the order in which they began."""
+        values = {"scope": self._scope, "key": name_hash(session)}
+        rows = self._run(log.fetch_all(log.BRANCHES, values))
+        return [
+            Branch(begins=Place(parent_line, parent_seq), ends=Place(line, last))
+            for line, parent_line, parent_seq, last in rows
+        ]
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions of the scope."""

@@ -18,6 +18,7 @@ from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
     START,
+    Branch,
     Defect,
     Durability,
     Head,
@@ -59,6 +60,7 @@ _NEXT_TURN: Final = (
 )
 _MOVED: Final = f"{_MOVE}, turn = {_NEXT_TURN} WHERE id = ?1 AND name = ?2"
 _SESSION: Final = sqlite_rows.select_sessions("WHERE name = ?")
+_LINES: Final = "SELECT session, line, parent_line, parent_seq, sum FROM lines WHERE session = ?"
 _LAST_OF_LINE: Final = "SELECT max(seq) FROM entries WHERE session = ? AND line = ?"
 # The index leaves messages out; SQLite uses it only for a query that repeats its condition.
 _MARKS: Final = sqlite_rows.select_entries(
@@ -207,6 +209,19 @@ class SQLiteStore:
         row = self._read_session(session)
         rows = [] if row is None else self._connection.fetch(_MARKS, (row.id, kind))
         return [(found.place, found.entry) for found in map(sqlite_rows.parse_intact_row, rows)]
+
+    def branches(self, session: str) -> list[Branch]:
+        """List the lines of a session in the order in which they began."""
+        row = self._read_session(session)
+        if row is None or row.last_line < 0:
+            return []
+        begins = {0: START} | dict(map(sqlite_rows.parse_line_row, self._connection.fetch(_LINES, (row.id,))))
+        ends = {line: self._connection.fetch(_LAST_OF_LINE, (row.id, line))[0][0] for line in begins}
+        return [
+            Branch(begins=place, ends=Place(line, ends[line]))
+            for line, place in sorted(begins.items())
+            if ends[line]
+        ]
 
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions, by the index that finds them in one."""

@@ -31,7 +31,7 @@ function Hit({ hit, open, canWrite, isActive }) {
   const cell = (name, content, title) => html`<span role="gridcell" class=${`h-${name}`} title=${title}>${content}</span>`;
   const speaker = hit.tool ? `${hit.role} ${hit.tool}` : hit.role;
   const where = html`<b>${plain(shortId(hit.session), 60)} ${plain(hit.handle, 16)}</b> · ${plain(speaker, 40)} · ${ago(hit.at)}`;
-  const state = !hit.on_branch ? '⑂ on another branch' : hit.folded ? `▼ folded in ${hit.fold ?? 'a fold'}` : '✓ in the window';
+  const state = !hit.on_branch ? '├ on another branch' : hit.folded ? `▼ folded in ${hit.fold ?? 'a fold'}` : '✓ in the window';
   return [
     cell('where', where, `${plain(hit.session)} · ${date(hit.at)}`),
     cell('text', html`<${Snippet} text=${hit.snippet} matches=${hit.matches} />`),

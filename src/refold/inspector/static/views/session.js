@@ -1,6 +1,7 @@
 // Session: the meter over time, and the conversation under it.
 import { html, useRef, useState } from '../vendor/htm-preact.js';
 import { at, ROOT, useSession } from '../api.js';
+import { Branches } from '../branches.js';
 import { Conversation } from '../conversation.js';
 import { count, money, percent, short, shortId, span } from '../format.js';
 import { Meter } from '../meter.js';
@@ -35,21 +36,6 @@ export function SessionHead({ who, session, here, id }) {
         title=${`${fold.handle} · ${count(fold.tokens_before)} → ${count(fold.tokens_after)} tokens`}>${fold.label}${fold.standing ? '' : ' undone'}</a>`)}
     </nav>
   </div>`;
-}
-
-function Branches({ who, session }) {
-  const { rewind } = useActions(who);
-  const { canWrite } = usePage();
-  if (session.branches.length < 2) return null;
-  const choose = (event) => {
-    const branch = session.branches[Number(event.target.value)];
-    event.target.value = String(session.branches.findIndex((one) => one.here));
-    if (!branch.here) rewind(branch.tip, `the branch that ends at #${branch.said}`);
-  };
-  return html`<label class="field"><span>branch</span><select onChange=${choose} disabled=${!canWrite}>
-    ${session.branches.map((branch, place) => html`<option value=${place} selected=${branch.here}>
-      ${'└'.repeat(branch.from ? 1 : 0)} #${branch.from + 1}–#${branch.said}${branch.here ? ' (here)' : ''}</option>`)}
-  </select></label>`;
 }
 
 // Numbers are a place; words are searched for in this session, folded or not.
@@ -87,9 +73,9 @@ function Talk({ who, session, route }) {
   };
   const option = (value, words) => html`<button role="radio" aria-checked=${mode === value} onClick=${() => choose(value)}>${words}</button>`;
   return html`<${Meter} who=${who} session=${session} select=${jump} />
+    <${Branches} who=${who} session=${session} />
     <div class="tools">
       <div class="switch" role="radiogroup" aria-label="What is shown">${option('sent', 'view as sent')}${option('said', 'everything said')}</div>
-      <${Branches} who=${who} session=${session} />
       <${Find} who=${who} jump=${jump} />
       ${selected && html`<button class="chip" title="Clear the selection" onClick=${() => setSelected(null)}>
         selected ${span(selected.first, selected.last)} ✕</button>

@@ -1,6 +1,7 @@
 """The routes of the inspector's data: which function answers which address, all of them in threads."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from aiohttp import web
 from refold.inspector.http.answers import ApiError, answer_bytes, answer_json, answer_text
 from refold.inspector.http.paths import Address
 from refold.inspector.scopes import Scope, Scopes
-from refold.inspector.views import changes, entries, recall_page, session_list
+from refold.inspector.views import changes, costs, entries, recall_page, session_list
 from refold.inspector.views.fold_page import show_fold
 from refold.inspector.views.plan_page import Wanted, show_plan
 from refold.inspector.views.session_page import show_session
@@ -113,6 +114,13 @@ def _recall(asked: Asked) -> web.Response:
     return answer_json(recall_page.recall(asked.scopes, asked.tenants, query, max(1, limit)))
 
 
+def _show_costs(asked: Asked) -> web.Response:
+    days = asked.address.read_number("days", costs.DAYS, costs.MOST_DAYS)
+    today = int(time.time() // costs.DAY) * costs.DAY
+    midnight = asked.address.read_number("midnight", today, _LAST)
+    return answer_json(costs.show_costs(asked.scopes, asked.tenants, max(1, days), midnight))
+
+
 def _export(asked: Asked) -> web.Response:
     return answer_bytes(changes.export(asked.scope, asked.name), "application/zip", headers=_ATTACHED)
 
@@ -121,6 +129,7 @@ ANY: Final = "*"
 READS: Final[Mapping[tuple[str, ...], Answer]] = {
     ("api", "sessions"): _list_sessions,
     ("api", "recall"): _recall,
+    ("api", "costs"): _show_costs,
     ("api", "sessions", ANY): _show_session,
     ("api", "sessions", ANY, "entries"): _list_entries,
     ("api", "sessions", ANY, "entries", ANY): _show_message,
@@ -135,7 +144,7 @@ READS: Final[Mapping[tuple[str, ...], Answer]] = {
     ),
 }
 """What is read: the parts of a path, of which `*` is any, and who answers."""
-_OVER_ALL: Final = frozenset({("api", "sessions"), ("api", "recall")})
+_OVER_ALL: Final = frozenset({("api", "sessions"), ("api", "recall"), ("api", "costs")})
 """What is about all sessions that a visitor may see."""
 WRITES: Final[frozenset[tuple[str, ...]]] = frozenset(
     ("api", "sessions", ANY, verb) for verb in changes.VERBS

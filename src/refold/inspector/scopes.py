@@ -15,6 +15,7 @@ from refold.session.session import Session
 from refold.stores import Store
 
 if TYPE_CHECKING:
+    from refold.core.models.prices import Spent
     from refold.core.models.windows import Window
 
 FindLive: TypeAlias = Callable[[str, str], Session | None]
@@ -44,6 +45,8 @@ class Scope:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, StoredSession] = OrderedDict()
         self._windows: dict[tuple[str, str], Window] = {}
+        self.costs: dict[str, tuple[tuple[int, float], float, dict[int, Spent]]] = {}
+        """For each session its size and time when its costs were read, since when, and what it spent then."""
         self._sessions = Sessions(
             store=store, options=self._find_options, max_open=_MOST_OPEN, ask=options.ask
         )

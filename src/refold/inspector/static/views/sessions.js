@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/htm-preact.js';
 import { getJson } from '../api.js';
 import { Bar } from '../bar.js';
+import { Costs } from '../costs.js';
 import { ago, count, date, money, percent, short, shortId } from '../format.js';
 import { useLive } from '../live.js';
 import { go, keepParams, link } from '../router.js';
@@ -105,5 +106,6 @@ export function SessionsView({ route }) {
         enter=${() => setEntered(filter)} />
       ${state.rows && html`<span class="quiet-text" role="status">${count(state.matching)} of ${count(state.total)} shown</span>`}
     </div>
+    <${Costs} />
     ${body}`;
 }

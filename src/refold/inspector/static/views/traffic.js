@@ -1,6 +1,7 @@
 // Traffic: the requests of the gateway, live; why each was folded or not, in one sentence.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/htm-preact.js';
 import { getJson } from '../api.js';
+import { Costs } from '../costs.js';
 import { clock, count, date, milliseconds, percent, short, shortId } from '../format.js';
 import { useLive } from '../live.js';
 import { RequestDrawer, statusOf } from '../request.js';
@@ -122,5 +123,6 @@ export function TrafficView({ route }) {
       <${Search} label="Filter" hint="filter: status:>=400 client:codex session:NAME words" value=${filter} change=${type} />
       ${from.data && html`<${Rates} rates=${from.data.rates} />`}
     </div>
+    <${Costs} />
     <${Loaded} from=${from} what="requests">${(data) => html`<${List} data=${data} filter=${filter} />`}<//>`;
 }

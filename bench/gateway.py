@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -247,8 +247,9 @@ async def _post(http: aiohttp.ClientSession, address: str, body: bytes, headers:
             raise RuntimeError(f"{response.status}: {text[:300]!r}")
 
 
-async def measure(name: str, *, open_streams: bool) -> dict[str, float]:
-    """Return the numbers of one proxy."""
+@asynccontextmanager
+async def _serving(name: str) -> AsyncIterator[tuple[int, str, str, aiohttp.ClientSession]]:
+    """Run a proxy that has done nothing yet; gives its process, both addresses and a client."""
     limits = aiohttp.ClientTimeout(total=600)
     connector = aiohttp.TCPConnector(limit=0)
     with tempfile.TemporaryDirectory() as temporary:
@@ -260,12 +261,19 @@ async def measure(name: str, *, open_streams: bool) -> dict[str, float]:
         ):
             async with aiohttp.ClientSession(connector=connector, timeout=limits) as http:
                 await _wait_until_it_answers(http, address)
-                slow = name == "litellm"
-                found = await measure_sizes(pid, address, http, slow=slow)
-                found["stream"] = await measure_streams(pid, address, http, slow=slow)
-                found["memory"] = read_memory(pid)
-                if open_streams and not slow:
-                    found["open_streams"] = await measure_open_streams(pid, address, upstream, http)
+                yield pid, address, upstream, http
+
+
+async def measure(name: str, *, open_streams: bool) -> dict[str, float]:
+    """Return the numbers of one proxy."""
+    slow = name == "litellm"
+    async with _serving(name) as (pid, address, _, http):
+        found = await measure_sizes(pid, address, http, slow=slow)
+        found["stream"] = await measure_streams(pid, address, http, slow=slow)
+        found["memory"] = read_memory(pid)
+    if open_streams and not slow:  # beside histories of 10 MB it would be their memory that is measured
+        async with _serving(name) as (pid, address, upstream, http):
+            found["open_streams"] = await measure_open_streams(pid, address, upstream, http)
     return {key: round(value, 2) for key, value in found.items()}
 
 

@@ -103,7 +103,7 @@ def test_a_stale_summary_is_not_installed(how, slow):
         session.prepare(HISTORY)
         assert slow.asked.wait(60)
         if how == "rewind":
-            session.rewind("#20")
+            session.rewind("#10")
         elif how == "edit":
             session.prepare([*HISTORY[:10], user("another way")])
         else:

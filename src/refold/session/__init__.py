@@ -17,7 +17,7 @@ from refold.redaction.redact import Mode
 from refold.session.async_session import AsyncSession
 from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
-from refold.session.state.fold_leases import LEASE_SECONDS
+from refold.session.state.fold_leases import FOLD_SECONDS, LEASE_SECONDS, FoldLease
 from refold.session.state.settings import Background, NativeCall
 from refold.session.steps.background import JOB, fold_in_background
 from refold.stores import Durability, Store
@@ -114,7 +114,7 @@ def _is_open(store: Any) -> bool:
 def work(
     store: str | Store,
     *,
-    seconds: float = LEASE_SECONDS,
+    seconds: float = FOLD_SECONDS,
     model: str | None = None,
     policy: str | Policy | None = None,
     ask: AskTarget = None,
@@ -137,7 +137,7 @@ def work(
     Sessions that were opened with `background="queue"` offer themselves. Any number of processes on any
     number of hosts may work on one store; each session is folded by one of them. The options are those of
     `open`, above all `ask`; policy, model, window and caps are those of the session unless given. `seconds`
-    is how long one fold may take.
+    is how long one fold may take. If a process dies, others take its work over within 15 seconds.
     """
     opened = find_store(store, durability)
     options = OpenOptions(
@@ -155,7 +155,7 @@ def _fold_queue(store: Store, options: OpenOptions, seconds: float) -> list[str]
     """Take one session after another from the queue and fold it."""
     names: list[str] = []
     holder = f"{os.getpid()}-{id(store):x}-{time.monotonic_ns():x}"
-    while (lease := store.take(holder=holder, seconds=seconds)) is not None:
+    while (lease := store.take(holder=holder, seconds=min(seconds, LEASE_SECONDS))) is not None:
         note = store.note(f"{JOB}{lease.session}")
         job: dict[str, Any] = json.loads(note) if note else {}
         own = {
@@ -166,7 +166,7 @@ def _fold_queue(store: Store, options: OpenOptions, seconds: float) -> list[str]
         state = open_state(lease.session, replace(options, **own))
         state.request.more = int(job.get("beside", 0))
         session = Session(state, owns_store=False)
-        session.run_flow(fold_in_background(state, lambda _attempt: None, lease))
+        session.run_flow(fold_in_background(state, lambda _attempt: None, FoldLease(store, lease, seconds)))
         session.close()
         names.append(lease.session)
     return names

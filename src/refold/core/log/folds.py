@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from refold.core.compaction.edits import UNBOUND, Edit
-from refold.core.log.view import OWN, Change, MessageRange, Replacement, ViewItem, append_item
+from refold.core.log.view import OWN, Change, Folded, MessageRange, Replacement, ViewItem, append_item
 from refold.core.messages.message import Message
 
 
@@ -109,3 +109,19 @@ def _join_ranges(items: Iterable[ViewItem | None]) -> tuple[ViewItem, ...]:
     for item in (item for item in items if item is not None):
         append_item(joined, item)
     return tuple(joined)
+
+
+def name_as_own(fold: Folded) -> tuple[Change, ...]:
+    """Return the changes of a fold as they were before it had a name."""
+    return tuple(
+        Change(
+            change.removed,
+            tuple(
+                Replacement(OWN, item.place)
+                if isinstance(item, Replacement) and item.fold == fold.name
+                else item
+                for item in change.inserted
+            ),
+        )
+        for change in fold.changes
+    )

@@ -7,13 +7,13 @@ paused while its lease went to somebody else cannot write any more.
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold.calls.build_task import CompactionOptions
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.state.fold_leases import claim_lease, release_lease
+from refold.session.state.fold_leases import FoldLease, claim_lease, work_under
 from refold.session.state.session_state import SessionState
 from refold.session.steps.compact import attempt_compaction
 from refold.session.steps.context import (
@@ -25,9 +25,6 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import reload_if_stale
-
-if TYPE_CHECKING:
-    from refold.stores import Lease
 
 JOB: Final = "job:"
 """Key of the note in the store that tells a worker what it has to know of a session."""
@@ -76,7 +73,7 @@ def offer_to_queue(state: SessionState, budget: Budget) -> SessionFlow[None]:
 
 
 def fold_in_background(
-    state: SessionState, done: Callable[[Attempt | None], None], lease: "Lease | None" = None
+    state: SessionState, done: Callable[[Attempt | None], None], lease: FoldLease | None = None
 ) -> SessionFlow[None]:
     """Fold the view as it is now; the fold is installed only if the view still stands when it is ready.
 
@@ -87,19 +84,19 @@ def fold_in_background(
     try:
         if lease is None:
             lease = yield from claim_lease(state)
-        yield from reload_if_stale(state)
-        if lease is not None:
-            context = yield from context_state(state)
-            spare = measure_next_turns(state) if is_crowded(state, context.budget) else 0
-            options = CompactionOptions(
-                force=True, ahead=True, model=state.summariser.ask is not None, spare=spare
-            )
-            attempt = yield from attempt_compaction(state, context, options, "background", fence=lease.fence)
-    except Exception:
-        yield from release_lease(state, lease)
-        raise
+        if lease is None:
+            yield from reload_if_stale(state)
+        else:
+            attempt = yield from work_under(lease, _fold_under(state, lease))
     finally:
-        # Not with the release: a flow that is closed here cannot call the store any more.
         state.set_pending_fold(None)
         done(attempt)
-    yield from release_lease(state, lease)
+
+
+def _fold_under(state: SessionState, lease: FoldLease) -> SessionFlow[Attempt]:
+    """Fold the newest view under a lease."""
+    yield from reload_if_stale(state)
+    context = yield from context_state(state)
+    spare = measure_next_turns(state) if is_crowded(state, context.budget) else 0
+    options = CompactionOptions(force=True, ahead=True, model=state.summariser.ask is not None, spare=spare)
+    return (yield from attempt_compaction(state, context, options, "background", lease=lease))

@@ -9,7 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
-from refold.core.log.view import MessageRange, Replacement, ViewItem, rename_folds
+from refold.core.log.folds import FoldDraft, name_as_own
+from refold.core.log.rebase import find_last_told, rebase_summaries
+from refold.core.log.view import (
+    MessageRange,
+    Replacement,
+    ViewItem,
+    changes_to_json,
+    project_marks,
+    rename_folds,
+)
 from refold.core.models.prices import Spent
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
@@ -17,7 +26,8 @@ from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, message_entries
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
-from refold.session.steps.load import load_at_head, spending_at
+from refold.session.steps.load import VIEW_MARKS, load_at_head, spending_at
+from refold.session.steps.read_entries import fold_messages
 from refold.stores import START, Place
 
 if TYPE_CHECKING:
@@ -306,18 +316,21 @@ def _carry_marks(state: SessionState, said: int, base: _Base) -> SessionFlow[lis
     carried: list[Entry] = []
     parent = base.name
     for entry in later:
-        value = entry.value
+        value, is_whole = entry.value, True
         if entry.kind == "unfold":
             value = {"fold": names[value["fold"]]} if value["fold"] in names else None
         elif entry.kind == "fold":
             value = _carry_fold(state, entry, said, names)
+            if value is None:
+                value = yield from _carry_summaries(state, entry, said, base, carried)
+                is_whole = False
         elif entry.kind != "system" and value["said"] > said:
             value = None
         if value is None:
             continue
         about = {**entry.beside, **(state.accounting.spending.recorded_sum if entry.kind == "fold" else {})}
         copy = make_entry(entry.kind, value, parent=parent, said=said, about=about, at=entry.at)
-        if entry.kind == "fold":
+        if entry.kind == "fold" and is_whole:
             names[entry.name] = copy.name
         parent = copy.name
         carried.append(copy)
@@ -333,6 +346,35 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
     ):
         return None
     return {**entry.value, "trigger": "carried", "changes": rename_folds(entry.value["changes"], names)}
+
+
+def _carry_summaries(
+    state: SessionState, entry: Entry, said: int, base: _Base, carried: Sequence[Entry]
+) -> SessionFlow[Any]:
+    """Return the body of a fold with its summaries alone; None if they tell of what is not on the branch.
+
+    A fold that summarises the oldest messages also shortens newer ones. A summary is not paid for twice.
+    """
+    fold = state.view.fold(entry.name)
+    if fold is None or not fold.standing:
+        return None
+    draft = FoldDraft(name_as_own(fold), fold_messages(entry))
+    if not 0 < find_last_told(draft, state.view) <= said:
+        return None
+    marks: list[Entry] = yield StoreCall(
+        lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))
+    )
+    after = project_marks([*marks, *carried], said)
+    rebased = rebase_summaries(draft, state.view, after)
+    if rebased is None:
+        return None
+    kept = [draft.inserted.index(message) for message in rebased.inserted]
+    return {
+        **entry.value,
+        "trigger": "carried",
+        "changes": changes_to_json(rebased.changes),
+        "messages": [entry.value["messages"][place] for place in kept],
+    }
 
 
 def _carry_spending(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:

@@ -1,9 +1,8 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions
 from refold.calls.compact import compaction_flow
@@ -16,12 +15,12 @@ from refold.core.compaction.policy import Policy
 from refold.core.log.normal_form import remove_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
-from refold.errors import StoreError
+from refold.errors import Conflict, StoreError
 from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.block_makers import can_ask, find_maker
-from refold.session.state.fold_leases import claim_lease, release_lease, shares_folds
+from refold.session.state.fold_leases import FoldLease, claim_lease, shares_folds, work_under
 from refold.session.state.loaded_view import unmark_said
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
@@ -36,18 +35,16 @@ from refold.session.steps.context import (
     warn_listeners,
     warn_of_crowding,
 )
-from refold.session.steps.install_fold import Attempt, install_fold, record_fold, redact_receipt
-from refold.session.steps.load import retry_on_conflict
+from refold.session.steps.install_fold import Attempt, MadeFor, install_fold, record_fold, redact_receipt
+from refold.session.steps.load import check_head, retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said
 from refold.stages.native import Native
-
-if TYPE_CHECKING:
-    from refold.stores import Lease
 
 WAIT_FRACTION: Final = 0.95
 """Share of the room from which the caller waits for a fold that is being prepared. Lower makes callers wait
 who have room left; higher risks a refusal, because an estimate may be some percent too low."""
 OTHER_FOLDS: Final = "another process prepares a fold"
+OTHER_FOLDED: Final = "another process has changed the view just now"
 LEAST_SAVED: Final = 0.05
 """Share of its tokens that the history must lose in a fold that misses the target: a fold moves the prefix,
 so that the provider reads the whole context again at the full price. Lower folds more often for less."""
@@ -73,14 +70,7 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         options, lease = yield from _claim_fold(state, budget, spare)
         if options is None:
             return Attempt(make_idle_outcome(state.settings.policy, budget, OTHER_FOLDS))
-        try:
-            fence = None if lease is None else lease.fence
-            attempt = yield from attempt_compaction(state, context, options, "threshold", fence=fence)
-        except Exception:
-            yield from _release_or_leave(state, lease)
-            raise
-        yield from _release_or_leave(state, lease)
-        return attempt
+        return (yield from work_under(lease, _fold_if_newest(state, context, options, lease)))
     why = allowed.explanation
     if budget.used > budget.room:
         why_no_model = f"no model is asked: {why}"
@@ -96,7 +86,7 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
 
 def _claim_fold(
     state: SessionState, budget: Budget, spare: int
-) -> SessionFlow[tuple[CompactionOptions | None, "Lease | None"]]:
+) -> SessionFlow[tuple[CompactionOptions | None, FoldLease | None]]:
     """Return how to fold, and the right to; None where another process folds: one would pay in vain."""
     options = CompactionOptions(model=state.summariser.ask is not None, spare=spare)
     if not shares_folds(state):
@@ -112,10 +102,20 @@ def _claim_fold(
     return CompactionOptions(why_no_model=f"no model is asked: {OTHER_FOLDS}", spare=spare), None
 
 
-def _release_or_leave(state: SessionState, lease: "Lease | None") -> SessionFlow[None]:
-    """Release a lease; one that cannot be released runs out by itself."""
-    with suppress(StoreError):
-        yield from release_lease(state, lease)
+def _fold_if_newest(
+    state: SessionState, context: ContextState, options: CompactionOptions, lease: FoldLease | None
+) -> SessionFlow[Attempt]:
+    """Fold the view, unless another process has changed it before it gave the lease away."""
+    if lease is not None:
+        try:
+            yield from check_head(state)
+        except Conflict:
+            state.position.mark_stale()
+            idle = make_idle_outcome(state.settings.policy, context.budget, OTHER_FOLDED)
+            return Attempt(idle, overtaken=True)
+        except StoreError:  # a fold is only stored behind the head that was seen
+            pass
+    return (yield from attempt_compaction(state, context, options, "threshold", lease=lease))
 
 
 def _explain_idle(state: SessionState, budget: Budget, *, crowded: bool) -> str:
@@ -138,7 +138,7 @@ def attempt_compaction(
     trigger: str,
     *,
     policy: Policy | None = None,
-    fence: int | None = None,
+    lease: FoldLease | None = None,
     remark: str = "",
     asks_provider: bool = True,
 ) -> SessionFlow[Attempt]:
@@ -152,7 +152,7 @@ def attempt_compaction(
     stages = _add_native_stage(state, policy) if asks_provider and trigger != "emergency" else policy
     conversation = replace(conversation, policy=stages)
     # Read now: while a model answers, other operations may change the state.
-    view_items, since = tuple(state.loaded.view_items), (state.view.said, state.position.tip)
+    view_items, since = tuple(state.loaded.view_items), MadeFor(state.view, state.position.tip)
     checkpoint = latest_checkpoint(state)
     options = yield from complete_options(state, context, options)
     try:
@@ -171,7 +171,7 @@ def attempt_compaction(
     if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in edits):
         facts["checkpoint"] = checkpoint
     installed = yield from install_fold(
-        state, view_items, edits, facts, receipt=outcome.receipt, since=since, fence=fence, began=began
+        state, view_items, edits, facts, receipt=outcome.receipt, since=since, lease=lease, began=began
     )
     if installed.entry is None:
         return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))

@@ -9,6 +9,7 @@ from refold.core.compaction.bound_thinking import find_bound
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
+from refold.core.log.rebase import find_last_told, rebase_summaries
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, changes_to_json, step
 from refold.core.messages.message import Message
 from refold.core.messages.unread import is_native
@@ -20,6 +21,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import CompactionEnd
 from refold.session.state.accounting import TrialFold
 from refold.session.state.block_makers import show_messages
+from refold.session.state.fold_leases import FoldLease
 from refold.session.state.loaded_view import LoadedView, single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import MADE_BEHIND, ShownThinking
@@ -27,6 +29,10 @@ from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
 from refold.session.steps.read_entries import breaker_event, fold_messages
 
+ELSEWHERE: Final = "the conversation went another way meanwhile"
+NEEDS_NO_FOLD: Final = 0.5
+"""Share of a fold's goal below which a history that somebody went back to is left as it is. More pays for
+summaries twice; less hides messages though there is much room."""
 BEGAN: Final = "began"
 """Fact beside a fold for which a model was asked: when the attempt began."""
 
@@ -38,6 +44,16 @@ class Attempt:
     outcome: Outcome
     fold: str | None = None
     reason: str = ""
+    overtaken: bool = False
+    """True if the view has changed before the attempt: it has to be looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFor:
+    """What a fold was made for: the view, and the name of its last message."""
+
+    view: View
+    tip: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +71,35 @@ def install_fold(
     facts: Mapping[str, Any],
     *,
     receipt: Receipt | None = None,
-    since: tuple[int, str] | None = None,
-    fence: int | None = None,
+    since: MadeFor | None = None,
+    lease: FoldLease | None = None,
     began: float | None = None,
 ) -> SessionFlow[Installation]:
     """Append a fold of these edits.
 
     view_items   the view that the edits were made for
-    since        number and name of its last message; None if no other operation can have come between
-    fence, began the fence of the lease under which they were made; when the attempt began
+    since        what they were made for; None if no other operation can have come between
+    lease, began the lease under which they were made; when the attempt began
     """
-    draft = draft_fold(view_items, edits)
+    first = draft = draft_fold(view_items, edits)
     if draft is None:
         return Installation(None, "it touches what must stay")
     while True:
         if state.position.stale:
             yield from load(state)
-        if since is not None and (reason := (yield from _find_obstacle(state, draft, since))):
-            return Installation(None, reason)
+        fitted = yield from _fit_to_view(state, draft, since, receipt)
+        if isinstance(fitted, str):
+            return Installation(None, fitted)
+        draft, since = fitted
         entry, expected = _fold_entry(state, draft, facts, receipt, began), state.head
         inserted = fold_messages(entry)  # as they will be read back, so that reopening changes nothing
         view, shown = step(state.view, entry), show_messages(state, inserted, state.wire.name)
         loaded = _loaded_after(state.loaded, view, entry.name, shown)
-        if receipt is not None and _breaks_rules(state.loaded, loaded):
-            return Installation(None, "a provider would refuse what it leaves")
+        if receipt is not None and (reason := _reject_view(state.loaded, loaded, rebased=draft is not first)):
+            return Installation(None, reason)
         try:
             moved = _move_checkpoint(state, entry, draft, facts)
+            fence = None if lease is None else lease.fence
             yield from commit(state, [entry, *moved], fence=fence, first_view=view)
             break
         except Conflict:
@@ -154,29 +173,74 @@ def has_message(state: SessionState, number: int, name: str) -> SessionFlow[bool
     return bool(entries) and entries[0].name == name
 
 
-def _find_obstacle(state: SessionState, draft: FoldDraft, since: tuple[int, str]) -> SessionFlow[str]:
+def _fit_to_view(
+    state: SessionState, draft: FoldDraft, since: MadeFor | None, receipt: Receipt | None
+) -> SessionFlow[tuple[FoldDraft, MadeFor | None] | str]:
+    """Return a fold that applies to the view, and what it is made for now; else why there is none.
+
+    If the view has changed meanwhile, that is the part of the fold for which a model was paid.
+    """
+    reason = "" if since is None else (yield from _find_obstacle(state, draft, since))
+    if not reason or since is None:
+        return draft, since
+    if reason != ELSEWHERE or receipt is None or not receipt.calls:
+        return reason
+    is_left = not (yield from has_message(state, since.view.said, since.tip))
+    if is_left and state.loaded.tokens < NEEDS_NO_FOLD * (receipt.goal_tokens or 0):
+        return reason
+    rebased = yield from _rebase(state, draft, since)
+    return reason if rebased is None else (rebased, MadeFor(state.view, state.position.tip))
+
+
+def _find_obstacle(state: SessionState, draft: FoldDraft, since: MadeFor) -> SessionFlow[str]:
     """Return why a fold does not apply any more; "" if it does.
 
     It applies if the messages are those it was made for, still in the view, and none was pinned meanwhile.
     """
-    elsewhere = "the conversation went another way meanwhile"
-    if not (yield from has_message(state, *since)):
-        return elsewhere
+    if not (yield from has_message(state, since.view.said, since.tip)):
+        return ELSEWHERE
     numbers = {item.first for item in state.loaded.view_items if isinstance(item, MessageRange)}
     inserted = {item for item in state.loaded.view_items if isinstance(item, Replacement)}
     for item in (item for change in draft.changes for item in change.removed):
         if isinstance(item, Replacement):
             if item not in inserted:
-                return elsewhere
+                return ELSEWHERE
         elif not numbers.issuperset(range(item.first, item.last + 1)):
-            return elsewhere
-    if state.view.pins:
-        changes = draft.changes
-        removed = {piece for change in changes for item in change.removed for piece in single_pieces(item)}
-        kept = {piece for change in changes for item in change.kept for piece in single_pieces(item)}
-        if any(MessageRange(pin, pin) in removed - kept for pin in state.view.pins):
-            return "a message was pinned meanwhile"
-    return ""
+            return ELSEWHERE
+    return "a message was pinned meanwhile" if _takes_pinned(state, draft) else ""
+
+
+def _takes_pinned(state: SessionState, draft: FoldDraft) -> bool:
+    """True if a fold would take a message that is pinned."""
+    if not state.view.pins:
+        return False
+    removed = {piece for change in draft.changes for item in change.removed for piece in single_pieces(item)}
+    kept = {piece for change in draft.changes for item in change.kept for piece in single_pieces(item)}
+    return any(MessageRange(pin, pin) in removed - kept for pin in state.view.pins)
+
+
+def _rebase(state: SessionState, draft: FoldDraft, since: MadeFor) -> SessionFlow[FoldDraft | None]:
+    """Return the summaries of a fold for the view as it is now; None if they cannot stand there.
+
+    Others may have shortened the same messages meanwhile, or the conversation goes on from an earlier one.
+    """
+    undone = [sum(not fold.standing for fold in view.folds) for view in (since.view, state.view)]
+    last = find_last_told(draft, since.view)
+    if not last or undone[1] > undone[0] or state.head is None:  # what somebody unfolds is to be seen
+        return None
+    place = state.head.place
+
+    def read_names() -> list[str]:
+        found = state.log.find(state.name, [since.tip])
+        places = [place, *found.values()]
+        said = (state.log.read(state.name, each, kinds=SAID, first=last, last=last) for each in places)
+        return [entry.name for entries in said for entry in entries]
+
+    names: list[str] = yield StoreCall(read_names)
+    # A name stands for all messages before it as well.
+    is_shared = len(names) == 2 and names[0] == names[1]
+    rebased = rebase_summaries(draft, since.view, state.view) if is_shared else None
+    return None if rebased is None or _takes_pinned(state, rebased) else rebased
 
 
 def _fold_entry(
@@ -254,16 +318,20 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
     return loaded
 
 
-def _breaks_rules(old: LoadedView, new: LoadedView) -> bool:
-    """True if a provider would refuse the new view for a reason for which it would not refuse the old one.
+def _reject_view(old: LoadedView, new: LoadedView, *, rebased: bool) -> str:
+    """Return why a fold must not lead from one view to the other; "" if it may.
 
-    A call without its result is no such reason: the result comes next.
+    A call without its result is no reason: the result comes next.
     """
+    if rebased and new.tokens >= old.tokens:
+        return "it would not be smaller any more"
     if new.sound is not None:
-        return False
+        return ""
     before = {problem.rule for problem in old.wire.check(old.messages)}
     after = {problem.rule for problem in new.wire.check(new.messages)}
-    return bool(after - before - {"open-call", "invalid-arguments"})
+    # A reason for which a provider would refuse the old view as well is none.
+    breaks_rules = after - before - {"open-call", "invalid-arguments"}
+    return "a provider would refuse what it leaves" if breaks_rules else ""
 
 
 def _move_checkpoint(

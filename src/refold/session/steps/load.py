@@ -50,7 +50,8 @@ MAX_TRIES: Final = 64
 written, so only more than 64 writers at once on one session meet the limit."""
 FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
-_VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
+VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
+"""The kinds that a view depends on."""
 _BREAKER_ATTEMPTS: Final = 64
 """Attempts that are read for the circuit breaker, at least; its limits look at fewer. Attempts of the last
 hour are read as well, because the caps on spending count them."""
@@ -244,7 +245,7 @@ class _Marks:
 def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
     """Read the marks one after another, then the messages of the visible folds."""
     marks = _Marks()
-    for entry in state.log.read(state.name, place, kinds=_VIEW_MARKS):
+    for entry in state.log.read(state.name, place, kinds=VIEW_MARKS):
         value = read_body(entry)  # that of a fold is long, so it is decoded once
         marks.view = step(extend_view(marks.view, entry.said), entry, value)
         if entry.kind == "fold":

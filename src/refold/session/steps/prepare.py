@@ -68,7 +68,7 @@ def prepare(
         if attempt.fold:
             budget = measured = (yield from context_state(state)).budget
         is_own = yield from has_message(state, taken.said, taken.tip)
-        if is_own or messages is None or not tries_left:
+        if not tries_left or ((is_own or messages is None) and not attempt.overtaken):
             break
     note_request(state, measured)
     sent, places = _choose_list(state, messages, taken) if is_own else _choose_own(state, messages)

@@ -29,13 +29,11 @@ WORK_SHARE: Final = 0.04
 """Share of the free room for the text that stands for the oldest messages where tools do the work. Of agent
 runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and later actions need, 0.1 keeps
 69 / 52 (docs/decisions/0023-age-graded-views.md)."""
-SUMMARY_SHARE: Final = 0.08
-"""The same for a summary by a model: it needs room for whole sentences. Of agent runs at a quarter of their
-tokens, messages shown by age beside 0.08 keep 76 / 54 %, whole messages beside 0.15 keep 70 / 45."""
-SUMMARY_LEAST: Final = 500
+SUMMARY_LEAST: Final = 200
 SUMMARY_MOST_SHARE: Final = 0.3
-"""Tokens that a summary and the user's rules behind it have, as far as this share of the free room allows: in
-less there is room for one of the two, and a summary that was paid for is turned down."""
+"""Tokens that a summary and the user's rules behind it have where that share is less, as far as this share of
+the free room allows: in less there is room for one of the two. Of agent runs at a tenth of their tokens, 200
+keep 42 / 24 %, 500 keep 41 / 19, none 37 / 18 (docs/decisions/0023-age-graded-views.md)."""
 TALK_SHARE: Final = 0.5
 """The same where people talk: what they said long ago is asked for as often as what they said just now."""
 TEXT_SHARE: Final = 0.25
@@ -148,7 +146,6 @@ class Grade:
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
         # Tools do the work where a fifth of the messages are their output.
         share = self.work_share if history.outputs * 5 >= len(task.messages) else self.talk_share
-        share = max(share, SUMMARY_SHARE) if self.asks else share
 
         def text_size(free: int, leaving: int) -> int:
             if written is not None:

@@ -329,11 +329,18 @@ def test_many_files_may_have_one_status():
     assert drop_repeated_lines(text) == text
 
 
-def test_a_line_that_a_section_has_said_twice_is_dropped():
-    said = "- The test of the parser is run again."
-    text = f"## Done\n{said}\n{said}\n{said}\n- None\n- None\n- None\n## Open\n{said}\n{said}\n{said}\n"
-    once = f"{said}\n{said}\n"
-    assert drop_repeated_lines(text) == f"## Done\n{once}- None\n- None\n- None\n## Open\n{once}"
+def test_a_line_that_a_section_has_said_twice_or_just_before_is_dropped():
+    run, mend = "- The test of the parser is run again.", "- The parser of dates is mended."
+    text = f"## Done\n{run}\n{run}\n{mend}\n{run}\n{mend}\n{run}\n- None\n- None\n- None"
+    assert drop_repeated_lines(text) == f"## Done\n{run}\n{mend}\n{run}\n{mend}\n- None\n- None\n- None"
+
+
+def test_a_line_that_another_section_has_said_is_dropped_and_an_empty_section_too():
+    """A small model fills the headings that it was asked for."""
+    waits = "- The user waits for the next step."
+    text = f"Memory\n\n## Open\n{waits}\n\n## Failed\n\n{waits}\n\n## Files\n{waits}\n- a.py was read by it"
+    left = f"Memory\n\n## Open\n{waits}\n\n## Files\n- a.py was read by it"
+    assert drop_repeated_lines(text) == left
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~"])

@@ -10,7 +10,7 @@ that a text lacks are counted in `facts`; whether it makes the history smaller i
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from math import log2
 from typing import Final
@@ -85,6 +85,9 @@ LOOPED_SHARE: Final = 0.7
 Of 162 answers of three small models the good ones repeat at most 0.4 of their lines."""
 _MOST_SAID: Final = 2
 """Times that a section may say a line: a command may be needed twice."""
+_NAMES_THING: Final = re.compile(r"[./`_\d]")
+"""What the heading of a file, a function or a step has, and the heading of a kind of news has not."""
+_CODE_FENCES: Final = ("```", "~~~")
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -137,23 +140,48 @@ def reject_text(
 
 
 def drop_repeated_lines(text: str) -> str:
-    """Return a summary without the lines that one of its sections has said twice before.
+    """Return a summary without lines that it has said before, and without sections that hold nothing else.
 
-    Code and short lines stay, and so does what stands under two headings: two files may have one status.
+    Code and short lines stay. A section may say a line twice, not in a row: a command may be needed twice.
+    What stands under two headings stays where they name things: two files may have one status.
     """
-    said: Counter[str] = Counter()
     kept: list[str] = []
+    elsewhere: set[str] = set()
+    for lines in _split_at_headings(text):
+        left = list(_skip_repeated(lines, elsewhere))
+        if not _NAMES_THING.search(lines[0]):
+            elsewhere |= {line.strip() for line in lines}
+        if len(left) == len(lines) or any(line.strip() for line in left[1:]):
+            kept += left
+    return "\n".join(kept)
+
+
+def _split_at_headings(text: str) -> list[list[str]]:
+    """Split a text into sections, each with its heading as the first line; code has no headings."""
+    sections: list[list[str]] = [[]]
     is_code = False
     for line in text.split("\n"):
+        is_code ^= line.strip().startswith(_CODE_FENCES)
+        if line.startswith("#") and not is_code and sections[-1]:
+            sections.append([])
+        sections[-1].append(line)
+    return sections
+
+
+def _skip_repeated(lines: list[str], elsewhere: set[str]) -> Iterator[str]:
+    """Yield the lines of a section that it has not said before, nor another section that names no thing."""
+    said: Counter[str] = Counter()
+    known = set() if _NAMES_THING.search(lines[0]) else elsewhere
+    is_code, before = False, ""
+    for line in lines:
         words = line.strip()
-        is_code ^= words.startswith(("```", "~~~"))
-        if words.startswith("#"):
-            said.clear()
+        is_code ^= words.startswith(_CODE_FENCES)
         is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
-        said[words] += is_prose
-        if said[words] <= _MOST_SAID:
-            kept.append(line)
-    return "\n".join(kept)
+        if not is_prose or not (words in known or words == before or said[words] >= _MOST_SAID):
+            said[words] += is_prose
+            yield line
+        if words:
+            before = words if is_prose else ""
 
 
 def continues_conversation(text: str) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import accumulate
 from typing import Final
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
@@ -49,6 +50,10 @@ _SOME: Final = 3
 """Words besides a name that only one speaker used; this many are no coincidence."""
 _MOST_ORDERS: Final = 40
 """Lines of one text that give instructions; more are only more of the same."""
+_QUOTES_SHARE: Final = 0.25
+_QUOTES_LEAST: Final = 300
+"""Share and least number of a summary's characters that the quotes of one section may have; small models put
+every sentence as the user's wish, and the quotes took the room of the messages."""
 _READ_CHARS: Final = 6_000
 """Characters of one message that are read; the rest is pasted."""
 _TITLE: Final = re.compile(r"\s{0,3}(?:#{1,6} |\*\*[^*\n]{1,80}\*\*:?\s*$)")
@@ -284,10 +289,17 @@ def quote_foreign_orders(text: str, speakers: Speakers) -> str:
     for label, lines in quotes.items():
         if not lines:
             continue
-        title, body = f"## {label}", "\n".join(dict.fromkeys(lines))
+        title, body = f"## {label}", "\n".join(_limit_quotes([*dict.fromkeys(lines)], len(text)))
         is_there = title in left
         left = left.replace(title, f"{title}\n{body}", 1) if is_there else f"{left}\n\n{title}\n{body}"
     return left
+
+
+def _limit_quotes(quotes: list[str], characters: int) -> list[str]:
+    """Return the first quotes of a section, as many as its share of the summary allows."""
+    room = max(_QUOTES_LEAST, int(characters * _QUOTES_SHARE))
+    ends = accumulate(map(len, quotes))
+    return [quote for quote, end in zip(quotes, ends, strict=True) if end <= room] or quotes[:1]
 
 
 def _take_orders(line: str, title: str, speakers: Speakers, quotes: dict[str, list[str]]) -> str | None:

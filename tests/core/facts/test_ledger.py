@@ -185,6 +185,10 @@ class TestKept:
     def test_a_sentence_that_stands_there_word_for_word(self):
         assert report_kept("hm", self.LEDGER, 0).counts == (1, 0, 3)
 
+    def test_a_sentence_between_letters_is_there_word_for_word(self):
+        cut = ledger(Fact("listed", "pine nuts", at=1), Fact("listed", "oak tree house", at=2))
+        assert report_kept("spine nutshell", cut, 0).counts == (1, 0, 1)
+
     def test_the_share_of_weighty_facts(self):
         assert report_kept("nothing", self.LEDGER, 0).weighty_share == 0
         assert report_kept("nothing", self.LEDGER, 99).weighty_share == 1

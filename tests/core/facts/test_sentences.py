@@ -155,6 +155,11 @@ def test_names_are_counted():
     assert find_entities("a_b a_b x.a_b") == {("a_b", "functions and variables"): 3}
 
 
+def test_names_are_found_without_spaces_between_them():
+    joined = ",".join(f"get_user_{number}" for number in range(40))
+    assert list(find_entities(joined)) == list(find_entities(joined.replace(",", " ")))
+
+
 @pytest.mark.parametrize(
     "text", ["a" * 300_000, "a_" * 150_000, "/" * 300_000, "a/" * 150_000, "-:" * 150_000]
 )

@@ -114,9 +114,9 @@ class FactCollector:
         """Note numbers with the words they belong to: `port = 8080`, `the timeout is 30s`."""
         for number in _VALUE.finditer(text):
             before = text[max(0, number.start() - 70) : number.start()].rstrip(" $€£\"'`")
-            sign = next((sign for sign in _ASSIGNS if before.endswith(sign)), None)
-            if sign is None:
+            if not before.endswith(_ASSIGNS):
                 continue
+            sign = next(sign for sign in _ASSIGNS if before.endswith(sign))
             name = _find_value_name(before[: len(before) - len(sign)], sign)
             if name:
                 self.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)

@@ -1,11 +1,10 @@
 """Names and values in text: paths, identifiers, ids, versions, numbers, addresses, each with its kind.
 
-A text is split into words once, in C; each different word is read once and remembered. So the time grows with
-the length of the text, whatever is in it.
+A text is split at its spaces, in C; what stands between them is read once and remembered. So the time grows
+with the length of the text, whatever is in it.
 """
 
 import re
-from collections import Counter
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -13,6 +12,10 @@ Entity: TypeAlias = tuple[str, str]
 """A name and its kind."""
 
 _TOKEN: Final = re.compile(r"[\w./:@~-]{3,240}")
+_MARKS: Final = ".,;:!?\"'()[]*"
+"""Marks around words that belong to no name."""
+_LONGEST_RUN: Final = 240
+"""Characters between two spaces that are remembered, as many as a name has; bounds what is kept in memory."""
 _URL: Final = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|^]{4,240}")
 _FILE: Final = re.compile(
     r"[\w@.-]{0,80}[\w-]\.(?:py|pyi|js|jsx|mjs|ts|tsx|go|rs|java|kt|swift|rb|php|c|h|cc|cpp|hpp|cs|ex|exs|erl|hs|ml|lua"
@@ -49,10 +52,12 @@ def find_entities(text: str) -> dict[Entity, int]:
     [('get_user', 'functions and variables'), ('src/app.py', 'paths')]
     """
     entities: dict[Entity, int] = {}
-    words = Counter(_TOKEN.findall(text))
-    for names, times in zip(map(_read_word, words), words.values(), strict=True):
+    runs = text.split()
+    if max(map(len, runs), default=0) > _LONGEST_RUN:
+        runs = _TOKEN.findall(text)
+    for names in filter(None, map(_read_run, runs)):
         for entity in names:
-            entities[entity] = entities.get(entity, 0) + times
+            entities[entity] = entities.get(entity, 0) + 1
     if "://" in text:
         for address in _URL.findall(text):
             entities[address.rstrip(".,:;!?*_"), URL] = 1
@@ -71,6 +76,15 @@ def entity_kind(name: str) -> str:
 
 # Agents repeat the same words turn after turn, so most lookups hit. The size bounds memory to a few MB.
 @lru_cache(maxsize=32_768)
+def _read_run(run: str) -> tuple[Entity, ...]:
+    """Find the names in what stands between two spaces."""
+    word = run.strip(_MARKS)
+    # A plain word in one case is no name; this is what most words of a text are.
+    if word.isalpha() and (word.islower() or word.istitle()):
+        return ()
+    return tuple(entity for token in _TOKEN.findall(run) for entity in _read_word(token))
+
+
 def _read_word(word: str) -> tuple[Entity, ...]:
     """Find the names in one word."""
     if "//" in word:
@@ -80,7 +94,6 @@ def _read_word(word: str) -> tuple[Entity, ...]:
     entities: list[Entity] = []
     for piece in word.split(":"):
         piece = piece.rstrip(".,-@").lstrip("-@")  # noqa: PLW2901  # one piece, trimmed
-        # A plain word in one case is no name; this is what most words of a text are.
         if len(piece) < 3 or (piece.isalpha() and (piece.islower() or piece.istitle())):
             continue
         if "/" in piece:

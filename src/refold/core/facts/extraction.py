@@ -168,7 +168,7 @@ class _MessageReader:
     def read_model(self, message: Message, at: int) -> None:
         """Note a model's decisions and promises, its command, and its names."""
         text = keep_ends(message.text, SAID_CHARS, 0.5)
-        for sentence in split_sentences(text) if may_hold_decision(text) else ():
+        for sentence in filter(may_hold_decision, split_sentences(text) if may_hold_decision(text) else ()):
             if is_decision(sentence):
                 self.facts.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
             elif is_promise(sentence):

@@ -8,6 +8,7 @@ these answers.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple
 
 from refold.core.facts.injections import is_instruction
@@ -31,6 +32,7 @@ _PLACE: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[^\W_][\w'’.&-]{0,60}")
 _SMALL_WORD: Final = re.compile(r"(?<![\w'’.])[a-z][\w'’]{0,60}")
+"""A word that somebody writes in small letters."""
 _JOINING_WORDS: Final = frozenset(
     {"a", "an", "the", "and", "of", "at", "in", "on", "for", "with", "to", "by", "from", "or"}
 )
@@ -53,8 +55,7 @@ class _Head(NamedTuple):
     """The head of an item that may be a name."""
 
     text: str
-    name: str
-    """The same with the place behind it."""
+    item: str
     words: frozenset[str]
     """Its words in small letters."""
 
@@ -69,13 +70,13 @@ class _List(NamedTuple):
 
 def find_listed_names(answers: Sequence[ListAnswer], found: Findings) -> Iterator[Fact]:
     """Find the names that were listed in these answers."""
-    small: set[str] = set()
-    for answer in answers:
-        small |= found.find(_find_small_words, answer.text)
+    # Words are mostly said again, so each is looked at once.
+    runs = set(chain.from_iterable(answer.text.split() for answer in answers))
+    small = set(_SMALL_WORD.findall(" ".join(runs)))
     for answer in answers:
         listed = found.find(_read_list, answer.text)
         if listed.items >= LEAST_ITEMS:
-            names = [head.name for head in listed.heads if _is_name(head, small, found)]
+            names = [_add_place(head) for head in listed.heads if _is_name(head, small, found)]
             weight = LISTED_WEIGHT + ALL_NAMES_BONUS * len(names) / listed.items
             yield from (Fact("listed", name, listed.about, answer.at, weight) for name in names)
 
@@ -83,11 +84,6 @@ def find_listed_names(answers: Sequence[ListAnswer], found: Findings) -> Iterato
 def _is_name(head: _Head, small: set[str], found: Findings) -> bool:
     """True if a head is no ordinary word and no instruction."""
     return not head.words <= small and not found.find(is_instruction, head.text)
-
-
-def _find_small_words(text: str) -> set[str]:
-    """Find the words that somebody writes in small letters."""
-    return set(_SMALL_WORD.findall(text))
 
 
 def _read_list(text: str) -> _List:
@@ -110,9 +106,13 @@ def _read_head(item: str) -> _Head | None:
     words = [word for word in _WORD.findall(head) if word not in _JOINING_WORDS]
     if not all(word[0].isupper() or word[0].isdigit() for word in words):
         return None
-    place = _PLACE.search(item, len(head))
-    name = f"{head} ({place[1]})" if place and place[1] not in head else head
-    return _Head(head, name, frozenset(word.lower() for word in words if not word[0].isdigit()))
+    return _Head(head, item, frozenset(word.lower() for word in words if not word[0].isdigit()))
+
+
+def _add_place(head: _Head) -> str:
+    """Return a name with the place behind it, if the item tells one."""
+    place = _PLACE.search(head.item, len(head.text))
+    return f"{head.text} ({place[1]})" if place and place[1] not in head.text else head.text
 
 
 def fill_lists(page: Page, ledger: Ledger, budget: int) -> None:

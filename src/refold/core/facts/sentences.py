@@ -16,6 +16,7 @@ from refold.core.facts.words import (
     assigned_name,
     capitalised_words,
     compile_patterns,
+    has_pattern,
     read_patterns,
     split_words,
     word_lists,
@@ -43,7 +44,7 @@ _CODE: Final = re.compile(
 """Beginning or shape of a line that was pasted, not said: code, or a piece of a sentence."""
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_GENERAL: Final = re.compile(r"[不没別别勿只必都每总總仅请請須须]|ない|ください|だけ|いつも")
-_ID_OR_ADDRESS: Final = re.compile(r"[A-Z]\d|\d[A-Z]|\w[_@]\w")
+_ID_OR_ADDRESS: Final = re.compile(r"[A-Z\d_@](?:(?<=[A-Z])\d|(?<=\d)[A-Z]|(?<=\w[_@])\w)")
 """Ids and mail addresses: they answer a question of the moment."""
 _HOLDS: Final = 1.0
 """From this score on a sentence holds beyond the moment; lower keeps more small talk as rules."""
@@ -125,12 +126,12 @@ def may_hold_decision(text: str) -> bool:
 
 def is_decision(sentence: str) -> bool:
     """True if a sentence of a model tells a decision or a finding."""
-    return compile_patterns(r"\b(?:{})\b", "decision").search(sentence) is not None
+    return has_pattern(sentence, r"\b(?:{})\b", "decision")
 
 
 def is_promise(sentence: str) -> bool:
     """True if a sentence of a model promises something for later."""
-    return compile_patterns("{}", "promise").search(sentence) is not None
+    return has_pattern(sentence, "{}", "promise")
 
 
 # -- sentences of a request ---------------------------------------------------------------------------------
@@ -142,12 +143,12 @@ def is_task_statement(sentence: str) -> bool:
     >>> is_task_statement("Your task is to change non-test files.")
     True
     """
-    return compile_patterns(r"^\W*(?:{})\b", "task_statement").search(sentence) is not None
+    return has_pattern(sentence, r"^\W*(?:{})\b", "task_statement")
 
 
 def is_prohibition(sentence: str) -> bool:
     """True if a sentence has a word that forbids or limits."""
-    return compile_patterns(r"\b(?:{})\b(?!-)|{}", "forbids", "forbids_other").search(sentence) is not None
+    return has_pattern(sentence, r"\b(?:{})\b(?!-)|{}", "forbids", "forbids_other")
 
 
 def is_emphasised(sentence: str) -> bool:
@@ -179,7 +180,7 @@ def classify_sentence(sentence: str) -> tuple[str, float]:
         return kind, weight + min(0.6, 0.25 * _score_specific(body, words))
     if kind == "standing":
         return kind, weight + min(0.65, 0.2 * (holds - _HOLDS) + 0.1 * _score_specific(body, words))
-    firm = kind == "preference" and compile_patterns("{}", "firm_preference").search(body) is not None
+    firm = kind == "preference" and has_pattern(body, "{}", "firm_preference")
     return kind, weight + 0.9 * firm + max(-0.45, min(0.5, 0.2 * (holds - _HOLDS)))
 
 
@@ -188,14 +189,14 @@ def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
     lists = word_lists()
     asks = sentence.endswith(("?", "？"))
     may_match = not sentence.isascii() or not lists["triggers"].isdisjoint(words)
-    if may_match and compile_patterns("{}", "correction").search(body):
+    if may_match and has_pattern(body, "{}", "correction"):
         return "correction"
     is_lead_in = body.endswith((":", "："))  # what it demands stands below it
     if may_match and not asks and not is_lead_in:
-        rule = compile_patterns(r"\b(?:{})\b|^(?:{})\b|{}", "rule_words", "rule_beginnings", "rule_other")
-        if holds > 0 and rule.search(body):
+        rule = r"\b(?:{})\b|^(?:{})\b|{}", "rule_words", "rule_beginnings", "rule_other"
+        if holds > 0 and has_pattern(body, *rule):
             return "constraint"
-        if words[:1] != ["i'll"] and compile_patterns("{}", "preference").search(body):
+        if words[:1] != ["i'll"] and has_pattern(body, "{}", "preference"):
             return "preference"
     if not asks and holds >= _HOLDS:
         return "standing"

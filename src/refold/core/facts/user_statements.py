@@ -76,7 +76,7 @@ def read_wording(text: str) -> Wording:
     """Read what the choice needs to know of a sentence."""
     words = split_words(text)
     return Wording(
-        words=content_words(text),
+        words=content_words(text, words),
         names=[name.lower() for name in capitalised_words(text)],
         is_own=not word_lists()["speaker"].isdisjoint(words),
         is_addressed="you" in words or "your" in words,

@@ -72,6 +72,10 @@ class AdkAgent(Agent):
         self._model = open_model(wire, setup)
         self._service = self._open_service()
 
+    async def make_tables(self):
+        """Read a session: ADK makes the tables at the first call, which two threads would do at once."""
+        await self._service.get_session(app_name="app", user_id=USER, session_id="none")
+
     def _open_service(self):
         return DatabaseSessionService(db_url=self._address)
 
@@ -186,8 +190,10 @@ class AdkCase(Case):
     def __init__(self, wire="gemini", page=None):
         self.wire, self.page = wire, page
 
-    def open(self, setup):
-        return AdkAgent(self.wire, setup)
+    async def open(self, setup):
+        agent = AdkAgent(self.wire, setup)
+        await agent.make_tables()
+        return agent
 
 
 class TestGoogleAdk(Conformance):

@@ -6,6 +6,7 @@
     python scripts/adapters.py --find-oldest langchain  look for the oldest version that passes
     python scripts/adapters.py --find-oldest llm-refold --since 0.30
     python scripts/adapters.py --only litellm --fresh   build its environment anew
+    python scripts/adapters.py --overhead               measure only what a turn costs, on an idle machine
 
 Environments are kept in bench/.envs/adapters. Results go to bench/results/adapters.json, and the support
 matrix into docs/adapters/index.md. Both are written after each adapter, whole or not at all.
@@ -27,7 +28,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from adapter_results import has_passed, read_report, replace_between, sum_up, write_matrix
+from adapter_results import (
+    has_passed,
+    read_report,
+    replace_between,
+    replace_overhead,
+    sum_up,
+    write_matrix,
+)
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ENVIRONMENTS: Final = ROOT / "bench" / ".envs" / "adapters"
@@ -37,6 +45,8 @@ TOOLS: Final = ("pytest>=8.4,<9", "hypothesis>=6.150")
 """What every environment needs to run the tests."""
 STAMP: Final = "ready"
 """The file that an environment has once everything is installed."""
+OVERHEAD: Final = "what_refold_adds_to_a_turn"
+"""The check that measures: several hundred turns, whose figures are published for the newest version."""
 VARIABLES: Final = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # LiteLLM fetches a table of prices otherwise
     "OTEL_SDK_DISABLED": "true",
@@ -209,8 +219,11 @@ def _read(path: Path) -> str:
 # -- tests ------------------------------------------------------------------------------------------------
 
 
-def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
-    """Run the tests of an adapter in its environment; return what they say."""
+def run_suite(adapter: Adapter, python: Path, *, full: bool, chosen: str = "") -> dict[str, Any]:
+    """Run the tests of an adapter in its environment; return what they say.
+
+    chosen   an expression of `pytest -k` for the tests to run
+    """
     modules = sorted(str(path) for path in (ROOT / "tests" / "adapters").glob(f"test_{adapter.tests}_*.py"))
     plugins = [ROOT / other / "tests" for other in adapter.also if other.startswith("./")]
     modules += [str(path) for path in plugins if path.exists()]
@@ -220,11 +233,11 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        chosen = {"REFOLD_ADAPTER": adapter.name, **({"REFOLD_ADAPTERS": "full"} if full else {})}
+        which = {"REFOLD_ADAPTER": adapter.name, **({"REFOLD_ADAPTERS": "full"} if full else {})}
         done = subprocess.run(
-            [*command, "--tb=short", *modules],
+            [*command, "--tb=short", "-k", chosen, *modules],
             cwd=ROOT,
-            env={**os.environ, **VARIABLES, **chosen},
+            env={**os.environ, **VARIABLES, **which},
             text=True,
             capture_output=True,
             check=False,
@@ -242,6 +255,18 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool) -> dict[str, Any]:
     load = round(os.getloadavg()[0], 1)  # CPU times are only worth something on a machine that is idle
     about = {"version": version.strip(), "python": python_version, "seconds": seconds, "load": load}
     return {**about, **result, "tail": tail}
+
+
+def merge(
+    results: dict[str, Any], name: str, result: Mapping[str, Any], options: Namespace
+) -> dict[str, Any]:
+    """Put the result of a run in its place, and return all results."""
+    runs = results.setdefault(name, {})
+    if options.overhead:
+        runs["newest"] = replace_overhead(runs.get("newest", {}), result)
+    else:
+        runs["oldest" if options.oldest else "newest"] = result
+    return results
 
 
 def save(results: Mapping[str, Any]) -> None:
@@ -268,7 +293,8 @@ def try_adapter(adapter: Adapter, version: str | None, options: Namespace) -> di
     say(f"{adapter.name} {version or 'newest'}: environment")
     python = make_environment(adapter, version, fresh=options.fresh)
     say(f"{adapter.name} {version or 'newest'}: tests")
-    result = run_suite(adapter, python, full=not options.fast)
+    chosen = OVERHEAD if options.overhead else f"not {OVERHEAD}" if version else ""
+    result = run_suite(adapter, python, full=not options.fast, chosen=chosen)
     say(f"{adapter.name} {result['version']}: {sum_up(result)}, {result['seconds']} s")
     if not has_passed(result):
         say(result["tail"])
@@ -310,12 +336,15 @@ def read_options(arguments: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--find-oldest", metavar="NAME", help="find the oldest version that passes")
     parser.add_argument("--since", default="0", metavar="VERSION", help="older ones are not looked at")
     parser.add_argument("--fast", action="store_true", help="the part of the suite that `make test` runs")
+    parser.add_argument("--overhead", action="store_true", help="only what a turn costs, newest versions")
     parser.add_argument("--fresh", action="store_true", help="build environments anew")
     parser.add_argument("--json", action="store_true", help="print the results")
     options = parser.parse_args(arguments)
     named = {name for name in [*options.only.split(","), options.find_oldest or ""] if name}
     if unknown := named - {adapter.name for adapter in ADAPTERS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(a.name for a in ADAPTERS)}")
+    if options.overhead and (options.oldest or options.fast or options.find_oldest):
+        parser.error("--overhead goes with --only and --fresh alone")
     return options
 
 
@@ -346,8 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed += [] if has_passed(result) else [name]
         result.pop("tail")
         if not options.fast:
-            results.setdefault(name, {})["oldest" if options.oldest else "newest"] = result
-            save(results)
+            save(merge(results, name, result, options))
     if options.json:
         print(json.dumps(results, indent=1))
     missed = f": not {', '.join(failed)}" if failed else ""

@@ -110,6 +110,25 @@ def test_the_matrix_names_versions_and_reasons():
     assert "| [x](x.md) (openai) |" in results.write_matrix({"x": {"newest": linked}})
 
 
+def test_a_cost_that_was_measured_alone_takes_the_place_of_the_old_one():
+    fine = {"passed": 1, "failed": [], "skipped": []}
+    busy = {**run({"1": fine, "11": fine}, overhead_ms=5.0, requests=80), "load": 9.0}
+    alone = {**run({"11": fine}, overhead_ms=0.5), "load": 0.3}
+    merged = adapters.merge({"x": {"newest": busy}}, "x", alone, adapters.read_options(["--overhead"]))
+    case = merged["x"]["newest"]["cases"]["TestX"]
+    assert (case["overhead_ms"], case["requests"], list(case["checks"])) == (0.5, 80, ["1", "11"])
+    assert "0.5 ms" in results.write_matrix(merged)
+    assert "5.0 ms" not in results.write_matrix({"x": {"newest": busy}})
+    with pytest.raises(RuntimeError, match=r"whole suite with version 1\.5 first"):
+        results.replace_overhead(busy, {**alone, "version": "1.5"})
+
+
+def test_a_cost_is_measured_with_the_newest_version_only(capsys):
+    with pytest.raises(SystemExit):
+        adapters.read_options(["--overhead", "--oldest"])
+    assert "--overhead goes with" in capsys.readouterr().err
+
+
 def test_a_row_is_written_from_the_run_of_its_own_library():
     """One test module has the cases of both client libraries, and each run has another version of one."""
     both = {

@@ -30,13 +30,13 @@ from refold.session.steps.other_head import find_said_head, show_head
 if TYPE_CHECKING:
     from refold.stores import Place
 
-NEWEST: Final = (1_024, 32)
-"""Newest messages of the caller's own list that are compared in every turn: by identity, and by content.
-Programs that edit in place mostly edit recent messages. Comparing by content reads every word, so it is done
-for fewer messages."""
-STRETCH: Final = (2_048, 64)
-"""Older messages that are compared in one turn, one stretch after the other: by identity, and by content.
-An edit in place among them is noticed some turns later."""
+NEWEST: Final = 32
+"""Newest messages of the caller's own list that are compared by content in every turn: programs that edit in
+place mostly edit recent messages. That reads every word; whether the objects are the same is looked at for
+all of them."""
+STRETCH: Final = 64
+"""Older messages that are compared by content in one turn, one stretch after the other. An edit in place
+among them is noticed some turns later."""
 SHORT: Final = 1_024
 """Messages in another list of the caller's that are all compared by content. In a longer one that holds the
 same objects an edit in place is noticed as in the caller's own list."""
@@ -69,7 +69,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     messages = messages if isinstance(messages, list) else list(messages)
     compared = _compare_with_said(state, messages)
     if _has_new_objects(state, messages, compared):
-        messages = state.caller.to_plain_list(messages, NEWEST[1])
+        messages = state.caller.to_plain_list(messages, NEWEST)
         compared = _compare_with_said(state, messages)
     fixed = _count_system_messages(state, messages)
     wire = detect_format(state, _find_new(state, messages, fixed, compared))
@@ -130,7 +130,7 @@ def _compare_with_said(state: SessionState, messages: list[Any]) -> _Comparison 
         and caller.caller_list
         and len(objects) == count
         and objects[-1] is messages[fixed + count - 1]
-        and (is_own or objects == messages[fixed : fixed + count])
+        and _holds(messages, objects, fixed)
         and _is_unchanged(state, said, messages, fixed)
     ):
         return _Comparison([], same_objects=True)
@@ -263,17 +263,28 @@ def _take_rewritten(state: SessionState, said: list[Any], body: list[Any], place
         state.loaded.update_items({place + 1: said[place] for place in places})
 
 
+def _holds(messages: list[Any], objects: list[Any], fixed: int) -> bool:
+    """True if a list has these objects behind its system messages, or others that are equal.
+
+    They get the rest of the list around them for a moment: two whole lists are compared by their places in
+    memory, while a part of one is a copy, which touches every object and takes twenty times as long.
+    """
+    end = fixed + len(objects)
+    objects[:0] = messages[:fixed]
+    objects += messages[end:]
+    try:
+        return objects == messages
+    finally:
+        del objects[end:], objects[:fixed]
+
+
 def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[Any], fixed: int) -> bool:
-    """True if the caller's own list, which has grown, begins as before.
+    """True if the caller's own list, which has grown, says the same as before.
 
     The newest messages are compared in every turn, the older ones part by part, so that a turn costs the
     same however long the history is.
     """
-    caller, last = state.caller, len(said)
-    compared = (("objects", caller.caller_objects), ("said", said))
-    for (name, known), newest, length in zip(compared, NEWEST, STRETCH, strict=True):
-        first = max(0, last - newest)
-        for start, end in ((first, last), caller.next_stretch(name, length, first)):
-            if known[start:end] != messages[fixed + start : fixed + end]:
-                return False
-    return True
+    last = len(said)
+    first = max(0, last - NEWEST)
+    parts = (first, last), state.caller.next_stretch("said", STRETCH, first)
+    return all(said[start:end] == messages[fixed + start : fixed + end] for start, end in parts)

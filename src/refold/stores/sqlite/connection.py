@@ -29,8 +29,9 @@ T = TypeVar("T")
 _CHECKPOINT_BYTES: Final = 16_000_000
 """Size of the write-ahead log after which it is copied into the file, which takes two syncs. SQLite's default
 is 4 MB; more bytes sync less often and make the first read after a crash slower."""
-_LEAST_LOG_BYTES: Final = 500_000
-"""Size below which nobody looks for the room on the disk; a quarter of a second of small appends."""
+_LOOK_BYTES: Final = 500_000
+"""Growth of the write-ahead log after which somebody looks for the room on the disk; a quarter of a second of
+small appends."""
 _COMMIT_BYTES: Final = 30_000
 """Estimate of what a small append adds to the write-ahead log: seven pages of 4 KB."""
 _CACHE_KIB: Final = 16_000
@@ -66,6 +67,8 @@ class Connection:
         self._raw: RawConnection | None = None
         self._closed = False
         self._log_bytes = 0
+        self._look_at = _LOOK_BYTES
+        """Size of the log at which the room on the disk is looked for."""
         self._disk_failed = False
         """True if the disk failed and the write-ahead log was not copied into the file since."""
         self._identity: tuple[int, int] | None = None
@@ -195,9 +198,8 @@ class Connection:
         if self.read_only:
             raise StoreError(f"{self.path} is not writable here, nothing was written: check its permissions")
         self._require_same_file(raw)
-        if self._log_bytes > _LEAST_LOG_BYTES and self._log_bytes > self._most_log_bytes():
-            raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._log_bytes = 0
+        if self._log_bytes > self._look_at:
+            self._shorten_log(raw)
         try:
             raw.execute("BEGIN IMMEDIATE")
             # Another process with another library may have switched the file to a write-ahead log.
@@ -214,12 +216,13 @@ class Connection:
             self._log_bytes += _COMMIT_BYTES + size
         return result
 
-    def _most_log_bytes(self) -> int:
-        """Return how long the write-ahead log may be: on a small disk, as long as it can still be copied."""
-        with suppress(OSError, AttributeError):  # Windows has no such call
-            disk = os.statvfs(Path(self.path).parent)
-            return min(_CHECKPOINT_BYTES, disk.f_bavail * disk.f_frsize // 2)
-        return _CHECKPOINT_BYTES
+    def _shorten_log(self, raw: RawConnection) -> None:
+        """Copy the write-ahead log into the file if it is long; on a small disk, while it can still be."""
+        free = files.count_free_bytes(self.path)
+        if self._log_bytes > (_CHECKPOINT_BYTES if free is None else min(_CHECKPOINT_BYTES, free // 2)):
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._log_bytes = 0
+        self._look_at = self._log_bytes + _LOOK_BYTES
 
     def _roll_back(self, raw: RawConnection) -> None:
         with suppress(*self.driver.errors):  # the caller raises the error that made the work fail
@@ -241,7 +244,7 @@ class Connection:
             raw = self._prepared("write", self._prepare)
         self._raw = raw
         self._identity = files.identify(self.path)
-        self._log_bytes = 0
+        self._log_bytes, self._look_at = 0, _LOOK_BYTES
         return raw
 
     def _prepared(self, access: driver.Access, prepare: Callable[[RawConnection], None]) -> RawConnection:
@@ -373,11 +376,8 @@ class Connection:
         return StoreError(f"{self.path}: {error}")
 
     def _is_disk_full(self, system: int) -> bool:
-        if system:
-            return system in _NO_ROOM
-        with suppress(OSError, AttributeError):  # a library that does not tell, or Windows
-            return os.statvfs(Path(self.path).parent).f_bavail == 0
-        return False
+        # some libraries do not tell the system's error
+        return system in _NO_ROOM if system else files.count_free_bytes(self.path) == 0
 
 
 def _pause_all() -> None:

@@ -85,6 +85,14 @@ def identify(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def count_free_bytes(path: str) -> int | None:
+    """Return the room on the disk of a file; None where nobody tells."""
+    with suppress(OSError, AttributeError):  # Windows has no such call
+        disk = os.statvfs(Path(path).parent)
+        return disk.f_bavail * disk.f_frsize
+    return None
+
+
 def is_writable(path: str) -> bool:
     """True if this process may write a file and create others beside it, or if there is no file yet."""
     own = {"effective_ids": True} if os.access in os.supports_effective_ids else {}

@@ -128,6 +128,25 @@ def read_response(value: Any) -> Response:
         return _EMPTY
 
 
+_REPORT: Final = frozenset({"usage", "model", "stop_reason", "status"})
+
+
+def is_report(value: Any) -> bool:
+    """True for a report of usage alone, which is no refusal: a model has answered, and its words are gone.
+
+    >>> is_report({"usage": {"input_tokens": 9}, "stop_reason": "end_turn"}), is_report({"status": "failed"})
+    (True, False)
+    """
+    if type(value) is not dict or "usage" not in value or not value.keys() <= _REPORT:
+        return False
+    words = [str(value[key]) for key in ("stop_reason", "status") if value.get(key) is not None]
+    return all(_find_finish(word) in {"stop", "length", "tool_calls"} for word in words)
+
+
+def _find_finish(word: str) -> Finish:
+    return _FINISH.get(re.sub(r"[^a-z]", "", word.lower()), "unknown")
+
+
 def _read(value: Any) -> Response:
     if isinstance(value, Usage | int):
         usage = read_usage(value)
@@ -146,7 +165,7 @@ def _read(value: Any) -> Response:
     if answer is None:
         model = "" if usage is None else model
         return Response(usage=usage, cost=cost, impossible=impossible, model=model, empty=usage is None)
-    finish = _FINISH.get(re.sub(r"[^a-z]", "", answer.raw_finish.lower()), "unknown")
+    finish = _find_finish(answer.raw_finish)
     if finish in {"stop", "unknown"} and answer.is_refused:
         finish = "refusal"
     elif finish == "stop" and answer.has_calls:

@@ -29,7 +29,7 @@ from refold.core.tokens.calibration import (
     confirms,
     is_absurd,
 )
-from refold.core.tokens.responses import Response, read_response
+from refold.core.tokens.responses import Response, is_report, read_response
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow, StoreError, warn_caller
 from refold.policies.default import add_floor
@@ -99,6 +99,8 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
 
 def _has_answered(answer: Any, response: Response) -> bool:
     """True if a model has answered, so that the words need not be searched for a refusal."""
+    if response.usage is not None and is_report(answer):
+        return True
     if not response.completed or response.finish not in {"stop", "tool_calls"}:
         return False
     return (answer.get("error") if isinstance(answer, dict) else getattr(answer, "error", None)) is None

@@ -109,39 +109,43 @@ def make_entry(
     >>> make_entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
     'b2:aaec9c987f2bb6d7377361a62be3aa1d015d1217'
     """
-    body, name = to_json_text(value), hash_entry(parent, kind, value, said)
-    facts = {**(about or {}), SUM: _hash_body(body)} if name.startswith(NORMALISED) else dict(about or {})
-    if len(facts) == 1 and SUM in facts:  # most messages; written at a third of the cost
-        beside = f'{{"{SUM}":"{facts[SUM]}"}}'
-    else:
-        beside = to_json_text(facts) if facts else "{}"
-    entry = Entry(
-        name=name,
-        parent=parent,
-        kind=kind,
-        body=body,
-        said=said,
-        text=text,
-        about=beside,
-        at=at,
+    return _make_entry(
+        kind, value, to_json_text(value), parent=parent, said=said, text=text, about=about, at=at
     )
-    # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
-    # shows that; it is too slow for every message, and not needed if all keys are strings.
-    if not _has_string_keys(value) and not entry.sound:
-        raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
-    return entry
 
 
 def make_message_entry(
     value: Any, *, parent: str, said: int, text: str, about: Mapping[str, Any] | None, at: float
 ) -> Entry:
     """Make the entry of a message, whose value nobody will change; its text knows that value."""
-    entry = make_entry("said", value, parent=parent, said=said, text=text, about=about, at=at)
-    body = WrittenJson(entry.body)
+    body = WrittenJson(to_json_text(value))
     body.value = value
-    return Entry(
-        name=entry.name, parent=parent, kind="said", body=body, said=said, text=text, about=entry.about, at=at
-    )
+    return _make_entry("said", value, body, parent=parent, said=said, text=text, about=about, at=at)
+
+
+def _make_entry(
+    kind: Kind,
+    value: Any,
+    body: str,
+    *,
+    parent: str,
+    said: int,
+    text: str,
+    about: Mapping[str, Any] | None,
+    at: float,
+) -> Entry:
+    name = hash_entry(parent, kind, value, said)
+    facts = {**(about or {}), SUM: _hash_body(body)} if name.startswith(NORMALISED) else dict(about or {})
+    if len(facts) == 1 and SUM in facts:  # most messages; written at a third of the cost
+        beside = f'{{"{SUM}":"{facts[SUM]}"}}'
+    else:
+        beside = to_json_text(facts) if facts else "{}"
+    entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=beside, at=at)
+    # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
+    # shows that; it is too slow for every message, and not needed if all keys are strings.
+    if not _has_string_keys(value) and not entry.sound:
+        raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
+    return entry
 
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:

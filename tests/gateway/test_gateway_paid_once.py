@@ -13,7 +13,7 @@ from refold.stores import open_store
 
 WINDOW = 6_000
 CALL = re.compile(r"#\d+ calls \w+: .{0,60}?make m(\d+)")
-STEPS = range(20, 60)
+STEPS = range(20, 80)
 BACK = 6
 
 
@@ -22,6 +22,7 @@ class Summariser:
 
     def __init__(self):
         self.asked = []
+        self.is_poor = False
         self.before_answer = lambda: None
         self._lock = threading.Lock()
 
@@ -31,6 +32,8 @@ class Summariser:
             self.asked.append(steps)
             act, self.before_answer = self.before_answer, lambda: None
         act()
+        if self.is_poor:
+            return "Ok."  # no summary, and no other question would get a better one
         ran = "; ".join(f"`make m{step}` was run" for step in steps)
         return f"The user wants every module built and to hear what failed. {ran}. Nothing has failed so far."
 
@@ -150,6 +153,20 @@ def test_a_summary_outlives_a_fold_that_another_replica_needs_at_once(replicas, 
     for step in range(steps, steps + BACK):
         prepare(replicas[step % 2], client.request(step))
     assert model.doubled == []
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql"], indirect=True)
+def test_what_was_turned_down_is_not_asked_for_again(replicas, model):
+    """Messages may stay in the view after that; nobody asks about them again, on no replica."""
+    client, model.is_poor = ClaudeCode(words=250), True
+    play_until(replicas, client, lambda: len(model.asked) >= 5)
+    assert model.doubled == []
+    reasons = [
+        report["reason"]
+        for entry in replicas[0].log(kinds=["fold", "attempt"])
+        for report in entry.beside.get("receipt", {}).get("stages", [])
+    ]
+    assert any("turned down before" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql"], indirect=True)

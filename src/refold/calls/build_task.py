@@ -52,6 +52,8 @@ class CompactionOptions:
     ask_price: Price | None = None
     allowance: Allowance | None = None
     """The cost that summaries may still have; None for no limit."""
+    turned_down: int = 0
+    """The number of the last message of which a model's summary was turned down; 0 for none."""
     prefix: CachedPrefix | None = None
     """The conversation as its provider has it in the cache."""
     numbers: Numbers = ()
@@ -161,6 +163,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         ask_window=options.ask_window or _assumed_ask_window(conversation),
         ask_price=options.ask_price,
         allowance=options.allowance,
+        turned_down=options.turned_down,
         prefix=options.prefix,
         checkpoint=policy.checkpoint,
         recallable=bool(options.numbers),

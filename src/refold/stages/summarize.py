@@ -134,9 +134,17 @@ class Summarize:
         # Asking costs money: the words around a summary alone may be as large as what would leave.
         if _size(task, self._wrap("", covered)) >= leaving.units:
             return Step(note="even an empty summary would not be smaller")
+        if self.ledger_tokens and _was_turned_down(leaving):
+            return Step(note="a summary of it was turned down before", failed=True)
         if self.ledger_tokens:
             leaving = replace(leaving, covered=replace(covered, state=find_state(leaving.messages)))
-        return self._summarise(leaving)
+        return self._summarise_or_note(leaving)
+
+    def _summarise_or_note(self, leaving: Leaving) -> Flow[Step]:
+        """Ask for a summary; one that is turned down is noted, so that nobody asks for it again."""
+        step = yield from self._summarise(leaving)
+        last = leaving.task.span(leaving.places)[1]
+        return replace(step, turned_down=last) if step.failed else step
 
     def _summarise(self, leaving: Leaving) -> Flow[Step]:
         """Ask for a summary, accept or reject it, and append the facts it lacks."""
@@ -372,6 +380,15 @@ class Summarize:
         if self.acknowledged:
             put.append(Message("assistant", (Text(ACKNOWLEDGEMENT),), source=SUMMARY, meta={"kind": "ack"}))
         return put
+
+
+def _was_turned_down(leaving: Leaving) -> bool:
+    """True if a model has told some of these messages in vain; who wants a summary now lets it try again."""
+    task = leaving.task
+    if task.tells or not task.turned_down:
+        return False
+    new = (place for place in leaving.places if not task.messages[place].is_summary)
+    return any(task.number(place) <= task.turned_down for place in new)
 
 
 def _size(task: Task, messages: list[Message]) -> int:

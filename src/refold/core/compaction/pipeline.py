@@ -49,6 +49,8 @@ class Report:
     """Numbers of the facts in the messages that left: kept by the text, repaired, reachable by handle."""
     capped: bool = False
     """True if a spending limit kept a model from being asked."""
+    turned_down: int = 0
+    """The number of the last message of which a model's summary was turned down; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,7 @@ class _Run:
                 calls=calls,
                 facts=step.facts if accepted else (0, 0, 0),
                 capped=step.capped,
+                turned_down=step.turned_down if any(not call.failed for call in calls) else 0,
             )
         )
 

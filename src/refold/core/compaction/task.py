@@ -77,6 +77,8 @@ class Task:
     """The price of the summariser, for answers that do not name their model."""
     allowance: Allowance | None = None
     """The money that summaries may still cost; None for no limit."""
+    turned_down: int = 0
+    """The number of the last message of which a model's summary was turned down; 0 for none."""
     prefix: CachedPrefix | None = None
     """The cached conversation, where a summary can be asked for as one more turn of it."""
     checkpoint: int | None = None
@@ -191,6 +193,8 @@ class Step:
     """True if a spending limit kept a model from being asked."""
     name: str = ""
     """The name in receipts where the stage did something else than its own name says."""
+    turned_down: int = 0
+    """The number of the last message of which a model's summary was turned down; 0 for none."""
 
 
 Proposal: TypeAlias = Step | Flow[Step]

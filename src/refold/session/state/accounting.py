@@ -211,6 +211,8 @@ class Accounting:
     """The window of the summariser that its refusals have taught; None for none."""
     crowded: bool = False
     """True if the caller was warned that system prompt and tools leave little room."""
+    turned_down: int = 0
+    """The number of the last message of which a summary was turned down; 0 for none."""
 
     def record_breaker_event(self, event: circuit_breaker.BreakerEvent, at: float) -> None:
         """Tell the circuit breaker what happened."""
@@ -260,6 +262,10 @@ class Accounting:
     def note_crowding(self) -> None:
         """Note that the caller was warned that system prompt and tools leave little room."""
         self.crowded = True
+
+    def note_turned_down(self, number: int) -> None:
+        """Note the number of the last message of which a summary was turned down."""
+        self.turned_down = number
 
     def note_questions(self, calls: Iterable[ModelCall]) -> None:
         """Note the window that the summariser showed by refusing questions for their size."""

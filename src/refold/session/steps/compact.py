@@ -1,16 +1,14 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions
 from refold.calls.compact import compaction_flow
 from refold.calls.make_outcome import make_idle_outcome, undo_outcome
-from refold.calls.outcome import Outcome
+from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
-from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.policy import Policy
 from refold.core.log.normal_form import remove_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
@@ -162,7 +160,7 @@ def attempt_compaction(
             idle = make_idle_outcome(policy, context.budget, f"interrupted by {type(error).__name__}")
             yield from record_failed_attempt(state, idle, trigger, idle.reason, counted=False)
         raise
-    _note_questions(state, options, outcome.receipt.calls)
+    _note_questions(state, options, outcome.receipt)
     outcome = _add_remark(outcome, trigger, remark)
     if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
         return (yield from record_failed_attempt(state, outcome, trigger, failure))
@@ -195,10 +193,12 @@ def _add_native_stage(state: SessionState, policy: Policy) -> Policy:
     return replace(policy, stages=(stage, *policy.stages))
 
 
-def _note_questions(state: SessionState, options: CompactionOptions, calls: Sequence[ModelCall]) -> None:
-    """Note what the questions of an attempt have shown: the summariser's window, and misses of the cache."""
-    state.accounting.note_questions(calls)
-    for call in calls:
+def _note_questions(state: SessionState, options: CompactionOptions, receipt: Receipt) -> None:
+    """Note what the questions of an attempt have shown: windows, misses of the cache, what was in vain."""
+    state.accounting.note_questions(receipt.calls)
+    if turned_down := max((report.turned_down for report in receipt.stages), default=0):
+        state.accounting.note_turned_down(turned_down)
+    for call in receipt.calls:
         if options.prefix is not None and call.prefixed and not call.estimated:
             missed = call.cache_read < options.prefix.cached * LEAST_HIT
             state.accounting.note_cache_miss(missed=missed)
@@ -254,6 +254,7 @@ def complete_options(
         ask_window=min((window for window in windows if window), default=None),
         ask_price=state.summariser.price,
         allowance=state.accounting.spending.allowance_left(state.settings.caps, state.now()),
+        turned_down=state.accounting.turned_down if state.accounting.turned_down <= view.said else 0,
         prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
         uncut=(yield from _read_uncut(state)),

@@ -92,8 +92,10 @@ def install_fold(
             return Installation(None, fitted)
         draft, since = fitted
         entry, expected = _fold_entry(state, draft, facts, receipt, began), state.head
-        inserted = fold_messages(entry)  # as they will be read back, so that reopening changes nothing
-        view, shown = step(state.view, entry), show_messages(state, inserted, state.wire.name)
+        value = entry.value
+        # As they will be read back, so that reopening changes nothing.
+        inserted = fold_messages(entry, value)
+        view, shown = step(state.view, entry, value), show_messages(state, inserted, state.wire.name)
         loaded = _loaded_after(state.loaded, view, entry.name, shown)
         if receipt is not None and (reason := _reject_view(state.loaded, loaded, rebased=draft is not first)):
             return Installation(None, reason)

@@ -33,6 +33,7 @@ from refold.session.state.thinking_prefixes import (
 )
 from refold.session.steps.read_entries import (
     breaker_event,
+    find_turned_down,
     fold_messages,
     fold_sizes,
     is_believed,
@@ -313,6 +314,7 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
             breaker = circuit_breaker.record_event(breaker, event, entry.at)
     state.accounting.restore_breaker(breaker)
     state.accounting.replace_spending(state.accounting.spending.restore(newest))
+    state.accounting.note_turned_down(find_turned_down(newest))
 
 
 def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:

@@ -1,6 +1,7 @@
 """Read values from entries of the log: messages of folds, system messages, usage, attempts to compact."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
 }
 """Circuit breaker events of folds, by the fold's trigger; any other trigger is a "fold". Folds that people
 ask for do not count: they may fold as often as they like."""
+_TURNED_DOWN: Final = re.compile(r'"turned_down":\s?([1-9]\d{0,9})')
+"""The number in a receipt."""
 
 
 def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
@@ -39,10 +42,18 @@ def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
     return "failed" if entry.kind == "attempt" and entry.value.get("counted") else None
 
 
-def fold_messages(entry: Entry) -> tuple[Message, ...]:
-    """Return the messages that a fold inserted."""
+def find_turned_down(newest: Iterable[Entry]) -> int:
+    """Return the number of the last message of which a summary was turned down; 0 for none."""
+    # Receipts are long, and to parse them all would take long.
+    found = (_TURNED_DOWN.search(entry.about) for entry in newest)
+    return next((int(match[1]) for match in found if match), 0)
+
+
+def fold_messages(entry: Entry, value: Any = None) -> tuple[Message, ...]:
+    """Return the messages that a fold inserted; `value` is its body, if that was decoded already."""
     wire = formats.get(entry.beside.get("format", formats.DEFAULT))
-    return tuple(read_fold_message(value, wire) for value in entry.value["messages"])
+    messages = (entry.value if value is None else value)["messages"]
+    return tuple(read_fold_message(message, wire) for message in messages)
 
 
 def read_fold_message(value: Mapping[str, Any], wire: formats.Format) -> Message:

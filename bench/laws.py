@@ -1,6 +1,6 @@
 """The laws of the house on many random histories: how many examples were tried, and whether all held.
 
-Run it as `python bench/laws.py [--examples N] [--json FILE]`; `make torture` does. Examples are counted as
+Run it as `python bench/laws.py [--examples N] [--jobs N] [--json FILE]`; `make torture` does. Examples are counted as
 they run, not as they were asked for.
 """
 
@@ -18,13 +18,15 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    """Run the laws' tests in two processes and write what they found."""
+    """Run the laws' tests in several processes and write what they found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=2_000, help="for each law test (default 2000)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     started = time.monotonic()
-    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "tests/laws", "--hypothesis-show-statistics"]
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", str(options.jobs), "tests/laws"]
+    tests.append("--hypothesis-show-statistics")
     env = {**os.environ, "REFOLD_EXAMPLES": str(options.examples)}
     done = subprocess.run(tests, cwd=ROOT, env=env, check=False, capture_output=True, text=True)
     tried = [int(count) for count in re.findall(r"(\d+) passing, ", done.stdout)]

@@ -1,7 +1,7 @@
 """The laws of the house on many random histories: how many examples were tried, and whether all held.
 
-Run it as `python bench/laws.py [--examples N] [--jobs N] [--json FILE]`; `make torture` does. Examples are counted as
-they run, not as they were asked for.
+Run it as `python bench/laws.py [--examples N] [--jobs N] [--json FILE]`; `make torture` does. Examples are
+counted as they run, not as they were asked for.
 """
 
 import argparse

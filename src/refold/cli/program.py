@@ -1,6 +1,7 @@
 """The program: finds the command, runs it, and turns every way it can end into a status and one line."""
 
 import contextlib
+import gc
 import os
 import re
 import sys
@@ -163,7 +164,12 @@ def _run_command(arguments: list[str], screen: Screen) -> int:
         near = get_close_matches(chosen, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise WrongUse(f"there is no command {chosen!r}; {hint}")
+    if chosen is not None and {"-h", "--help"} & set(arguments[: arguments.index(chosen)]):
+        chosen = None  # `refold --help COMMAND` shows all commands
     root, own, module = make_parsers(chosen)
+    if not gc.isenabled():  # `main` has switched it off
+        gc.freeze()
+        gc.enable()
     if own.takes_session:
         arguments = _place_session(arguments, chosen)
     args, extra = root.parse_known_args(arguments)
@@ -195,7 +201,10 @@ def _place_session(arguments: list[str], chosen: str | None) -> list[str]:
 
 
 def make_parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
-    """Return the program's parser, the chosen command's parser and module; no other command is loaded."""
+    """Return the program's parser, the chosen command's parser and module; no other command is made.
+
+    chosen   None for a parser that knows the names of all, for its help
+    """
     from refold import __version__
 
     root = Parser(
@@ -209,7 +218,7 @@ def make_parsers(chosen: str | None) -> tuple[Parser, Parser, Any]:
     root.add_argument("--no-color", action="store_true", help="no colours, also on a terminal")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     own, module = root, None
-    for name, words in COMMANDS.items():
+    for name, words in COMMANDS.items() if chosen is None else [(chosen, COMMANDS[chosen])]:
         parser = commands.add_parser(name, help=words, allow_abbrev=False)
         if name == chosen:
             own, module = parser, import_module(f"refold.cli.commands.{_MODULES.get(name, name)}")

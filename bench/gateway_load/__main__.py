@@ -19,8 +19,10 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two requests of an agent")
     parser.add_argument("--kill-every", type=float, default=20.0, help="seconds between kills")
     parser.add_argument("--steps", type=int, default=50, help="tool steps of a conversation")
+    parser.add_argument("--summary-seconds", type=float, default=3.0, help="seconds that a summary takes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--log", type=Path, help="a file for each question to the summariser")
     options = parser.parse_args()
     plan = Plan(
         seconds=options.seconds,
@@ -29,8 +31,12 @@ def main() -> None:
         kill_every=options.kill_every,
         steps=options.steps,
         seed=options.seed,
+        summary_seconds=options.summary_seconds,
     )
     found = campaign(plan)
+    asks = found.pop("asks")
+    if options.log:
+        options.log.write_text("".join(json.dumps(ask) + "\n" for ask in asks), encoding="utf-8")
     text = json.dumps(found, indent=2)
     print(text)
     if options.json:

@@ -39,6 +39,8 @@ class Plan:
     """Of a tool's output: long ones are shortened without a model, short ones have to be summarised."""
     window: int = 12_000
     seed: int = 1
+    summary_seconds: float = 3.0
+    """Seconds that a summary takes at most."""
 
 
 def campaign(plan: Plan) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def campaign(plan: Plan) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory() as folder,
         cluster() as server,
-        Upstream(plan.window) as upstream,
+        Upstream(plan.window, plan.summary_seconds) as upstream,
     ):
         open_store(server.url).close()
         replicas = Replicas(server.url, upstream.provider.root, plan.window, Path(folder))

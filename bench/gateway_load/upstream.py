@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import re
 import threading
 import time
@@ -29,6 +30,8 @@ class Asked:
     steps: frozenset[int]
     """The tool steps whose outputs were to be summarised."""
     at: float
+    wall: float = 0.0
+    """The same time by the clock of the store."""
 
 
 @dataclass
@@ -36,6 +39,8 @@ class Upstream:
     """A provider with a memory."""
 
     window: int
+    summary_seconds: float = 0.0
+    """Seconds that a summary takes at most: others act meanwhile."""
     asked: list[Asked] = field(default_factory=list)
     moves: Counter[str] = field(default_factory=Counter)
     """How often the list of a conversation did not begin with the one before."""
@@ -45,6 +50,7 @@ class Upstream:
     problems: list[str] = field(default_factory=list)
     _last: dict[str, list[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _chance: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311  # no secret
 
     def __enter__(self) -> Self:
         self.provider = Provider(limit=self.window, answer=self._answer, reasoning=False)
@@ -83,8 +89,10 @@ class Upstream:
         talk, last = calls[-1] if calls else ("?", "0")
         steps = frozenset(int(step) for _, step in calls)
         with self._lock:
-            self.asked.append(Asked(life, talk, steps, time.monotonic()))
+            self.asked.append(Asked(life, talk, steps, time.monotonic(), time.time()))
             number = len(self.asked) - 1
+            seconds = self._chance.uniform(0, self.summary_seconds)
+        time.sleep(seconds)
         ran = "; ".join(f"`make {talk}-m{step}` was run" for step in sorted(steps))
         return (
             f"This is summary S{number:06}. The user wants every module built and to hear what failed. {ran}."

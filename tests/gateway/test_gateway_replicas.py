@@ -16,7 +16,15 @@ from bench.torture.ground import message
 
 from refold.stores import open_store
 
-SHORT = {"agents": 2, "pause": 0.02, "kill_every": 1.5, "first": 24, "steps": 44, "words": (64,)}
+SHORT = {
+    "agents": 2,
+    "pause": 0.02,
+    "kill_every": 1.5,
+    "first": 24,
+    "steps": 44,
+    "words": (64,),
+    "summary_seconds": 0.3,
+}
 
 
 def test_acceptance_4_replicas_that_are_killed_lose_nothing_and_double_no_summary():
@@ -57,6 +65,27 @@ def test_the_checker_finds_nothing_where_all_is_well(load):
         found = judge(store, load, upstream)
     assert found["faults"] == []
     assert found["summaries"] == {"asked": 2, "stored": 0, "lost_by_kills": 1, "dropped": 1}
+    assert found["dropped_why"] == {"the log has no trace of it": 1}
+
+
+def test_the_checker_takes_what_the_log_records_for_no_loss(load):
+    """A replica that was killed after its attempt was recorded has lost nothing by that."""
+    store = open_store("memory:")
+    head = store_all(store, ["m0", "m1", "m2", "m3"])
+    stages = [{"calls": [{}], "accepted": False, "reason": "the summary was not smaller: 140 to 184"}]
+    attempt = replace(
+        message("m3"), kind="attempt", body="{}", about=json.dumps({"receipt": {"stages": stages}}), at=50.0
+    )
+    store.append("one", [attempt], expect=head)
+    with Upstream(30_000) as upstream:
+        upstream.asked += [
+            Asked(2, "talk1", frozenset({1}), 99.0, 49.0),
+            Asked(1, "talk1", frozenset({1}), 101.0, 51.0),
+        ]
+        found = judge(store, load, upstream)
+    assert found["doubled"] == 1
+    assert found["summaries"]["lost_by_kills"] == 0
+    assert found["dropped_why"]["the summary was not smaller: N to N"] == 1
 
 
 def test_the_checker_sees_what_is_lost_foreign_moved_and_doubled(load):

@@ -4,7 +4,9 @@ Else only the fast ones, and of a module with several cases (one for each wire) 
 Where `make adapters` runs one client library, the cases of the other one are left out.
 """
 
+import gc
 import os
+import warnings
 
 import pytest
 
@@ -37,3 +39,12 @@ def _is_first(item, first):
     if not hasattr(case, "case"):
         return True
     return first.setdefault(item.path, case) is case
+
+
+@pytest.fixture(scope="module")
+def collect_clients():
+    """Collect clients that a framework leaves open here: Python would tell of them at the end of all tests."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()

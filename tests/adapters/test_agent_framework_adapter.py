@@ -1,9 +1,7 @@
 """Refold inside Microsoft's Agent Framework: keys, approvals, refusals to start, and two of its own issues."""
 
 import asyncio
-import gc
 import json
-import warnings
 
 import pytest
 from conformance_case import SYSTEM, Summariser, look, need
@@ -19,19 +17,13 @@ from refold.adapters.agent_framework import RefoldMiddleware
 from refold.adapters.agent_framework.messages import from_wire, to_wire
 from refold.testing import PIXEL, Provider
 
-pytestmark = pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning"),
+    pytest.mark.usefixtures("collect_clients"),
+]
 
 WINDOW = 4000
 PICTURE = f"data:image/png;base64,{PIXEL}"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def collect_clients():
-    """Clients that a test leaves open are collected without a word."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 def run(work, **options):

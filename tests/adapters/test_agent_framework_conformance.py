@@ -1,8 +1,6 @@
 """Agent Framework in the conformance suite: chat completions and Responses, sessions saved as JSON files."""
 
-import gc
 import json
-import warnings
 from typing import ClassVar
 
 import pytest
@@ -19,15 +17,7 @@ from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from refold.adapters.agent_framework import RefoldMiddleware
 
 CHANCE = ("id", "message_id", "usage_details", "created_at", "response_id")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def collect_clients():
-    """Clients that a test leaves open are collected without a word."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
+pytestmark = pytest.mark.usefixtures("collect_clients")
 
 
 class FrameworkCaseAgent(Agent):

@@ -1,9 +1,7 @@
 """Refold inside Google ADK: keys, sub-agents, refusals to start, recall, and what ADK's own compaction breaks."""
 
 import asyncio
-import gc
 import os
-import warnings
 from base64 import b64decode
 from contextlib import aclosing
 from copy import deepcopy
@@ -48,19 +46,13 @@ from refold.adapters.google_adk import RefoldLlm, RefoldPlugin
 from refold.adapters.google_adk.contents import from_wire, to_wire
 from refold.testing import PIXEL, Provider
 
-pytestmark = pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore", "error::refold.RefoldWarning"),
+    pytest.mark.usefixtures("collect_clients"),
+]
 
 WINDOW = 4000
 CONFIRM = "adk_request_confirmation"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def collect_clients():
-    """Google's clients leave connections open, which Python tells when they are collected."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 def open_model(provider, kind=Gemini):

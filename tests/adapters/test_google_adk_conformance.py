@@ -1,8 +1,6 @@
 """Google ADK in the conformance suite: Gemini's own client and LiteLLM, NONE and SSE, sessions in a database."""
 
-import gc
 import os
-import warnings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would fetch a table
 
@@ -36,16 +34,8 @@ from google.genai import types
 from refold.adapters.google_adk import RefoldPlugin
 
 CHANCE = ("id", "invocation_id", "timestamp", "usage_metadata", "rewind_before_invocation_id")
+pytestmark = pytest.mark.usefixtures("collect_clients")
 USER = "ann"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def collect_clients():
-    """Google's clients leave connections open, which Python tells when they are collected."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 def open_model(wire, setup):

@@ -24,12 +24,15 @@ from refold.testing import Provider
 
 WINDOW = 4000
 # LlamaIndex says in a warning that the memory is not part of a saved context
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Skipping serialization",
-    "ignore::DeprecationWarning",
-    "ignore::ResourceWarning",  # the SDKs close their sockets when they are collected
-    "ignore::pytest.PytestUnraisableExceptionWarning",
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:Skipping serialization",
+        "ignore::DeprecationWarning",
+        "ignore::ResourceWarning",  # the SDKs close their sockets when they are collected
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
+    pytest.mark.usefixtures("collect_clients"),
+]
 
 
 def look(n: int) -> str:

@@ -4,6 +4,7 @@ import base64
 import json
 from typing import ClassVar
 
+import pytest
 from conformance import Conformance
 from conformance_case import MODEL, SYSTEM, Agent, Case, Line, Setup, look, mask, need, outline
 
@@ -19,6 +20,7 @@ from llama_index.llms.openai.utils import to_openai_message_dicts
 
 from refold.adapters.llama_index import Refold
 
+pytestmark = pytest.mark.usefixtures("collect_clients")
 WHOLE = 10_000_000
 """A memory that cuts nothing; by default LlamaIndex's own forgets what is over three quarters of the window."""
 

@@ -15,8 +15,11 @@ from llama_index.core.base.llms.types import (
 
 from refold.adapters.bridge import Bridge, Wire
 
-_ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
+_OTHER_ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
 """Roles of LlamaIndex that chat items name differently."""
+_ROLES: Final[Mapping[MessageRole, str]] = {
+    role: _OTHER_ROLES.get(role.value, role.value) for role in MessageRole
+}
 _MEDIA: Final = frozenset({"image", "audio", "document", "video"})
 _THINKING: Final = "thinking_blocks"
 _TEXT_ARGUMENTS: Final = "text_arguments"
@@ -25,18 +28,19 @@ _TEXT_ARGUMENTS: Final = "text_arguments"
 
 def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
     """Return the chat item of a message."""
-    role = message.role.value
-    item: Wire = {"role": _ROLES.get(role, role), "content": _write_content(message)}
-    if item["role"] == "tool":
+    role, blocks = _ROLES[message.role], message.blocks
+    is_text = len(blocks) == 1 and isinstance(blocks[0], TextBlock)  # most are; a long history has many
+    item: Wire = {"role": role, "content": blocks[0].text if is_text else _write_content(blocks)}
+    if role == "tool":
         item["tool_call_id"] = message.additional_kwargs.get("tool_call_id") or ""
-    elif item["role"] == "assistant":
+    elif role == "assistant" and not (is_text and not message.additional_kwargs):
         _fill_assistant(item, message)
     return (item,)
 
 
-def _write_content(message: ChatMessage) -> Any:
-    """Return the text of a message, or its blocks where it has others than one text."""
-    blocks = [block for block in message.blocks if block.block_type not in {"thinking", "tool_call", "cache"}]
+def _write_content(given: Sequence[Any]) -> Any:
+    """Return the text of blocks, or the blocks where there are others than one text."""
+    blocks = [block for block in given if block.block_type not in {"thinking", "tool_call", "cache"}]
     if all(block.block_type == "text" for block in blocks) and len(blocks) <= 1:
         return blocks[0].text if blocks else ""
     return [_write_block(block) for block in blocks]
@@ -66,15 +70,16 @@ def _write_media(block: Any, kind: str) -> Wire:
 
 def _fill_assistant(item: Wire, message: ChatMessage) -> None:
     """Add what an answer has beside its text: tool calls and thinking."""
-    called = [block for block in message.blocks if block.block_type == "tool_call"]
+    blocks, beside = message.blocks, message.additional_kwargs
+    called = [block for block in blocks if isinstance(block, ToolCallBlock)]
     if any(isinstance(block.tool_kwargs, str) for block in called):
         item[_TEXT_ARGUMENTS] = True
     calls = [_write_call(block) for block in called]
     # older integrations keep calls beside the blocks, as the provider's SDK gave them
-    calls = calls or [_dump(call) for call in message.additional_kwargs.get("tool_calls") or ()]
+    calls = calls or [_dump(call) for call in beside.get("tool_calls") or ()]
     if calls:
         item["tool_calls"] = calls
-    thinking = [block for block in message.blocks if block.block_type == "thinking"]
+    thinking = [block for block in blocks if isinstance(block, ThinkingBlock)]
     if thinking:
         item[_THINKING] = [block.model_dump(mode="json", exclude_none=True) for block in thinking]
         item["reasoning_content"] = "\n".join(block.content or "" for block in thinking)
